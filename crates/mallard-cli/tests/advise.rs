@@ -184,6 +184,23 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
+fn plans_run_in_a_program_without_symbols() {
+    let folder = Folder::new();
+    folder.compile("program", PARSER, &["-O1", "-s"]);
+    let advice = advised(&folder, &["--budget", "12s"]);
+    let is_plan = |row: &&Value| row["kind"] == "strategy";
+    let plans: Vec<&Value> = rows(&advice).iter().filter(is_plan).collect();
+    assert!(plans.iter().all(|row| row["label"].as_str().unwrap().contains("program+0x")));
+    for kind in [" in ", " for "] {
+        let is_of = |row: &&&Value| row["label"].as_str().unwrap().contains(kind);
+        assert!(plans.iter().any(|row| is_of(&row)), "{kind}: {advice}");
+    }
+    let why = |row: &&Value| row["dropped"].as_str().unwrap_or_default().to_string();
+    assert!(!plans.iter().any(|row| why(row).contains("cannot be applied")), "{advice}");
+}
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
 fn each_plan_has_one_row_whatever_the_budget_is() {
     let folder = program(&several_parsers());
     folder.mallard(&["record", "-o", "run", "--", "./program"]);

@@ -323,6 +323,34 @@ fn a_plan_of_a_recording_names_what_it_serves() {
 }
 
 #[test]
+#[ignore = "needs the recorder and the library of plans; ./x test has them"]
+fn functions_of_a_stripped_program_are_named_by_their_place() {
+    let folder = Folder::new();
+    folder.compile("trees", TREES, &["-O1", "-s"]);
+    assert_eq!(folder.mallard(&["record", "-o", "trees", "--", "./trees"]).status(), 3);
+    let sites = folder.mallard(&["sites", "trees", "--json"]).out();
+    let sites = sites.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let names = |site: Value| -> Vec<String> {
+        let functions = site["functions"].as_array().unwrap().iter();
+        functions.map(|of| of["function"].as_str().unwrap().to_string()).collect()
+    };
+    let nodes: Vec<_> = sites.filter(|site| site["size_max"] == 24).map(names).collect();
+    let in_main = nodes[0].iter().position(|name| name == "__libc_start_call_main").unwrap() - 1;
+    let visit = &nodes[0][in_main];
+    let site = &nodes[0][0];
+    for (scope, name, blocks) in [("site", site, NODES + 1), ("region", visit, NODES)] {
+        assert!(name.starts_with("trees+0x"), "{name}");
+        let rules = format!("[[rule]]\n{scope} = '{name}'\nstrategy = 'multipool'\n");
+        fs::write(folder.path("a.toml"), rules).unwrap();
+        assert_eq!(made(&folder)["rules"][0]["blocks"], blocks, "{scope}");
+        let ran =
+            folder.mallard(&["plan", "check", "--json", "--serve", "a.plan", "--", "./trees"]);
+        let result: Value = serde_json::from_str(ran.errors().lines().last().unwrap()).unwrap();
+        assert_eq!(result["processes"][0]["rules"][0]["blocks"], blocks, "{scope}: {result}");
+    }
+}
+
+#[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_region_without_code_is_refused() {
     let folder = recorded(RULES.split("\n\n").next().unwrap());

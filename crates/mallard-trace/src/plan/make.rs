@@ -7,7 +7,7 @@ use super::places::Places;
 use super::rules::{made_nothing, Rules};
 use crate::error::{Error, ErrorKind, Result};
 use crate::modules::Module;
-use crate::names::forms;
+use crate::names::{forms, has_name};
 use crate::replay::selection::{Selection, NO_RULE};
 use crate::replay::{default_process, End, Scope};
 use crate::symbols::{code_of, Code};
@@ -249,6 +249,7 @@ impl<'a> Maker<'a> {
                 ));
             }
         }
+        ranges.extend(self.ranges_of_calls(&regions));
         for &(rule, name) in &regions {
             let number = self.numbers[rule];
             if !ranges.iter().any(|range| Some(range.rule) == number) && number.is_some() {
@@ -262,6 +263,27 @@ impl<'a> Maker<'a> {
         ranges.sort_by_key(CodeRange::order);
         ranges.dedup();
         Ok(ranges)
+    }
+
+    /// The code of regions that have no name, such as `libx.so+0x123`: such a region is the code inside of one call.
+    fn ranges_of_calls(&mut self, regions: &[(usize, &str)]) -> Vec<CodeRange> {
+        let stacks = self.stacks;
+        let mut ranges = Vec::new();
+        for frame in 0..stacks.frames() as u32 {
+            for of in stacks.functions_at(frame).iter().filter(|of| !has_name(of.function)) {
+                let rules = matching(regions, of.function).into_iter();
+                let rules = rules.filter_map(|region| self.numbers[regions[usize::from(region)].0]);
+                let rules: Vec<u32> = rules.collect();
+                let Some(place) = self.places.place(frame).filter(|_| !rules.is_empty()) else {
+                    continue;
+                };
+                // The code of a frame is that before its return address.
+                let (module, end) = (place.module, place.address);
+                let range = |rule| CodeRange { module, begin: end - 1, end, rule };
+                ranges.extend(rules.into_iter().map(range));
+            }
+        }
+        ranges
     }
 
     /// The rules with regions, and the functions of the regions.

@@ -78,7 +78,8 @@ impl<'a> Places<'a> {
         })
     }
 
-    fn place(&mut self, frame: u32) -> Option<Place> {
+    /// Returns the place of a frame. `None` if it is not known.
+    pub fn place(&mut self, frame: u32) -> Option<Place> {
         if let Some(&known) = self.known.get(&frame) {
             return known;
         }

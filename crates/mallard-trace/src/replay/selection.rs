@@ -134,7 +134,7 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
 #[derive(Default)]
 struct Frames {
     /// For each frame, the rule of its innermost function that does more than pass an allocation on.
-    /// `None` if all functions of the frame only pass an allocation on, or have no name.
+    /// `None` if all functions of the frame only pass an allocation on, or have no name and are no site of the plan.
     sites: Vec<Option<u16>>,
     /// For each frame, the first rule with a pattern that matches the frame, or `NONE`.
     patterns: Vec<u16>,
@@ -151,7 +151,8 @@ impl Frames {
         for frame in 0..stacks.frames() as u32 {
             let mut functions = Vec::new();
             stacks.push_frame(frame, &mut functions);
-            let own = functions.iter().map(|f| f.function).find(|f| allocates_itself(f));
+            let allocates_itself = |f: &&str| !is_wrapper(f) && (has_name(f) || names.is_site(f));
+            let own = functions.iter().map(|f| f.function).find(allocates_itself);
             frames.sites.push(match own {
                 None => None,
                 Some(function) => Some(names.site(function, &plan.name)?),
@@ -216,11 +217,6 @@ impl Patterns {
     }
 }
 
-/// Whether a function has a name, and does more than pass an allocation on.
-fn allocates_itself(function: &str) -> bool {
-    !is_wrapper(function) && has_name(function)
-}
-
 /// Prefixes of the names of functions that start a thread. If glibc reuses the memory of an ended
 /// thread, `pthread_create` does not allocate, but the functions of C++ still do.
 const THREAD_STARTERS: [&str; 4] =
@@ -261,6 +257,11 @@ impl<'a> Names<'a> {
             self.known.insert(function.to_string(), forms(function));
         }
         &self.known[function]
+    }
+
+    /// Whether the plan has this function, which has no name, as a site, such as `libx.so+0x123`.
+    fn is_site(&self, function: &str) -> bool {
+        self.sites.iter().any(|&(_, name)| name == function)
     }
 
     /// The rule whose site is this function, or `NONE`.
