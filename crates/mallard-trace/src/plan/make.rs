@@ -274,13 +274,13 @@ impl<'a> Maker<'a> {
                 let rules = matching(regions, of.function).into_iter();
                 let rules = rules.filter_map(|region| self.numbers[regions[usize::from(region)].0]);
                 let rules: Vec<u32> = rules.collect();
-                let Some(place) = self.places.place(frame).filter(|_| !rules.is_empty()) else {
+                let place = self.places.place(frame).filter(|_| !rules.is_empty());
+                // The code of a frame is that before its return address. Only a damaged trace has 0 there.
+                let before = |place: Place| Some((place.address.checked_sub(1)?, place));
+                let Some((begin, Place { module, address: end })) = place.and_then(before) else {
                     continue;
                 };
-                // The code of a frame is that before its return address.
-                let (module, end) = (place.module, place.address);
-                let range = |rule| CodeRange { module, begin: end - 1, end, rule };
-                ranges.extend(rules.into_iter().map(range));
+                ranges.extend(rules.into_iter().map(|rule| CodeRange { module, begin, end, rule }));
             }
         }
         ranges
