@@ -5,10 +5,11 @@
 //! 1. [`facts`]: what the trace tells. `facts::read` reads it, and `facts::baseline` adds the CPU time of runs
 //!    without the recorder.
 //! 2. [`proposals`]: what is worth a measurement. `rules` propose plans; what cannot have a gain is dropped.
-//! 3. [`measured`]: what measurements show. `replays` chooses plans, and mallocs and plans run in a `race`, the best
+//! 3. [`measured`]: what measurements show. `screening` chooses plans, and mallocs and plans run in a `race`, the best
 //!    plan beside its control: `runs` has these runs. `in_program` adds what only the source can save. Plans
 //!    that cannot be applied in the program are measured by `replays`, with `ranking` for the order if the budget is
-//!    too small for all. If the program is too long for a race, some mallocs run in a `trial`.
+//!    too small for all. `preparation` compiles the recorded calls for both. If the program is too long for a race,
+//!    some mallocs run in a `trial`.
 //!    `second_recording` records the program again before wink-out is advised. `force` plays a strategy that the
 //!    user asks for.
 //! 4. [`card`]: what is advised. `card::advice` decides, and then the cards are worded. `code` has the code of
@@ -29,6 +30,7 @@ mod in_program;
 mod keys;
 mod measured;
 mod options;
+mod preparation;
 mod proposals;
 mod race;
 mod ranking;
@@ -37,6 +39,7 @@ mod replays;
 pub mod rules;
 mod runs;
 pub mod sarif;
+mod screening;
 mod second_recording;
 mod show;
 mod stages;
@@ -293,7 +296,7 @@ impl Command {
         }
         let run = former.facts.program.run_takes;
         let most = race::plans_with_time(run, mallocs, budget.left());
-        let screened = replays::screen(trace, former, plans, most, budget, &self.options.timing)?;
+        let screened = screening::screen(trace, former, plans, most, budget)?;
         let compiled = Plans::compile(trace, screened.groups, runs);
         Ok(compiled.map(|plans| (screened.found, plans)))
     }

@@ -1,0 +1,179 @@
+//! Chooses the plans that runs of the program are to measure, by single plays where there is time.
+
+use super::budget::Budget;
+use super::candidate::{dropped, Dropped, Kind};
+use super::facts::Facts;
+use super::measured::Measured;
+use super::preparation::{entry_of, Preparation};
+use super::proposals::Proposal;
+use super::ranking::{by_promise, limit, rank, Entry, Needed, Piloted};
+use super::reason::Reason;
+use mallard_measure::error::Failure;
+use mallard_trace::Trace;
+
+/// The largest share of the remaining budget for plays that choose which plans run in the program.
+const SCREEN_SHARE: f64 = 0.1;
+/// Compiling the recorded calls for one plan, and accounting for its blocks, takes this many times as long as looking
+/// for regions. Measured with traces of 7 to 23 million calls: 1.2 to 2.
+const COMPILE_TIMES: f64 = 2.0;
+
+/// The plans that runs of the program are to measure.
+pub struct Screened {
+    /// What replays have found.
+    pub found: Measured,
+    /// The most promising plans, the best first. Plans that differ in nothing but wink-out are together, the plan
+    /// without wink-out first, because one run measures both.
+    pub groups: Vec<Vec<Entry>>,
+}
+
+/// Chooses at most `most` plans that runs of the program are to measure. If there are more, each is played once or
+/// twice, as far as a part of the budget allows; a plan that is not played comes last.
+pub fn screen(
+    trace: &Trace,
+    former: &Measured,
+    plans: &[Proposal],
+    most: usize,
+    budget: &Budget,
+) -> Result<Screened, Failure> {
+    let facts = &former.facts;
+    let (plans, small): (Vec<_>, Vec<_>) =
+        plans.iter().cloned().partition(|plan| limit(facts, plan) >= facts.min_gain);
+    let mut groups = grouped(by_promise(facts, plans));
+    let too_small = |of: Proposal| {
+        let why = Reason::RegionTooSmall(limit(facts, &of));
+        dropped(of.name, Kind::Strategy, of.region, why)
+    };
+    let dropped = small.into_iter().map(too_small).collect();
+    let mut found = Measured { dropped, ..former.nothing() };
+    let needs_account = |group: &Vec<Proposal>| group.iter().any(winks_out);
+    let threads = former.facts.program.threads;
+    let is_sure = groups.len() <= most && !groups.iter().any(needs_account);
+    let as_proposed = |groups: Vec<Vec<Proposal>>| {
+        let entries = |group: Vec<Proposal>| {
+            group.into_iter().map(|proposal| entry_of(0, proposal, None)).collect()
+        };
+        groups.into_iter().map(entries).collect()
+    };
+    if threads <= 1 && (is_sure || !is_affordable(facts, &groups, most, budget)) {
+        // The account of a plan without wink-out tells only whether threads share an instance. For one with wink-out,
+        // the region tells which blocks outlive a call, and a second recording has to agree.
+        found.dropped.extend(leave_out_last(&mut groups, most));
+        return Ok(Screened { found, groups: as_proposed(groups) });
+    }
+    let mut replays = match Preparation::begin(trace, former, found.clone(), budget) {
+        Ok(replays) => replays,
+        Err(failure) => {
+            // A trace that cannot be replayed has no account of wink-out, so no plan with wink-out is measured.
+            let why = Reason::NotPlayed(failure.what().to_string());
+            for group in &mut groups {
+                let (without, plain) = std::mem::take(group).into_iter().partition(winks_out);
+                *group = plain;
+                found.dropped.extend(left_out(without, &why));
+            }
+            groups.retain(|group| !group.is_empty());
+            found.dropped.extend(leave_out_last(&mut groups, most));
+            return Ok(Screened { found, groups: as_proposed(groups) });
+        }
+    };
+    if groups.len() > most {
+        groups = replays.ranked(groups, most)?;
+    }
+    let prepared = |group: Vec<Proposal>| {
+        let count = group.len();
+        replays.plans(group, count)
+    };
+    let groups = groups.into_iter().map(prepared).filter(|group| !group.is_empty()).collect();
+    Ok(Screened { found: replays.found, groups })
+}
+
+/// Leaves out the groups after the first `most`, for which there is no time, and returns their plans.
+fn leave_out_last(groups: &mut Vec<Vec<Proposal>>, most: usize) -> Vec<Dropped> {
+    let last = groups.split_off(most.min(groups.len()));
+    left_out(last.into_iter().flatten().collect(), &Reason::NoTimeToMeasure)
+}
+
+/// Plans that are left out for the same reason.
+fn left_out(plans: Vec<Proposal>, why: &Reason) -> Vec<Dropped> {
+    let one = |of: Proposal| dropped(of.name, Kind::Strategy, of.region, why.clone());
+    plans.into_iter().map(one).collect()
+}
+
+/// Whether the plans that are measured can be prepared in the time for that. Otherwise the runs of the program, which
+/// decide, would have too little time.
+fn is_affordable(facts: &Facts, groups: &[Vec<Proposal>], most: usize, budget: &Budget) -> bool {
+    let plans: usize = groups.iter().take(most).map(Vec::len).sum();
+    let needed = facts.looked_for.mul_f64(COMPILE_TIMES) * (1 + plans) as u32;
+    needed <= budget.left().mul_f64(SCREEN_SHARE)
+}
+
+/// Puts plans together that differ in nothing but wink-out.
+fn grouped(plans: Vec<Proposal>) -> Vec<Vec<Proposal>> {
+    let key = |of: &Proposal| {
+        let rules = of.plan.rules.iter();
+        rules.map(|rule| (rule.scope.clone(), rule.strategy.allocator())).collect::<Vec<_>>()
+    };
+    let mut groups: Vec<Vec<Proposal>> = Vec::new();
+    for plan in plans {
+        match groups.iter_mut().find(|group| key(&group[0]) == key(&plan)) {
+            Some(group) => group.push(plan),
+            None => groups.push(vec![plan]),
+        }
+    }
+    groups.iter_mut().for_each(|group| group.sort_by_key(winks_out));
+    groups
+}
+
+fn winks_out(of: &Proposal) -> bool {
+    of.plan.rules.iter().any(|rule| rule.strategy.winks_out())
+}
+
+impl Preparation<'_, '_> {
+    /// Plays the first plan of each group as far as there is time, and returns the `most` best groups.
+    fn ranked(
+        &mut self,
+        mut groups: Vec<Vec<Proposal>>,
+        most: usize,
+    ) -> Result<Vec<Vec<Proposal>>, Failure> {
+        let (first, play) = (self.session.first, self.session.play);
+        let time = self.budget.left().mul_f64(SCREEN_SHARE).saturating_sub(play * 3);
+        let each = (first + 2 * play).as_secs_f64().max(1e-6);
+        let count = (time.as_secs_f64() / each) as usize;
+        self.found.dropped.extend(leave_out_last(&mut groups, count.max(most)));
+        if count <= most {
+            return Ok(groups);
+        }
+        let played = groups.iter().map(|group| group[0].clone()).collect();
+        let entries = self.plans(played, count);
+        let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
+        let step = self.budget.step("playing each plan once");
+        let pilot = self.session.pilot(&numbers, &self.budget.runner, time)?;
+        drop(step);
+        let piloted = entries.into_iter().zip(&pilot.savings);
+        let piloted = piloted.map(|(entry, play)| Piloted::new(entry, *play)).collect();
+        let mut best = Vec::new();
+        for of in rank(piloted, Needed::default()) {
+            let is_it = |group: &Vec<Proposal>| {
+                group[0].name == of.entry.name && group[0].region == of.entry.region()
+            };
+            let Some(place) = groups.iter().position(is_it) else { continue };
+            let group = groups.remove(place);
+            if best.len() < most {
+                best.push(group);
+                continue;
+            }
+            let why = match of.saving {
+                Some(saved) => Reason::CameLater { saved, measured: most },
+                None => Reason::PlayTooLong,
+            };
+            self.found.dropped.extend(left_out(group, &why));
+        }
+        // What kept the first plan of a group from its play holds for the others, which have the same allocator.
+        for mut group in groups {
+            let first = group.remove(0);
+            let is_it = |of: &&Dropped| of.name == first.name && of.region == first.region;
+            let why = self.found.dropped.iter().rev().find(is_it).map(|of| of.why.clone());
+            self.found.dropped.extend(why.map_or_else(Vec::new, |why| left_out(group, &why)));
+        }
+        Ok(best)
+    }
+}
