@@ -33,6 +33,9 @@ std::vector<allocator_line> read_list()
         for (std::string* const field :
              {&name, &line.contender, &line.kind, &line.library, &line.package})
             std::getline(fields, *field, ',');
+        // Of several versions, the first is that of Debian 12, which the benchmarks use.
+        for (std::string* const field : {&line.library, &line.package})
+            *field = field->substr(0, field->find(' '));
     }
     if (lines.empty())
         throw std::runtime_error("no allocators can be read from " ALLOCATORS);

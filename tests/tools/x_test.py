@@ -309,10 +309,35 @@ class Bare(X):
             "g++", "cmake", "ninja-build", "rustc-web", "cargo-web", "libjs-chart.js",
             "libcmark-gfm-dev", "libcmark-gfm-extensions-dev"})
 
-    def test_installs_for_a_trial_only_two_compilers_and_what_they_need(self):
+    def test_installs_for_a_trial_two_compilers_and_the_mallocs_to_compare_with(self):
         self.has_apt("exit 0")
-        self.x("try", "--", "ls")
-        self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build", "rustc-web", "cargo-web"})
+        build = {"g++", "cmake", "ninja-build", "rustc-web", "cargo-web"}
+        self.x("try", "--no-install", "--", "ls")
+        self.assertEqual(self.packages_asked_for(), build)
+        for text, mallocs in (("ID=debian\nVERSION_ID=12", {"libmimalloc2.0", "libjemalloc2", "libtcmalloc-minimal4"}),
+                              ("ID=debian\nVERSION_ID=13", {"libmimalloc3", "libjemalloc2", "libtcmalloc-minimal4t64"}),
+                              ("ID=debian\nVERSION_ID=99", set())):
+            self.is_system(text)
+            self.asked.write_text("")
+            self.x("try", "--", "ls")
+            self.assertEqual(self.packages_asked_for() - build - {"rustc", "cargo"}, mallocs, text)
+
+    def test_tries_without_other_mallocs_if_the_user_wants_none_and_asks_once(self):
+        self.has_compiler()
+        self.has_apt("exit 0")
+        self.is_system("ID=debian\nVERSION_ID=12")
+        self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
+        command = self.tree / "build/cargo/first/mallard-try"
+        command.parent.mkdir(parents=True)
+        command.write_text(f'#!{shutil.which("bash")}\necho "tried $*"\n')
+        command.chmod(0o755)
+        said, status = self.on_a_terminal(b"n\n", "try", "--", "ls")
+        self.assertEqual((self.packages_asked_for(), status), (set(), 0), said)
+        self.assertNotIn("x: packages are missing", said)
+        self.assertRegex(said, r"without libjemalloc2 libmimalloc2\.0 libtcmalloc-minimal4; \./x try --install ")
+        self.assertIn("tried try --budget 30s -- ls", said)
+        again = self.x("try", "--", "ls")
+        self.assertEqual((self.packages_asked_for(), again.stdout), (set(), "tried try --budget 30s -- ls\n"))
 
     def test_installs_the_rust_that_each_distribution_has(self):
         self.has_apt("exit 0")
@@ -323,7 +348,8 @@ class Bare(X):
             self.is_system(text)
             self.asked.write_text("")
             self.x("try", "--", "ls")
-            self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"} | wanted, text)
+            mallocs = {name for name in self.packages_asked_for() if name.startswith("lib")}
+            self.assertEqual(self.packages_asked_for() - mallocs, {"g++", "cmake", "ninja-build"} | wanted, text)
 
     def test_takes_the_cargo_of_a_version_that_ubuntu_has_beside_an_older_one(self):
         self.has_compiler()
@@ -333,8 +359,8 @@ class Bare(X):
             self.has(f"{program}-1.85", "exit 0")
         self.has("cargo-1.85", f'echo cargo 1.85.1; echo "$*" >>{self.asked}')
         (self.path / "ln").symlink_to(shutil.which("ln"))
-        self.x("try", "--", "ls")
-        self.assertIn("build --locked --package mallard-measure", self.asked.read_text())
+        said = self.x("try", "--", "ls")
+        self.assertIn("build --locked --package mallard-measure", self.asked.read_text(), said.stderr)
 
     def test_tries_the_program_in_the_folder_of_its_user_with_the_options_of_the_command(self):
         self.has_compiler()

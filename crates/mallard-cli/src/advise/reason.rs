@@ -57,6 +57,8 @@ pub enum Reason {
     Breaks(String),
     /// Dropped after this number of runs, because others saved more.
     LosesRace(usize),
+    /// A setting of glibc with which page faults and memory stay the same.
+    NoEffect,
     /// A second recording contradicts the wink-out.
     Contradicted(Difference),
     /// The program's own malloc, with which the others are compared.
@@ -86,7 +88,10 @@ pub enum Difference {
 impl Reason {
     /// Whether the reason also ends a candidate that was measured before.
     pub fn ends(&self) -> bool {
-        matches!(self, Reason::Breaks(_) | Reason::LosesRace(_) | Reason::Contradicted(_))
+        matches!(
+            self,
+            Reason::Breaks(_) | Reason::LosesRace(_) | Reason::NoEffect | Reason::Contradicted(_)
+        )
     }
 }
 

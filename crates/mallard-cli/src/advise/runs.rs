@@ -11,7 +11,7 @@ use mallard_measure::clock;
 use mallard_measure::comparison::run::refuse_unswitchable;
 use mallard_measure::comparison::{base, floor};
 use mallard_measure::error::Failure;
-use mallard_measure::mallocs::Allocator;
+use mallard_measure::mallocs::{acts_by_pages, Allocator};
 use mallard_measure::process::find_program;
 use mallard_measure::rounds::measure::{measure, Plan};
 use mallard_measure::rounds::measured::Measured as Rounds;
@@ -143,6 +143,7 @@ fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
         words: words.to_vec(),
         variables: allocator.variables(path),
         library: allocator.library.clone(),
+        is_setting: acts_by_pages(&allocator.name),
     }
 }
 
@@ -160,6 +161,8 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     let broken =
         broken.filter_map(|(malloc, why)| Some(lost(malloc, Reason::Breaks(why.clone()?))));
     found.dropped.extend(broken);
+    let idle = mallocs.iter().zip(&rounds.idle).filter(|(_, is_idle)| **is_idle);
+    found.dropped.extend(idle.map(|(malloc, _)| lost(malloc, Reason::NoEffect)));
     let alive = rounds.alive();
     if alive.is_empty() || mallocs.is_empty() {
         return found;

@@ -128,6 +128,9 @@ impl fmt::Display for Reason {
                 "it was dropped after {} of the program: others saved more",
                 plural(*runs as u64, "run")
             ),
+            Reason::NoEffect => {
+                "with this setting, page faults and memory stay the same".to_string()
+            }
             Reason::Contradicted(difference) => {
                 format!("in a second recording of the program {difference}")
             }

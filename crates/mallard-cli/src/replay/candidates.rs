@@ -406,5 +406,6 @@ fn subject(
         words: manner.words(stream, mode),
         variables: allocator.variables(player),
         library: allocator.library.clone(),
+        is_setting: false,
     }
 }

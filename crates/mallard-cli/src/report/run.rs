@@ -80,13 +80,13 @@ fn libc(modules: &[String]) -> String {
 
 /// The name of the malloc that the program used, found by its loaded libraries.
 fn allocator(modules: &[String]) -> String {
-    let known = mallocs::list().filter(|entry| !entry.library.is_empty());
     let stem = |library: &str| {
         let name = library.rsplit('/').next().unwrap_or(library);
         name.split(".so").next().unwrap_or(name).to_string()
     };
     let loaded: Vec<String> = names(modules).map(stem).collect();
-    let found = known.into_iter().find(|entry| loaded.contains(&stem(&entry.library)));
+    let is_loaded = |library: &str| loaded.contains(&stem(library));
+    let found = mallocs::list().find(|entry| entry.libraries().any(is_loaded));
     match found {
         Some(entry) => entry.name.clone(),
         None => libc(modules),

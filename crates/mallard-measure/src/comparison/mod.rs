@@ -3,6 +3,7 @@
 //! `report` judges the measurements, `shown` prints them, and `sentence` sums the result up. `verify` compares two programs
 //! in the same way, and `run` runs a program under another malloc.
 
+mod answer;
 mod options;
 mod plan;
 mod report;
@@ -60,9 +61,13 @@ pub struct Command {
     /// Lists the allocators that are known, and tells which are installed. Runs no program.
     #[arg(long)]
     list: bool,
+    /// Installs mimalloc, jemalloc and tcmalloc by apt-get first, as far as they are missing. Uses sudo if
+    /// this is not root.
+    #[arg(long)]
+    install: bool,
     /// The program and its arguments.
     #[arg(
-        required_unless_present = "list",
+        required_unless_present_any = ["list", "install"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "PROG ARGS"
@@ -84,7 +89,10 @@ impl Command {
         add: impl FnOnce(&Command, &mut Report),
     ) -> Result<ExitCode, Failure> {
         starter::prepare();
-        if self.list {
+        if self.install {
+            mallocs::install::install()?;
+        }
+        if self.list || self.program.is_empty() {
             return list(self.options.timing.json);
         }
         let path = find_program(&self.program[0], "mallard try --")?;
@@ -99,6 +107,7 @@ impl Command {
             words: self.program.clone(),
             variables: allocator.variables(&path),
             library: allocator.library.clone(),
+            is_setting: self.allocator.is_empty() && mallocs::acts_by_pages(&allocator.name),
         };
         let mut subjects: Vec<Subject> = candidates.iter().map(subject).collect();
         let plan = self.plan.as_deref().map(AppliedPlan::find).transpose()?;

@@ -1,5 +1,6 @@
 //! Shows a measurement: as a table, a sentence and the next command, or as JSON.
 
+use super::answer::{is_open, times_to_decide, Answer};
 use super::options::Options;
 use super::plan::Planned;
 use crate::output::units::{budget, bytes, plural};
@@ -13,7 +14,7 @@ use crate::rounds::words::lacks_fresh;
 use crate::verdict::estimate::share_explained;
 use crate::verdict::fresh::{winner, Confirmed, Fresh};
 use crate::verdict::paired::{Differences, Interval};
-use crate::verdict::{rounds_missing, Judged, Judgement, Verdict, Why, ROUNDS_MIN};
+use crate::verdict::{rounds_missing, Judged, Judgement, Verdict, ROUNDS_MIN};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub struct Row<'a> {
     pub subject: &'a Subject,
     /// The index of the candidate.
     pub index: usize,
-    /// The judgements on CPU time and memory. `None` if the candidate is broken or nothing was
+    /// The judgements on CPU time and memory. `None` if the candidate is broken or without effect, or if nothing was
     /// measured.
     pub judged: Option<(&'a Judgement, &'a Judgement)>,
     /// How the candidate breaks the program. `None` if it does not.
@@ -187,10 +188,17 @@ impl Report {
         let mut judged = self.cpu.candidates.iter().zip(&self.memory.candidates);
         let row = |(index, subject): (usize, &'a Subject)| {
             let broken = self.measured.broken[index].as_deref();
-            let judged = if broken.is_none() { judged.next() } else { None };
+            let is_measured = broken.is_none() && !self.measured.idle[index];
+            let judged = if is_measured { judged.next() } else { None };
             Row { subject, index, judged, broken }
         };
         self.candidates.iter().enumerate().map(row).collect()
+    }
+
+    /// The names of the settings that have no effect on the program, so that they were not measured.
+    pub(super) fn idle(&self) -> Vec<&str> {
+        let all = self.candidates.iter().zip(&self.measured.idle);
+        all.filter(|(_, is_idle)| **is_idle).map(|(subject, _)| subject.name.as_str()).collect()
     }
 
     /// The name of the winner.
@@ -214,7 +222,7 @@ impl Report {
         self.planned.as_ref().is_some_and(|planned| planned.control == index)
     }
 
-    /// The place of a candidate among the candidates that are not broken. `None` if it is broken.
+    /// The place of a candidate among those that are measured. `None` if it is not.
     pub(super) fn place(&self, index: usize) -> Option<usize> {
         self.measured.alive().iter().position(|&alive| alive == index)
     }
@@ -231,9 +239,14 @@ impl Report {
         gains.max_by(|(_, a), (_, b)| a.saving.total_cmp(&b.saving))
     }
 
-    /// Whether the CPU time of a candidate is not measurable so far.
-    pub fn is_open(&self) -> bool {
-        self.measured.rounds() == 0 || self.cpu.candidates.iter().any(is_open)
+    /// What the comparison says about CPU time if it has no winner.
+    pub(super) fn answer(&self) -> Answer<'_> {
+        if self.measured.all_rounds() < ROUNDS_MIN {
+            return Answer::TooFewRuns;
+        }
+        let rows = self.rows().into_iter().filter(|row| !self.is_control(row.index));
+        let judged = rows.filter_map(|row| Some((row.subject.name.as_str(), row.judged?.0)));
+        Answer::of(judged, self.min_gain).unwrap_or(Answer::No { most: 0.0 })
     }
 
     /// Whether a candidate loses CPU time or memory, or breaks the program.
@@ -253,25 +266,21 @@ impl Report {
 
     /// The command to type next, if more time is likely to decide more.
     pub fn more_time(&self, options: &Options) -> Option<String> {
-        if !self.is_open() {
+        let rounds = self.measured.all_rounds();
+        if rounds > 0 && !self.cpu.candidates.iter().any(is_open) {
             return None;
         }
-        // An interval of half the width needs four times the runs.
-        let rounds = self.measured.all_rounds().max(1);
-        let times = if rounds < ROUNDS_MIN { (2 * ROUNDS_MIN).div_ceil(rounds) } else { 4 };
-        let more = budget(options.timing.budget() * times as u32);
+        let times = match self.answer() {
+            Answer::No { .. } => return None,
+            Answer::TooFewRuns => (2 * ROUNDS_MIN) as f64 / rounds.max(1) as f64,
+            Answer::NotYet { name, .. } => {
+                let of = self.rows().into_iter().find(|row| row.subject.name == name)?.judged?.0;
+                times_to_decide(of, self.min_gain)
+            }
+        };
+        let more = budget(options.timing.budget().mul_f64(times));
         Some(format!("the same command with --budget {more}, on a quiet machine"))
     }
-}
-
-/// Whether a candidate has no verdict because it was dropped early.
-pub fn is_dropped(of: &Judgement) -> bool {
-    matches!(of.why, Some(Why::DroppedEarly { .. }))
-}
-
-/// Whether more runs could decide about a candidate.
-pub fn is_open(of: &Judgement) -> bool {
-    of.verdict == Verdict::NotMeasurable && !is_dropped(of)
 }
 
 /// The smallest peak that can be measured, in bytes. Between fork and exec, a process has a copy of the

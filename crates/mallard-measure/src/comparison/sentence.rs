@@ -1,7 +1,8 @@
 //! The result of a comparison in one sentence.
 
+use super::answer::Answer;
 use super::plan::PLAN;
-use super::report::{is_dropped, is_open, Report};
+use super::report::Report;
 use crate::output::units::{percent, plural};
 use crate::rounds::subject::failure;
 use crate::rounds::words::needs;
@@ -83,29 +84,30 @@ fn mallocs(report: &Report) -> String {
     let rows = report.rows();
     let candidates = rows.iter().filter(|row| !report.is_control(row.index));
     let judged: Vec<_> = candidates.filter_map(|row| row.judged).collect();
+    if judged.is_empty() && !report.idle().is_empty() {
+        return format!(
+            "No setting of glibc changes the page faults or the memory of {program}, and no other malloc was tried."
+        );
+    }
     if judged.is_empty() {
         return format!("No other malloc runs {program} as its own does: keep it.");
     }
-    let all = judged.len();
-    let open = judged.iter().filter(|(cpu, _)| is_open(cpu)).count();
-    let kept: Vec<_> = judged.iter().filter(|(cpu, _)| !is_dropped(cpu)).collect();
-    let time = if kept.is_empty() || open > 0 {
-        let most =
-            if open > 0 { format!("; not measurable yet: {open} of {all}") } else { String::new() };
-        format!("No malloc was shown to save CPU time of {program}{most}")
-    } else if kept.iter().all(|(cpu, _)| cpu.verdict == Verdict::Loss) {
-        let which = match kept.len() == all {
-            true => "every other malloc".to_string(),
-            false => format!("the best {} of {all} other mallocs", kept.len()),
-        };
-        format!("Under {which} {program} needs more CPU time")
-    } else {
-        let widest = kept.iter().map(|(cpu, _)| cpu.high.max(0.0)).fold(0.0, f64::max);
-        let which = match kept.len() == all {
-            true => String::new(),
-            false => format!(" under the best {} of {all}", kept.len()),
-        };
-        format!("No malloc saves CPU time of {program}: at most {}{which}", percent(widest))
+    let answer = report.answer();
+    let time = match answer {
+        Answer::TooFewRuns => {
+            let runs = plural(report.measured.all_rounds() as u64, "run");
+            format!("Not decided yet: {runs} of {program} under each malloc are too few")
+        }
+        Answer::NotYet { name, most } => format!(
+            "Not decided yet: {name} may save up to {} of the CPU time of {program}",
+            percent(most)
+        ),
+        Answer::No { most } if most > 0.0 => {
+            format!("No malloc saves more than {} of the CPU time of {program}", percent(most))
+        }
+        Answer::No { .. } => {
+            format!("Under every other malloc {program} needs more CPU time")
+        }
     };
     // Memory is worth a change if it costs no time.
     let cheap = report
@@ -116,7 +118,7 @@ fn mallocs(report: &Report) -> String {
             under(&row.subject.name),
             needs(memory, "memory")
         ),
-        None if open > 0 => format!("{time}."),
+        None if !matches!(answer, Answer::No { .. }) => format!("{time}."),
         None => format!("{time}, so keep the malloc that it has."),
     }
 }

@@ -1,7 +1,8 @@
 //! A report as text and as JSON.
 
+use super::answer::is_open;
 use super::options::Options;
-use super::report::{is_open, Report, Row};
+use super::report::{Report, Row};
 use super::sentence::sentence;
 use crate::error::Failure;
 use crate::output::columns::Columns;
@@ -33,6 +34,11 @@ impl Report {
             if let Some(why) = row.broken {
                 text += &format!("{} {}: {why}\n", row.subject.name, self.words.breaks);
             }
+        }
+        let idle = self.idle();
+        if !idle.is_empty() {
+            let names = idle.join(", ");
+            text += &format!("  left out, because page faults and memory stay the same: {names}\n");
         }
         text += &self.fresh_lines();
         text.extend(self.planned.as_ref().map(|planned| planned.lines(&self.measured)));
@@ -84,7 +90,8 @@ impl Report {
         let control = format!("{} again", self.base.name);
         let judged = Some((&self.cpu.control, &self.memory.control));
         let mut lines = vec![self.line(&self.base.name, 0, None), self.line(&control, 1, judged)];
-        for row in self.rows().iter().filter(|row| row.broken.is_none()) {
+        let is_measured = |row: &&Row| row.broken.is_none() && !self.measured.idle[row.index];
+        for row in self.rows().iter().filter(is_measured) {
             lines.push(self.line_of(row));
         }
         plain_table(&titles, lines)
@@ -142,6 +149,7 @@ impl Report {
             object["environment"] = variables.collect::<serde_json::Map<_, _>>().into();
             object["explained"] = json!(self.explained.get(&row.subject.name));
             object["broken"] = json!(row.broken);
+            object["has_no_effect"] = json!(self.measured.idle[row.index]);
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
             object["runs"] = json!(self.measured.runs(row.index));
             object["dropped_after"] = json!(self.measured.dropped[row.index]);
@@ -170,8 +178,8 @@ impl Report {
 
     /// The medians of a column (see `turns`) as JSON.
     fn figures(&self, name: &str, column: usize) -> Value {
-        let is_broken = column > 1 && self.measured.broken[column - 2].is_some();
-        let median = |figure: fn(&Figures) -> f64| match is_broken {
+        let is_left_out = column > 1 && !self.measured.alive().contains(&(column - 2));
+        let median = |figure: fn(&Figures) -> f64| match is_left_out {
             true => None,
             false => Some(self.measured.median_of_all(column, figure)).filter(|m| m.is_finite()),
         };

@@ -98,7 +98,14 @@ fn subject(name: &str, command: &str) -> Result<Subject, Failure> {
         return Err(Failure::new(what, "nothing was started", "mallard verify --help"));
     };
     let path = find_program(program, &format!("mallard verify --{name}"))?;
-    Ok(Subject { name: name.to_string(), path, words, variables: Vec::new(), library: None })
+    Ok(Subject {
+        name: name.to_string(),
+        path,
+        words,
+        variables: Vec::new(),
+        library: None,
+        is_setting: false,
+    })
 }
 
 /// Whether a command line has characters that mean something to a shell.

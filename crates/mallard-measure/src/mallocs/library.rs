@@ -11,27 +11,26 @@ use std::sync::OnceLock;
 
 /// Finds the library of an entry of the list; `None` for glibc.
 pub fn of(entry: &Entry) -> Result<Option<PathBuf>, Failure> {
+    let name = entry.libraries().next().unwrap_or_default();
     let found = match entry.kind {
         Kind::Libc | Kind::Tunable | Kind::Known => return Ok(None),
-        Kind::Debian => in_system(&entry.library),
-        Kind::Crate => {
-            first(in_builds("bench/peers/release", &entry.library)).or(in_system(&entry.library))
-        }
+        Kind::Debian => entry.libraries().find_map(in_system),
+        Kind::Crate => first(in_builds("bench/peers/release", name)).or(in_system(name)),
         Kind::Mallard => match std::env::var_os("MALLARD_MALLOC") {
             Some(path) => return named(Path::new(&path)).map(Some),
-            None => first(malloc(&entry.library).places()),
+            None => first(malloc(name).places()),
         },
     };
     found.map(Some).ok_or_else(|| {
         let help = match entry.kind {
-            Kind::Debian => format!("apt-get install {}", entry.package),
+            Kind::Debian => "mallard try --install".to_string(),
             Kind::Crate => format!(
                 "./x bench programs --smoke builds it in a checkout, or --allocator {0}=/path/to/lib{0}.so",
                 entry.name.split('-').next().unwrap_or_default()
             ),
-            _ => malloc(&entry.library).help(),
+            _ => malloc(name).help(),
         };
-        let what = format!("the library of {} was not found: {}", entry.name, entry.library);
+        let what = format!("the library of {} was not found: {name}", entry.name);
         Failure::new(what, "nothing was started", help).with_status(MALLARD_FAILED)
     })
 }

@@ -44,10 +44,12 @@ pub struct Entry {
     pub contender: String,
     /// The origin of the allocator.
     pub kind: Kind,
-    /// The file for LD_PRELOAD; empty for a malloc of the C library.
-    pub library: String,
-    /// The package of Debian that has the library.
-    pub package: String,
+    /// The files for LD_PRELOAD, one for each version that distributions have, separated by spaces; empty for a
+    /// malloc of the C library.
+    library: String,
+    /// The packages of Debian that have the library, by their names in different versions of Debian and Ubuntu,
+    /// separated by spaces.
+    package: String,
     /// Variables that are set, as NAME=VALUE, separated by spaces.
     pub environment: String,
     /// The programs for which a setting can matter. `None` if the allocator can matter for all.
@@ -66,6 +68,16 @@ impl Entry {
     /// The name without a version: `jemalloc` of `jemalloc-5.3.1`.
     pub fn library_name(&self) -> &str {
         self.name.split('-').next().unwrap_or_default()
+    }
+
+    /// The files for LD_PRELOAD, the most common first. None for a malloc of the C library.
+    pub fn libraries(&self) -> impl Iterator<Item = &str> {
+        self.library.split_whitespace()
+    }
+
+    /// The packages that may have the library. A version of Debian or Ubuntu has one of them.
+    pub fn packages(&self) -> impl Iterator<Item = &str> {
+        self.package.split_whitespace()
     }
 
     /// The variables that are set, with their values.
@@ -154,7 +166,9 @@ mod tests {
             let has_none = matches!(entry.kind, Kind::Libc | Kind::Tunable | Kind::Known);
             assert_eq!(entry.library.is_empty(), has_none, "{entry:?}");
             let has_library = !entry.library.is_empty();
-            assert!(!has_library || entry.files.split(' ').any(|f| entry.library.starts_with(f)));
+            let is_in_files =
+                |library: &str| entry.files.split(' ').any(|f| library.starts_with(f));
+            assert!(!has_library || entry.libraries().all(is_in_files), "{entry:?}");
             assert_eq!(entry.package.is_empty(), entry.kind != Kind::Debian, "{entry:?}");
             assert_eq!(entry.variables().is_empty(), entry.kind != Kind::Tunable, "{entry:?}");
             assert_eq!(entry.matters.is_none(), entry.kind != Kind::Tunable, "{entry:?}");

@@ -1,10 +1,11 @@
 //! The list of mallocs, and the allocators that a program can run under: those of the list, and any other
 //! library with a malloc.
 //!
-//! `list` is spec/allocators.csv, `wanted` parses `--allocator`, `library` finds the file, and `probe` loads the library into a small
+//! `list` is spec/allocators.csv, `wanted` parses `--allocator`, `library` finds the file, `install` installs it, and `probe` loads the library into a small
 //! program to check which malloc is called there.
 
 pub mod applied;
+pub mod install;
 mod library;
 pub mod list;
 pub mod probe;
@@ -127,6 +128,12 @@ pub fn base() -> Allocator {
 /// The name of a file, as text.
 pub fn shown(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether a name in the list means a setting of glibc that acts only through page faults and memory.
+pub fn acts_by_pages(name: &str) -> bool {
+    let matters = list().find(|entry| entry.name == name).and_then(|entry| entry.matters);
+    matters.is_some_and(|of| of != Matters::Calls)
 }
 
 /// Returns the allocators of the list that are installed and work, and the reasons why the others are

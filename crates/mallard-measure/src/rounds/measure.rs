@@ -208,7 +208,8 @@ impl Measurement<'_> {
     }
 
     /// Runs each subject once without measuring, which fills file caches and shows which candidates
-    /// break the program. A second run of the base shows whether its output is always the same.
+    /// break the program. A second run of the base shows whether its output is always the same. A setting without
+    /// effect is left out.
     fn warm_up(&mut self) -> Result<(), Stop> {
         let again = self.run(1, false)?;
         if let Some(difference) = self.difference(&again) {
@@ -217,7 +218,12 @@ impl Measurement<'_> {
         for index in self.out.alive() {
             self.say(&format!("the first run of {}", self.candidates[index].name));
             let run = self.run(index + 2, true);
-            self.accept(index, run)?;
+            let figures = self.accept(index, run)?;
+            let bases = [&self.first.figures, &again.figures];
+            self.out.idle[index] = self.candidates[index].is_setting
+                && figures.is_some_and(|of| {
+                    bases.iter().any(|base| of.shows_no_effect(base, self.plan.min_gain))
+                });
         }
         Ok(())
     }
@@ -432,8 +438,8 @@ impl Measurement<'_> {
             };
         }
         for (column, figures) in figures.into_iter().enumerate() {
-            let is_dropped = column > 1 && self.out.dropped[column - 2].is_some();
-            if !is_dropped {
+            let is_over = |i: usize| self.out.dropped[i].is_some() || self.out.idle[i];
+            if column < 2 || !is_over(column - 2) {
                 self.out.columns[column].push(figures.unwrap_or_default());
             }
         }

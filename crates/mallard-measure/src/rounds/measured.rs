@@ -17,6 +17,8 @@ pub struct Measured {
     pub columns: Vec<Vec<Figures>>,
     /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
+    /// For each candidate, whether it is a setting whose first run showed no effect, so that it was left out.
+    pub idle: Vec<bool>,
     /// For each candidate, the number of rounds after which it was dropped early; `None` if it was
     /// not.
     pub dropped: Vec<Option<usize>>,
@@ -40,6 +42,7 @@ impl Measured {
         Measured {
             columns: vec![Vec::new(); candidates + 2],
             broken: vec![None; candidates],
+            idle: vec![false; candidates],
             dropped: vec![None; candidates],
             ..Measured::default()
         }
@@ -84,6 +87,7 @@ impl Measured {
             Measured {
                 columns: own.chain(pairs.iter().map(|&pair| of_pair(of, pair))).collect(),
                 broken: pairs.iter().map(broken).collect(),
+                idle: vec![false; pairs.len()],
                 dropped: vec![None; pairs.len()],
                 ..Measured::default()
             }
@@ -103,12 +107,12 @@ impl Measured {
         self.rounds() + self.fresh.as_ref().map_or(0, |fresh| fresh.rounds())
     }
 
-    /// The candidates that are not broken.
+    /// The candidates that are measured: neither broken nor without effect.
     pub fn alive(&self) -> Vec<usize> {
-        (0..self.broken.len()).filter(|&i| self.broken[i].is_none()).collect()
+        (0..self.broken.len()).filter(|&i| self.broken[i].is_none() && !self.idle[i]).collect()
     }
 
-    /// The candidates that still run: neither broken nor dropped.
+    /// The candidates that still run: measured and not dropped.
     pub fn running(&self) -> Vec<usize> {
         self.alive().into_iter().filter(|&i| self.dropped[i].is_none()).collect()
     }

@@ -15,7 +15,6 @@ use crate::verdict::simulation::repetitions;
 use crate::verdict::{judge, Judged, Judgement, Verdict, Why};
 use fastrand::Rng;
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
 use std::time::Duration;
 
 const MIN_GAIN: f64 = 0.02;
@@ -104,8 +103,7 @@ impl Runs for Machine {
 }
 
 fn subject(name: &str) -> Subject {
-    let (path, words) = (PathBuf::new(), Vec::new());
-    Subject { name: name.to_string(), path, words, variables: Vec::new(), library: None }
+    Subject { name: name.to_string(), ..Subject::default() }
 }
 
 /// How one simulated trial is made.
@@ -134,6 +132,18 @@ fn simulate(of: Trial, truths: &[Truth], seed: u64) -> (Result<Measured, Failure
 
 /// Does the same with some candidates that are never dropped, and with controls of others.
 fn simulate_with(
+    kept_and_controls: (&[usize], &[(usize, usize)]),
+    of: Trial,
+    truths: &[Truth],
+    seed: u64,
+) -> (Result<Measured, Failure>, f64) {
+    let subjects: Vec<Subject> = (0..truths.len()).map(|i| subject(&i.to_string())).collect();
+    simulate_subjects(&subjects, kept_and_controls, of, truths, seed)
+}
+
+/// Does the same with subjects of which some are settings.
+fn simulate_subjects(
+    subjects: &[Subject],
     (kept, controls): (&[usize], &[(usize, usize)]),
     of: Trial,
     truths: &[Truth],
@@ -158,8 +168,7 @@ fn simulate_with(
         seed,
         progress: None,
     };
-    let subjects: Vec<Subject> = (0..truths.len()).map(|i| subject(&i.to_string())).collect();
-    let measured = measure(&machine, &subject("base"), &subjects, &plan);
+    let measured = measure(&machine, &subject("base"), subjects, &plan);
     (measured, machine.clock.get().as_secs_f64())
 }
 
@@ -314,6 +323,22 @@ fn the_best_plan_and_the_best_malloc_run_again_beside_the_control_of_the_plan() 
             right += usize::from(is_right);
         }
         assert!(right >= least, "{right} of 20 with {noise:?}");
+    }
+}
+
+#[test]
+fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_peak() {
+    let subjects: Vec<Subject> =
+        (0..4).map(|i| Subject { is_setting: i > 0, ..subject(&i.to_string()) }).collect();
+    // The first subject is another malloc, and the third one saves memory.
+    let mut truths = [saving(0.0); 4];
+    truths[2].memory = 0.1;
+    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 20.0, wall: 1.0 };
+    for seed in 0..20 {
+        let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, seed).0.ok().unwrap();
+        assert_eq!(measured.idle, [false, true, false, true], "seed {seed}");
+        assert_eq!(measured.alive(), [0, 2]);
+        assert!(measured.runs(1) == 0 && measured.runs(2) > 6);
     }
 }
 

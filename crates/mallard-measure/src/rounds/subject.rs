@@ -31,7 +31,14 @@ pub struct Subject {
     pub variables: Vec<(OsString, Option<OsString>)>,
     /// The library to preload.
     pub library: Option<PathBuf>,
+    /// Whether the subject is the base with a setting of its malloc that acts only through page faults and memory.
+    /// Then the first run tells whether the setting has an effect.
+    pub is_setting: bool,
 }
+
+/// A page fault takes at most this CPU time, in nanoseconds, with its share of the system calls that map and unmap the
+/// page. On the slowest of the machines in results/, blocks of one page that are mapped alone took 8 microseconds.
+const FAULT_NS: f64 = 10_000.0;
 
 /// The CPU time, memory and faults of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,6 +58,14 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Whether the page faults and the peak differ so little from those of the base that a setting that acts through
+    /// them changes less than `min_gain`, a share of the base.
+    pub fn shows_no_effect(&self, base: &Figures, min_gain: f64) -> bool {
+        let faults = (self.faults - base.faults).abs() * FAULT_NS;
+        let memory = (self.peak_rss - base.peak_rss).abs();
+        faults < min_gain * base.cpu_ns && memory < min_gain * base.peak_rss
+    }
+
     /// The mean figures of `count` pieces of work.
     fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
         let count = count as f64;
@@ -212,4 +227,23 @@ fn terminate(server: &mut Child) -> Result<Ended, Stop> {
     let begin = Instant::now();
     while begin.elapsed() < GRACE && !server.poll(Duration::from_millis(50))? {}
     Ok(server.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_no_effect_if_its_page_faults_and_its_peak_change_less_than_the_least_gain() {
+        // perl with 500,000 strings under glibc, and under glibc with two settings.
+        let of =
+            |cpu_ns, faults, peak_rss| Figures { cpu_ns, faults, peak_rss, ..Figures::default() };
+        let base = of(1.28e9, 31_787.0, 129.5e6);
+        assert!(of(1.53e9, 31_776.0, 129.6e6).shows_no_effect(&base, 0.02));
+        assert!(!of(1.28e9, 31_787.0, 120.0e6).shows_no_effect(&base, 0.02));
+        // git log with and without a trim threshold of 1 GiB.
+        let git = of(2.7e8, 8_363.0, 36.2e6);
+        assert!(!of(2.7e8, 5_975.0, 36.3e6).shows_no_effect(&git, 0.02));
+        assert!(of(2.7e8, 8_428.0, 36.2e6).shows_no_effect(&git, 0.02));
+    }
 }

@@ -1,0 +1,101 @@
+//! What a comparison without a winner says about CPU time.
+
+use crate::verdict::{Judgement, Verdict, Why};
+
+/// If no malloc can save more than this share of the CPU time, the answer is no.
+const PRECISION: f64 = 0.03;
+/// The least and the most times as many runs that are proposed.
+const TIMES: (f64, f64) = (2.0, 10.0);
+
+/// The answer to the question whether a malloc saves CPU time, if none was shown to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer<'a> {
+    /// No malloc saves more than this share, within the precision.
+    No {
+        /// The largest upper end of all intervals, at least 0.
+        most: f64,
+    },
+    /// There were too few runs for any interval.
+    TooFewRuns,
+    /// More runs are needed.
+    NotYet {
+        /// The malloc that may save the most.
+        name: &'a str,
+        /// The upper end of its interval.
+        most: f64,
+    },
+}
+
+impl<'a> Answer<'a> {
+    /// The answer of some candidates, which have names. `None` without candidates. A candidate that was dropped early
+    /// saves less than another one.
+    pub fn of(
+        candidates: impl Iterator<Item = (&'a str, &'a Judgement)>,
+        min_gain: f64,
+    ) -> Option<Answer<'a>> {
+        let kept = candidates.filter(|(_, of)| !is_dropped(of) && of.high.is_finite());
+        let (name, of) = kept.max_by(|(_, a), (_, b)| a.high.total_cmp(&b.high))?;
+        Some(match of.high <= PRECISION.max(min_gain) {
+            true => Answer::No { most: of.high.max(0.0) },
+            false => Answer::NotYet { name, most: of.high },
+        })
+    }
+}
+
+/// How many times as many runs probably decide about a candidate. The width of an interval falls with the square root
+/// of the number of runs, until the interval is above 0, or below the precision.
+pub fn times_to_decide(of: &Judgement, min_gain: f64) -> f64 {
+    let precision = PRECISION.max(min_gain);
+    let to_gain = (of.saving - of.low) / of.saving;
+    let to_no = (of.high - of.saving) / (precision - of.saving);
+    let needed = [to_gain, to_no].into_iter().filter(|times| *times > 0.0);
+    needed.map(|times| times * times).fold(f64::INFINITY, f64::min).clamp(TIMES.0, TIMES.1)
+}
+
+/// Whether a candidate has no verdict because it was dropped early.
+pub fn is_dropped(of: &Judgement) -> bool {
+    matches!(of.why, Some(Why::DroppedEarly { .. }))
+}
+
+/// Whether more runs could decide about a candidate.
+pub fn is_open(of: &Judgement) -> bool {
+    of.verdict == Verdict::NotMeasurable && !is_dropped(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(saving: f64, low: f64, high: f64) -> Judgement {
+        let why = Some(Why::IntervalTooWide);
+        Judgement { saving, low, high, p: 0.5, verdict: Verdict::NotMeasurable, why }
+    }
+
+    #[test]
+    fn the_answer_is_no_if_no_interval_reaches_beyond_the_precision() {
+        let (a, b) = (judged(0.01, -0.02, 0.029), judged(-0.1, -0.2, -0.01));
+        let of = |all: &[(&'static str, Judgement)], min_gain| {
+            let answer = Answer::of(all.iter().map(|(name, of)| (*name, of)), min_gain);
+            answer.map(|of| format!("{of:?}"))
+        };
+        let no = |most| Some(format!("{:?}", Answer::No { most }));
+        assert_eq!(of(&[("a", a.clone()), ("b", b.clone())], 0.02), no(0.029));
+        assert_eq!(of(&[("b", b.clone())], 0.02), no(0.0));
+        let c = judged(0.02, -0.01, 0.05);
+        let not_yet = Some(format!("{:?}", Answer::NotYet { name: "c", most: 0.05 }));
+        assert_eq!(of(&[("a", a.clone()), ("c", c.clone())], 0.02), not_yet);
+        assert_eq!(of(&[("a", a), ("c", c)], 0.05), no(0.05));
+        let early =
+            Judgement { why: Some(Why::DroppedEarly { runs: 3 }), ..judged(0.0, -0.3, 0.3) };
+        assert_eq!(of(&[("b", b), ("early", early)], 0.02), no(0.0));
+        assert_eq!(of(&[], 0.02), None);
+    }
+
+    #[test]
+    fn an_interval_of_half_the_width_needs_four_times_the_runs() {
+        assert_eq!(times_to_decide(&judged(0.04, -0.04, 0.12), 0.02), 4.0);
+        assert_eq!(times_to_decide(&judged(-0.01, -0.13, 0.11), 0.02), 9.0);
+        assert_eq!(times_to_decide(&judged(0.01, -0.01, 0.031), 0.02), TIMES.0);
+        assert_eq!(times_to_decide(&judged(0.03, -0.5, 0.5), 0.02), TIMES.1);
+    }
+}
