@@ -1,5 +1,7 @@
 """Tests tools/run-tests: the table, names, changes, processes and results. readers_test.py tests the readers."""
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import os
 import re
@@ -8,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -341,6 +344,24 @@ wait""")
         self.assertEqual((run.communicate(timeout=10), run.returncode), (("", ""), -signal.SIGINT))
 
 
+class Chains(unittest.TestCase):
+    def test_a_stage_that_measures_runs_when_the_other_chain_has_ended(self):
+        loader = importlib.machinery.SourceFileLoader("run_tests", str(root / "tools/run-tests"))
+        run_tests = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+        loader.exec_module(run_tests)
+        other, own, seen = threading.Event(), threading.Event(), []
+        builds = stages.Stage("lint", lambda *_: seen.append("builds"), (), 1)
+        measures = stages.Stage("known", lambda *_: seen.append(other.is_set()), (), 1, alone=True)
+        runner = mock.Mock(stopped=False, faults=[], results=results.Results([["lint"]], ["known"], {}, "all", whole=False))
+        chain = threading.Thread(target=run_tests.run_chain,
+                                 args=([measures, builds], None, runner, [], None, True, own, [own, other]))
+        chain.start()
+        self.assertTrue(own.wait(60), "the stages before the measurement did not end")
+        other.set()
+        chain.join(60)
+        self.assertEqual(seen, ["builds", True])
+
+
 class ResultsOfARun(TreeTest):
     def setUp(self):
         super().setUp()
@@ -350,7 +371,7 @@ class ResultsOfARun(TreeTest):
             self.addCleanup(context.__exit__, None, None, None)
 
     def results(self, tier="plain", **options):
-        return results.Results([["asan", "dev"], ["rust"]], {"asan": 300, "dev": 240, "rust": 60}, tier, **options)
+        return results.Results([["asan", "dev"], ["rust"]], [], {"asan": 300, "dev": 240, "rust": 60}, tier, **options)
 
     def printed(self, action, *arguments):
         with contextlib.redirect_stderr(io.StringIO()) as said:

@@ -50,7 +50,7 @@ def width_of_terminal():
 class Results:
     """Collects cases from all stages, which may run at the same time. Every method may be called by any thread."""
 
-    def __init__(self, chains, expected, tier, whole=True):
+    def __init__(self, chains, alone, expected, tier, whole=True):
         self.lock = threading.Lock()
         self.tier, self.whole = tier, whole  # plain or all; whether all tests of each stage run
         self.began = time.monotonic()
@@ -58,8 +58,8 @@ class Results:
             measured = json.loads(times_file.read_text()).get(tier, {})
         except (OSError, ValueError):
             measured = {}
-        self.stages = {name: Stage(name, measured.get(name, expected.get(name, 60))) for chain in chains for name in chain}
-        self.chains = chains
+        self.stages = {name: Stage(name, measured.get(name, expected.get(name, 60))) for chain in (*chains, alone) for name in chain}
+        self.chains, self.alone = chains, alone  # the names of stages: chains run side by side, then the others
         self.shows_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.last_line = time.monotonic()
 
@@ -94,7 +94,8 @@ class Results:
                            if stage.began and not stage.ended)
         if not self.whole:
             return f"{self.count('passed'):,} passed, {self.count('failed')} failed   {doing}"
-        left = max((sum(self.stages[name].left(now) for name in chain) for chain in self.chains), default=0)
+        left_of = lambda names: sum(self.stages[name].left(now) for name in names)  # noqa: E731
+        left = max(map(left_of, self.chains), default=0) + left_of(self.alone)
         left = "less than a minute left" if left < 50 else f"about {left / 60:.0f} min left"
         return f"{self.count('passed'):,} passed, {self.count('failed')} failed, {left}   {doing}"
 

@@ -1,7 +1,7 @@
 """The stages of a test run: which commands each one runs.
 
 A stage is a function of a plan and a runner. Stages of one chain run one after the other, chains side by side:
-tests often leave a core idle, which a compiler of the other chain uses.
+tests often leave a core idle, which a compiler of the other chain uses. A stage that measures programs runs alone, last.
 """
 import os
 import re
@@ -43,6 +43,7 @@ class Stage:
     groups: tuple[str, ...]                      # of packages: see tools/packages
     seconds: int                                 # that it takes in `./x test`, or in `./x test --all`, on 2 cores
     environment: dict = field(default_factory=dict)
+    alone: bool = False                          # it measures programs, so it waits until the other chain has ended
 
 
 # --- C++ and C
@@ -240,8 +241,9 @@ def known(stage, plan, runner):
     if plan.wants("advice") and release(stage, runner, "mallard-record", "mallard-plan", "mallard-replay", "mallard-malloc") and \
             runner.run(stage, "configure dev", ["cmake", "--preset", "dev", "-DMALLARD_TIER=all"], Build("configure dev"), "build") and \
             build(stage, Tree("dev"), runner, ["known-programs"]) and \
-            runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
-        runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/debug/mallard", "--budget", "60"])
+            runner.run(stage, "build mallard", ["cargo", "build", "--release", "--locked", "--package", "mallard-cli"],
+                       Build("build mallard"), "build"):
+        runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/release/mallard", "--budget", "60"])
 
 
 # --- the rest
@@ -298,7 +300,7 @@ CHAINS = (
                       "MALLARD_PERFETTO": str(root / "build/tools/perfetto/bin/python"),
                       "MALLARD_PYARROW": str(root / "build/tools/pyarrow/bin/python")}),
      Stage("installed", installed, ("rust", "build"), 60), Stage("crates", crates, ("rust", "cache"), 500),
-     Stage("known", known, ("rust", "test", "programs"), 640)),
+     Stage("known", known, ("rust", "test", "programs"), 1200, alone=True)),
 )
 GROUPS_OF_ALL = {"lint": ("docs", "browser"), "dev": ("models", "programs"), "clang": ("programs",)}
 STAGES = {stage.name: stage for chain in CHAINS for stage in chain}
