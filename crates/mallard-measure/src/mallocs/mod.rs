@@ -152,11 +152,20 @@ pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
     (found, missing)
 }
 
-/// A note that names the allocators that are left out, with the command that says how to get them. `None` if
-/// none is left out.
+/// A note that names the mallocs that are left out although a package of the distribution or Mallard's installation
+/// has them, with the command that helps. `None` if there are none.
 pub fn note_of_missing(missing: &[(String, Failure)]) -> Option<String> {
-    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!("not installed: {}; mallard try --list tells how to get them", names.join(", "))
-    })
+    let of_kind = |kind: Kind| {
+        let is_it = move |name: &&str| list().any(|of| of.name == **name && of.kind == kind);
+        missing.iter().map(|(name, _)| name.as_str()).filter(is_it).collect::<Vec<_>>().join(", ")
+    };
+    match (of_kind(Kind::Mallard), of_kind(Kind::Debian)) {
+        (own, _) if !own.is_empty() => {
+            Some(format!("not installed: {own}; mallard try --list tells how to get it"))
+        }
+        (_, others) if !others.is_empty() => {
+            Some(format!("not installed: {others}; mallard try --install installs them"))
+        }
+        _ => None,
+    }
 }

@@ -130,11 +130,16 @@ fn a_plan_is_offered_as_it_is_if_it_saves_more_than_every_malloc() {
 }
 
 #[test]
-fn a_leak_comes_before_a_smaller_saving_of_time() {
-    let mut evidence = sample::leak();
-    evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
-    let rules: Vec<&str> = cards(&evidence).iter().map(|card| card.rule).collect();
-    assert_eq!(rules, ["leak", "malloc-switch"]);
+fn memory_that_only_grows_comes_before_a_small_saving_of_time_and_after_a_large_one() {
+    let rules = |saving| {
+        let mut evidence = sample::leak();
+        let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.remove(0);
+        malloc.cpu = sample::judged(saving, Verdict::Gain);
+        evidence.candidates.push(malloc);
+        cards(&evidence).iter().map(|card| card.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(0.04), ["leak", "malloc-switch"]);
+    assert_eq!(rules(0.2), ["malloc-switch", "leak"]);
 }
 
 #[test]
