@@ -4,9 +4,6 @@
 use super::paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
 
-/// The number of equally likely values that stand for a distribution.
-const VALUES: usize = 200;
-
 /// The saving of a change, in three parts with different causes. The parts are never added up, because
 /// they are not independent and one of them may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -43,30 +40,21 @@ impl Serialize for Part {
 ///
 /// The savings of replay and program are shares of two different times. `replayed` is the time of
 /// the replay's base divided by the time of the program's base, and converts one into the other.
-/// Replay and program ran independently, so each likely median of the replay is divided by each
-/// likely median of the program.
+/// Replay and program ran independently, so the interval of the quotient follows from both intervals (Fieller 1954).
 pub fn share_explained(
     replay: &Differences,
     replayed: f64,
     real: &Differences,
 ) -> Option<Interval> {
-    if !real.interval().excludes_zero() {
+    let (found, saved) = (replay.interval(), real.interval());
+    let (f, s) = (found.saving * replayed, saved.saving);
+    let half_squared = |of: Interval, scale: f64| (of.half_width() * scale).powi(2);
+    let found_squared = f * f - half_squared(found, replayed);
+    let saved_squared = s * s - half_squared(saved, 1.0);
+    if !saved.excludes_zero() || !s.is_finite() || saved_squared <= 0.0 {
         return None;
     }
-    let values = |of: &Differences| -> Vec<f64> {
-        let medians = of.medians();
-        (0..VALUES).map(|i| medians.quantile((i as f64 + 0.5) / VALUES as f64)).collect()
-    };
-    let (found, saved) = (values(replay), values(real));
-    let mut shares: Vec<f64> =
-        saved.iter().flat_map(|saved| found.iter().map(move |f| f * replayed / saved)).collect();
-    // A median is 0 by a rare chance. The quotient of two such medians, 0 / 0, tells nothing.
-    shares.retain(|share| !share.is_nan());
-    shares.sort_by(f64::total_cmp);
-    let at = |share: f64| shares.get((share * shares.len() as f64) as usize).copied();
-    Some(Interval {
-        saving: replay.interval().saving * replayed / real.interval().saving,
-        low: at(0.025)?,
-        high: at(0.975)?,
-    })
+    let middle = f * s / saved_squared;
+    let half = ((f * s).powi(2) - found_squared * saved_squared).max(0.0).sqrt() / saved_squared;
+    Some(Interval { saving: f / s, low: middle - half, high: middle + half })
 }

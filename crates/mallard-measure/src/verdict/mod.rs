@@ -3,12 +3,15 @@
 //! `judge` compares programs that ran in turns. A round has one run of each program, and a second run of
 //! the base as its control. The difference between base and control is noise. `unpaired`
 //! compares rows of benchmarks that have only a median and a range.
-//! `docs/decisions/0043-intervals-widened-by-the-control.md` has the error rates of the rule.
+//! `docs/decisions/0043-intervals-widened-by-the-control.md` explains the rule, and
+//! `docs/decisions/0060-savings-by-two-means.md` the estimate of a saving, with error rates.
 
 pub mod estimate;
 pub mod fresh;
 pub mod paired;
 
+#[cfg(test)]
+pub mod coverage;
 #[cfg(test)]
 pub mod simulation;
 #[cfg(test)]
@@ -144,11 +147,11 @@ impl Round {
 /// is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The median of the savings in the rounds.
+    /// The saving in the rounds: see `paired`.
     pub saving: f64,
-    /// The lower end of the 95 % interval of the median.
+    /// The lower end of the 95 % interval of the saving.
     pub low: f64,
-    /// The upper end of the 95 % interval of the median.
+    /// The upper end of the 95 % interval of the saving.
     pub high: f64,
     /// The probability that chance alone makes such a difference, corrected for the number of
     /// candidates by Holm's method.

@@ -1,27 +1,34 @@
-//! Differences of pairs of figures: their median, its interval, and the probability of chance.
+//! Differences of pairs of figures: the saving that they show, its interval, and the probability of chance.
 
-/// The share of resamples outside an interval at each end. 95 % are inside.
-const TAIL: f64 = 0.025;
-/// The largest number of pairs. More are merged, because the exact computations grow with the square
-/// and the cube of this number.
+/// Rounds divided by this number are the rounds that the paired mean leaves out at each end. The mean of the fastest
+/// runs leaves out twice as many at its one end, so both use the same number of figures.
+const TRIM_PART: usize = 5;
+/// The largest score of a round in the sign-flip test. Scores are whole numbers, so that their sums can be counted.
+const SCORE_MAX: f64 = 100.0;
+/// The fewest rounds whose spread can be estimated.
+const SPREAD_MIN: usize = 3;
+/// The largest number of pairs. More are merged, because the exact test grows with the cube of this number.
 const PAIRS_MAX: usize = 200;
+/// The 97.5 % quantiles of Student's t distribution with 1, 2, ... 30 degrees of freedom.
+const T: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
 
 /// The differences of a candidate from the base, one for each round.
 #[derive(Clone, Debug)]
 pub struct Differences {
-    /// The savings as shares of the base, in ascending order.
-    savings: Vec<f64>,
-    /// The savings as shares of the larger figure, so that exchanging base and candidate changes
-    /// only the sign.
-    signed: Vec<f64>,
+    /// What each round contributes to the saving: see `scores`.
+    scores: Vec<isize>,
     rounds: usize,
     interval: Interval,
 }
 
-/// A median and its 95 % interval, as shares of the base.
+/// A saving and its 95 % interval, as shares of the base.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Interval {
-    /// The median of the savings.
+    /// The saving.
     pub saving: f64,
     /// The lower end.
     pub low: f64,
@@ -62,12 +69,7 @@ impl Differences {
         }
         let rounds = pairs.len();
         let pairs = merged(pairs);
-        let share = |part: f64, whole: f64| if part == 0.0 { 0.0 } else { part / whole };
-        let mut savings: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, *b)).collect();
-        savings.sort_by(f64::total_cmp);
-        let signed = pairs.iter().map(|(b, c)| share(b - c, b.max(*c))).collect();
-        let interval = interval(&Medians::of(&savings), &savings);
-        Some(Differences { savings, signed, rounds, interval })
+        Some(Differences { scores: scores(&pairs), rounds, interval: interval(&pairs) })
     }
 
     /// The number of rounds.
@@ -75,36 +77,33 @@ impl Differences {
         self.rounds
     }
 
-    /// The median of the savings, and its 95 % interval by the bootstrap.
+    /// The saving and its 95 % interval: see `interval`.
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// The distribution of the median over all resamples of the rounds.
-    pub fn medians(&self) -> Medians {
-        Medians::of(&self.savings)
-    }
-
     /// The probability that a difference as large as this one, in either direction, comes from
-    /// chance: a sign-flip test over the sum of signed ranks.
+    /// chance: a sign-flip test over the sum of scores.
     ///
-    /// If base and candidate are the same, the two figures of a round can be exchanged, so all 2^n
-    /// choices of signs are equally likely. The share of choices whose sum is at least as far from the
-    /// middle is counted exactly. Ranks limit what one disturbed run can do to the sum.
+    /// If base and candidate are the same, the two figures of a round can be exchanged. An exchange changes only the
+    /// sign of the score of this round, so all 2^n choices of signs are equally likely. The share of choices whose sum
+    /// is at least as far from the middle is counted exactly.
     pub fn p(&self) -> f64 {
-        let (ranks, observed) = signed_ranks(&self.signed);
-        let total: usize = ranks.iter().sum();
-        // The probability of each sum of positive ranks, computed rank by rank.
+        let sizes: Vec<usize> = self.scores.iter().map(|score| score.unsigned_abs()).collect();
+        let total: usize = sizes.iter().sum();
+        let positive = self.scores.iter().map(|score| score.max(&0).unsigned_abs());
+        let observed: usize = positive.sum();
+        // The probability of each sum of positive scores, computed score by score.
         let mut chances = vec![0.0; total + 1];
         chances[0] = 1.0;
         let mut largest = 0;
-        for rank in ranks {
+        for size in sizes.into_iter().filter(|size| *size > 0) {
             for sum in (0..=largest).rev() {
                 let half = chances[sum] / 2.0;
                 chances[sum] = half;
-                chances[sum + rank] += half;
+                chances[sum + size] += half;
             }
-            largest += rank;
+            largest += size;
         }
         let distance = |sum: usize| (2 * sum).abs_diff(total);
         let as_far = (0..=total).filter(|sum| distance(*sum) >= distance(observed));
@@ -119,11 +118,7 @@ fn merged(pairs: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if together <= 1 {
         return pairs;
     }
-    let column = |of: Vec<f64>| {
-        let mut of = of;
-        of.sort_by(f64::total_cmp);
-        median(&of)
-    };
+    let column = |of: Vec<f64>| median(&sorted(of.into_iter()));
     pairs
         .chunks(together)
         .map(|some| {
@@ -147,111 +142,139 @@ fn middle(below: f64, above: f64) -> f64 {
     }
 }
 
-/// Ranks the differences that are not 0 by size. Returns the doubled ranks, and their sum for positive
-/// differences. Equal sizes share the mean of their ranks; the doubled mean is a whole number.
-fn signed_ranks(signed: &[f64]) -> (Vec<usize>, usize) {
-    let mut by_size: Vec<f64> = signed.iter().copied().filter(|d| *d != 0.0).collect();
-    by_size.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-    let (mut ranks, mut positive) = (Vec::new(), 0);
-    for equal in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
-        let first = ranks.len() + 1;
-        let last = ranks.len() + equal.len();
-        ranks.extend(std::iter::repeat_n(first + last, equal.len()));
-        positive += (first + last) * equal.iter().filter(|d| **d > 0.0).count();
-    }
-    (ranks, positive)
-}
-
-fn interval(medians: &Medians, sorted: &[f64]) -> Interval {
-    Interval {
-        saving: median(sorted),
-        low: medians.quantile(TAIL),
-        high: medians.quantile(1.0 - TAIL),
-    }
-}
-
-/// The distribution of the median over all resamples of n figures. A resample is n draws with
-/// repetition.
+/// The scores of the rounds for the sign-flip test: how much each round contributes to the saving. Exchanging the
+/// figures of a round changes only the sign of its score, and no other score: all limits and weights are the same for
+/// both orders.
 ///
-/// A usual bootstrap draws some thousand resamples at random. For a median, the limit for infinitely
-/// many resamples can be computed (Efron 1979). So nothing is drawn at random, and the interval is
-/// always the same.
-#[derive(Clone, Debug)]
-pub struct Medians {
-    /// Values in ascending order, each with the probability that a median is at most this value.
-    up_to: Vec<(f64, f64)>,
-}
-
-impl Medians {
-    /// Takes figures in ascending order.
-    fn of(sorted: &[f64]) -> Medians {
-        let mut medians = if sorted.len() % 2 == 1 { odd(sorted) } else { even(sorted) };
-        medians.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut sum = 0.0;
-        for (_, chance) in &mut medians {
-            sum += *chance;
-            *chance = sum;
-        }
-        Medians { up_to: medians }
-    }
-
-    /// Returns the smallest value such that a median is at most this value with a probability of at
-    /// least `share`.
-    pub fn quantile(&self, share: f64) -> f64 {
-        let index = self.up_to.partition_point(|(_, chance)| *chance < share - 1e-12);
-        self.up_to[index.min(self.up_to.len() - 1)].0
-    }
-}
-
-/// Returns the possible medians of a resample of an odd number of figures, each with its
-/// probability. The median is one of the figures. It is at most the k-th figure if more than half
-/// of the n draws are among the first k figures.
-fn odd(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let n = sorted.len();
-    let ways = ways(n);
-    let up_to: Vec<f64> = (0..=n).map(|k| at_least(n / 2 + 1, k, &ways)).collect();
-    (0..n).map(|k| (sorted[k], up_to[k + 1] - up_to[k])).collect()
-}
-
-/// Returns the possible medians of a resample of an even number of figures, each with its
-/// probability. The median is the mean of the two middle draws, i and j. For i < j, half of the
-/// draws are at most i, at least one of them i itself, and the other half are at least j, at least
-/// one of them j itself. The case i = j has the rest of the probability that the lower middle draw
-/// is i.
-fn even(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let n = sorted.len();
-    let ways = ways(n);
-    let up_to: Vec<f64> = (0..=n).map(|k| at_least(n / 2, k, &ways)).collect();
-    let half_of: Vec<f64> = (0..=n).map(|k| (k as f64 / n as f64).powi((n / 2) as i32)).collect();
-    let mut medians = Vec::with_capacity(n * (n + 1) / 2);
-    for i in 0..n {
-        let mut left = up_to[i + 1] - up_to[i];
-        let ends_at_i = ways[n / 2] * (half_of[i + 1] - half_of[i]);
-        for j in i + 1..n {
-            let chance = ends_at_i * (half_of[n - j] - half_of[n - j - 1]);
-            left -= chance;
-            medians.push((middle(sorted[i], sorted[j]), chance));
-        }
-        medians.push((sorted[i], left.max(0.0)));
-    }
-    medians
-}
-
-/// The probability that at least `hits` of n draws from n figures are among the first `k`.
-fn at_least(hits: usize, k: usize, ways: &[f64]) -> f64 {
-    let n = ways.len() - 1;
-    let share = k as f64 / n as f64;
-    let exactly =
-        |hits: usize| ways[hits] * share.powi(hits as i32) * (1.0 - share).powi((n - hits) as i32);
-    (hits..=n).map(exactly).sum()
-}
-
-/// The number of ways to choose 0, 1, ... n of n.
-fn ways(n: usize) -> Vec<f64> {
-    let next = |before: &mut f64, k: usize| {
-        let now = *before;
-        *before *= (n - k) as f64 / (k + 1) as f64;
-        Some(now)
+/// As in `interval`, the difference within the round and that of the fastest runs are weighted so that the sum varies
+/// least, and slow runs and large differences are limited. So one disturbed run does not decide.
+pub(super) fn scores(pairs: &[(f64, f64)]) -> Vec<isize> {
+    let kept = pairs.len() - 2 * (pairs.len() / TRIM_PART);
+    let paired: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, b.max(*c))).collect();
+    let limit = sorted(paired.iter().map(|score| score.abs()))[kept - 1];
+    let paired: Vec<f64> = paired.iter().map(|score| score.clamp(-limit, limit)).collect();
+    let both = sorted(pairs.iter().flat_map(|(b, c)| [*b, *c]));
+    let (middle, slowest) = (mean(&both[..2 * kept]), both[2 * kept - 1]);
+    let fastest: Vec<f64> =
+        pairs.iter().map(|(b, c)| share(b.min(slowest) - c.min(slowest), middle)).collect();
+    let weight = weight(&paired, &fastest);
+    let score = |(paired, fastest): (&f64, &f64)| weight * paired + (1.0 - weight) * fastest;
+    let scores: Vec<f64> = paired.iter().zip(&fastest).map(score).collect();
+    let most = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
+    let whole = |score: &f64| {
+        let size = share(score.abs(), most) * SCORE_MAX;
+        // Equal scores must stay equal despite rounding.
+        ((size - 1e-6).ceil() * score.signum()) as isize
     };
-    (0..=n).scan(1.0, next).collect()
+    scores.iter().map(whole).collect()
+}
+
+/// The weight of the first of two estimates with which their weighted mean varies least. The arguments are how far each
+/// round moves them.
+fn weight(a: &[f64], b: &[f64]) -> f64 {
+    let (aa, ab, bb) = (product(a, a), product(a, b), product(b, b));
+    let apart = aa + bb - 2.0 * ab;
+    if apart > 0.0 {
+        ((bb - ab) / apart).clamp(0.0, 1.0)
+    } else {
+        1.0
+    }
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// A part of a figure. 0 is no part of 0.
+fn share(part: f64, whole: f64) -> f64 {
+    if part == 0.0 {
+        0.0
+    } else {
+        part / whole
+    }
+}
+
+/// The saving and its 95 % interval.
+///
+/// Two means estimate the logarithm of candidate / base. The paired mean is that of the differences within rounds,
+/// which do not contain what slows down a whole round. The mean of the fastest runs of each column does not contain
+/// the runs that something slowed down. Which of the two varies less depends on the noise, and the rounds show it: the
+/// result is the weighted mean of both that varies least.
+fn interval(pairs: &[(f64, f64)]) -> Interval {
+    if pairs.len() < SPREAD_MIN
+        || pairs.iter().any(|(base, candidate)| *base == 0.0 || *candidate == 0.0)
+    {
+        return range(pairs);
+    }
+    let kept = pairs.len() - 2 * (pairs.len() / TRIM_PART);
+    let (paired, fastest) = (paired(pairs, kept), fastest(pairs, kept));
+    let weight = weight(&paired.moves, &fastest.moves);
+    let blend = |a: f64, b: f64| weight * a + (1.0 - weight) * b;
+    let log = blend(paired.log, fastest.log);
+    let moves: Vec<f64> =
+        paired.moves.iter().zip(&fastest.moves).map(|(a, b)| blend(*a, *b)).collect();
+    // Yuen (1974) divides by kept (kept - 1). The weight is estimated too, and costs another degree of freedom.
+    let variance = product(&moves, &moves) / (kept * (kept - 2)) as f64;
+    let half = quantile(kept - 1) * variance.sqrt();
+    let saving = |log: f64| 1.0 - log.exp();
+    Interval { saving: saving(log), low: saving(log + half), high: saving(log - half) }
+}
+
+/// The median of the savings and their range: for too few rounds, and for figures of 0, which have no logarithm.
+fn range(pairs: &[(f64, f64)]) -> Interval {
+    let mut savings: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, *b)).collect();
+    savings.sort_by(f64::total_cmp);
+    Interval { saving: median(&savings), low: savings[0], high: savings[savings.len() - 1] }
+}
+
+/// An estimate of the logarithm of candidate / base.
+struct Mean {
+    log: f64,
+    /// How far each round moves the estimate, with a mean of 0. A round that the mean leaves out counts like the
+    /// nearest one that it uses (winsorized), as Yuen (1974) estimates the variance of a trimmed mean.
+    moves: Vec<f64>,
+}
+
+impl Mean {
+    fn new(log: f64, moves: Vec<f64>) -> Mean {
+        let middle = mean(&moves);
+        Mean { log, moves: moves.iter().map(|of| of - middle).collect() }
+    }
+}
+
+/// The mean of the differences within rounds, without the smallest and the largest ones.
+fn paired(pairs: &[(f64, f64)], kept: usize) -> Mean {
+    let logs: Vec<f64> = pairs.iter().map(|(base, candidate)| (candidate / base).ln()).collect();
+    let sorted = sorted(logs.iter().copied());
+    let first = (sorted.len() - kept) / 2;
+    let used = &sorted[first..first + kept];
+    let moves = logs.iter().map(|log| log.clamp(used[0], used[kept - 1])).collect();
+    Mean::new(mean(used), moves)
+}
+
+/// The quotient of the means of the fastest runs of both columns.
+fn fastest(pairs: &[(f64, f64)], kept: usize) -> Mean {
+    let of = |column: fn(&(f64, f64)) -> f64| {
+        let sorted = sorted(pairs.iter().map(column));
+        (mean(&sorted[..kept]), sorted[kept - 1])
+    };
+    let ((base, base_most), (candidate, candidate_most)) = (of(|pair| pair.0), of(|pair| pair.1));
+    let moves =
+        pairs.iter().map(|(b, c)| c.min(candidate_most) / candidate - b.min(base_most) / base);
+    Mean::new((candidate / base).ln(), moves.collect())
+}
+
+fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut all: Vec<f64> = figures.collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len() as f64
+}
+
+/// The 97.5 % quantile of Student's t distribution.
+fn quantile(freedom: usize) -> f64 {
+    T.get(freedom - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
 }

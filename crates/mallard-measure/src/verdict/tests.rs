@@ -1,7 +1,7 @@
 //! Tests the verdicts against enumerations and examples that are computed by hand.
 
 use super::estimate::{share_explained, Estimate, Part};
-use super::paired::{Differences, Interval};
+use super::paired::{scores, Differences, Interval};
 use super::*;
 
 const GAIN: f64 = 0.02;
@@ -28,94 +28,76 @@ fn with_control(mut rounds: Vec<Round>, savings: &[f64]) -> Vec<Round> {
     rounds
 }
 
-/// The sign-flip test by brute force. The sum of positive ranks is computed in another way (Tukey
-/// 1949): as the number of pairs of differences with a positive sum, including the pair of a difference
-/// with itself. A sum of 0 counts half.
-fn p_by_enumeration(differences: &[f64]) -> f64 {
-    let d: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
-    let statistic = |signs: u32| {
-        let sign = |i: usize| if signs >> i & 1 == 0 { d[i] } else { -d[i] };
-        let mut twice = 0i64;
-        for i in 0..d.len() {
-            for j in i..d.len() {
-                let sum = sign(i) + sign(j);
-                twice += if sum > 0.0 { 2 } else { i64::from(sum == 0.0) };
+/// The sign-flip test by brute force: exchanges the figures of rounds in all 2^n ways, and computes all scores again.
+fn p_by_enumeration(pairs: &[(f64, f64)]) -> f64 {
+    let sum = |swaps: u32| {
+        let swapped = pairs.iter().enumerate().map(|(i, &(base, candidate))| {
+            if swaps >> i & 1 == 0 {
+                (base, candidate)
+            } else {
+                (candidate, base)
             }
-        }
-        (2 * twice - (d.len() * (d.len() + 1)) as i64).abs()
+        });
+        let swapped: Vec<(f64, f64)> = swapped.collect();
+        scores(&swapped).iter().sum::<isize>().abs()
     };
-    let all = 1u32 << d.len();
-    let as_far = (0..all).filter(|signs| statistic(*signs) >= statistic(0)).count();
+    let all = 1u32 << pairs.len();
+    let as_far = (0..all).filter(|swaps| sum(*swaps) >= sum(0)).count();
     as_far as f64 / f64::from(all)
 }
 
 #[test]
-fn the_sign_flip_test_equals_a_count_of_all_signs() {
+fn the_sign_flip_test_equals_a_count_of_all_exchanges() {
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..60 {
-        let n = 1 + round % 10;
-        // Whole numbers give zeros and equal sizes. The larger figure of each pair is 128, a power of
-        // two: shares of 128 are exact, so equal sizes stay equal.
-        let signed: Vec<f64> = (0..n).map(|_| f64::from(random.i32(-4..6))).collect();
-        let pair = |d: &f64| if *d > 0.0 { (128.0, 128.0 - d) } else { (128.0 + d, 128.0) };
-        let found = Differences::of(signed.iter().map(pair)).unwrap().p();
-        let expected = p_by_enumeration(&signed);
-        assert!((found - expected).abs() < 1e-12, "{signed:?}: {found}, not {expected}");
+    for round in 0..40 {
+        // Small whole numbers give figures of 0 and equal differences.
+        let mut figure = || f64::from(random.u32(round % 3..9));
+        let pairs: Vec<(f64, f64)> = (0..1 + round % 9).map(|_| (figure(), figure())).collect();
+        let found = Differences::of(pairs.iter().copied()).unwrap().p();
+        let expected = p_by_enumeration(&pairs);
+        assert!((found - expected).abs() < 1e-12, "{pairs:?}: {found}, not {expected}");
     }
 }
 
 #[test]
 fn six_rounds_of_one_sign_have_a_p_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
-    // Ranks 1 to 6, rank 1 negative: 4 of 64 choices are as far from the middle, both ends and their
-    // neighbours.
+    // The smallest score is negative: 4 of 64 choices are as far from the middle, both ends and their neighbours.
     assert_eq!(of(&[-0.01, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 4.0 / 64.0);
     assert_eq!(of(&[0.0; 6]).p(), 1.0);
 }
 
-/// The interval from all n^n resamples, one by one.
-fn interval_by_enumeration(figures: &[f64]) -> (f64, f64) {
-    let n = figures.len();
-    let mut medians: Vec<f64> = (0..n.pow(n as u32))
-        .map(|mut number| {
-            let mut draw: Vec<f64> = Vec::new();
-            for _ in 0..n {
-                draw.push(figures[number % n]);
-                number /= n;
-            }
-            draw.sort_by(f64::total_cmp);
-            if n % 2 == 1 {
-                draw[n / 2]
-            } else {
-                (draw[n / 2 - 1] + draw[n / 2]) / 2.0
-            }
-        })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    let at = |share: f64| medians[(share * medians.len() as f64).ceil() as usize - 1];
-    (at(0.025), at(0.975))
+fn interval(pairs: impl IntoIterator<Item = (f64, f64)>) -> Interval {
+    Differences::of(pairs).unwrap().interval()
 }
 
 #[test]
-fn the_interval_equals_that_of_all_resamples() {
-    for figures in [
-        vec![0.25, 0.5, 0.0],
-        vec![0.5, 0.125, -1.0, 0.25],
-        vec![0.5, 0.25, 0.25, -0.5, 0.125],
-        vec![0.5, 0.25, 0.375, -0.5, 0.125, -2.0],
-        vec![0.5, 0.5, 0.5, 0.25, 0.25, 0.25],
-    ] {
-        let found = of(&figures).interval();
-        assert_eq!((found.low, found.high), interval_by_enumeration(&figures), "{figures:?}");
-    }
+fn what_slows_down_a_whole_round_does_not_widen_the_interval() {
+    // Ten rounds of very different speed: the savings are 0 to 10 %.
+    let of = |round: i32| {
+        let base = f64::from(1 + round * round);
+        (base, base * (-0.1 + 0.01 * f64::from(round)).exp())
+    };
+    let found = interval((0..10).map(of));
+    assert!((found.saving - 0.055).abs() < 0.01 && found.half_width() < 0.033, "{found:?}");
 }
 
 #[test]
-fn the_interval_of_15_rounds_is_from_the_4th_to_the_12th() {
-    // Below the 4th: P(at least 8 of 15 draws are among the first 3) = 0.0042; up to it: 0.029.
-    let figures: Vec<f64> = (1..=15).map(|i| f64::from(i) / 16.0).collect();
-    let expected = Interval { saving: 8.0 / 16.0, low: 4.0 / 16.0, high: 12.0 / 16.0 };
-    assert_eq!(of(&figures).interval(), expected);
+fn runs_that_something_slowed_down_do_not_widen_the_interval() {
+    // Three of ten runs of the base are slow, and three others of the candidate. Every pair but four has a slow run.
+    let slow = |is_slow: bool| if is_slow { 1.5 } else { 1.0 };
+    let of = |i: usize| {
+        let small = 1.0 + 0.001 * (i * 7 % 5) as f64;
+        (100.0 * slow(i < 3) * small, 90.0 * slow((3..6).contains(&i)) / small)
+    };
+    let found = interval((0..10).map(of));
+    assert!((found.saving - 0.1).abs() < 0.005 && found.half_width() < 0.01, "{found:?}");
+}
+
+#[test]
+fn two_rounds_have_the_range_of_their_savings() {
+    let expected = Interval { saving: 0.375, low: 0.25, high: 0.5 };
+    assert_eq!(of(&[0.5, 0.25]).interval(), expected);
 }
 
 #[test]
@@ -131,9 +113,11 @@ fn holm_multiplies_by_the_number_that_is_left() {
 #[test]
 fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
     let gain = first(&rounds(&[5.0, 4.0, 6.0, 5.0, 5.5, 4.5]));
-    assert_eq!((gain.verdict, gain.why, gain.saving), (Verdict::Gain, None, 0.05));
+    assert_eq!((gain.verdict, gain.why), (Verdict::Gain, None));
+    assert!((gain.saving - 0.05).abs() < 3e-3, "{gain:?}");
     let loss = first(&rounds(&[-5.0, -4.0, -6.0, -5.0, -5.5, -4.5]));
-    assert_eq!((loss.verdict, loss.why, loss.saving), (Verdict::Loss, None, -0.05));
+    assert_eq!((loss.verdict, loss.why), (Verdict::Loss, None));
+    assert!((loss.saving + 0.05).abs() < 3e-3, "{loss:?}");
 }
 
 #[test]
@@ -178,8 +162,8 @@ fn a_control_that_varies_hides_small_differences_only() {
     let noise = [4.0, -4.0, 3.0, -3.0, 2.0, -2.0];
     let small = judge(&with_control(rounds(&[3.0; 8]), &noise), GAIN);
     assert_eq!(small.control.why, Some(Why::ControlTooWide));
-    // The interval of the control reaches 2 % beyond the least gain.
-    assert!((small.control.high - 0.04).abs() < 0.006, "{small:?}");
+    // The interval of the control reaches 2 % beyond the least gain, or more.
+    assert!(small.control.high >= 0.04, "{small:?}");
     assert_eq!(first(&with_control(rounds(&[1.5; 8]), &noise)).why, Some(Why::ControlTooWide));
     assert_eq!(first(&with_control(rounds(&[30.0; 8]), &noise)).verdict, Verdict::Gain);
     assert_eq!(first(&with_control(rounds(&[-30.0; 8]), &noise)).verdict, Verdict::Loss);
@@ -219,8 +203,8 @@ fn one_disturbed_run_changes_no_verdict() {
 #[test]
 fn figures_that_never_vary_get_a_verdict() {
     let exact = first(&rounds(&[10.0; 6]));
-    let expected = (Verdict::Gain, 0.1, 0.1, 0.1);
-    assert_eq!((exact.verdict, exact.saving, exact.low, exact.high), expected);
+    assert_eq!(exact.verdict, Verdict::Gain);
+    assert!([exact.saving, exact.low, exact.high].iter().all(|end| (end - 0.1).abs() < 1e-12));
     assert_eq!(first(&rounds(&[0.0; 6])).verdict, Verdict::NoDifference);
 }
 
@@ -261,8 +245,10 @@ fn a_missing_negative_or_infinite_figure_is_not_measurable() {
 #[test]
 fn the_half_width_is_that_of_the_widest_interval() {
     let savings: Vec<f64> = (1..=15).map(f64::from).collect();
-    assert!((half_width(&rounds(&savings)) - 0.04).abs() < 1e-12);
-    assert!((half_width(&with_control(rounds(&[0.0; 15]), &savings)) - 0.04).abs() < 1e-12);
+    let expected = interval(savings.iter().map(|saving| (100.0, 100.0 - saving))).half_width();
+    assert_eq!(half_width(&rounds(&savings)), expected);
+    let of_control = half_width(&with_control(rounds(&[0.0; 15]), &savings));
+    assert!((of_control - expected).abs() < 1e-12, "{of_control}, not {expected}");
     assert_eq!(half_width(&rounds(&[1.0; 5])), f64::INFINITY);
 }
 
