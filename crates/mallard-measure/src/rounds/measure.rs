@@ -2,7 +2,7 @@
 
 use super::measured::Measured;
 use super::outputs;
-use super::race::{most, Standing, RACE_FROM, ROUNDS_TO_DROP};
+use super::race::{most, Standing, RACE_FROM, ROUNDS_TO_CHOOSE, ROUNDS_TO_DROP};
 use super::runs::Runs;
 use super::subject::{ending, Figures, Run, Stop, Subject, Turn};
 use crate::clock::{self, Moment};
@@ -90,7 +90,7 @@ struct Measurement<'a> {
 pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     let others = usize::from(candidates > plans);
     let is_chosen = plans == 0 || candidates > 1 + others;
-    let choice = if is_chosen { (candidates + 2) * ROUNDS_TO_DROP } else { 0 };
+    let choice = if is_chosen { (candidates + 2) * ROUNDS_TO_CHOOSE } else { 0 };
     let (fresh, winners) =
         if plans == 0 { (FRESH_RUNS, 1) } else { (FRESH_RUNS + 1 + others, 1 + others) };
     let spare = usize::from(is_chosen && winners == 1);
@@ -277,13 +277,13 @@ impl Measurement<'_> {
         let rounds = (rounds_needed(1) + 1).max(rounds_needed(self.needed_winners()));
         let fresh = run * (self.fresh_runs() * rounds) as u32;
         let most = rest.saturating_sub(fresh);
-        match self.out.rounds() < ROUNDS_TO_DROP {
+        match self.out.rounds() < ROUNDS_TO_CHOOSE {
             true => most,
             false => most.min(rest / CHOICE_PART),
         }
     }
 
-    /// Drops candidates that are clearly worse than the best, and the worst of the others if more than
+    /// Drops candidates that are clearly worse than the best, and those that are probably worse if more than
     /// `most` are running.
     fn drop_all_but(&mut self, most: usize) {
         let done = self.out.rounds();

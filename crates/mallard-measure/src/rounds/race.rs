@@ -1,26 +1,36 @@
 //! Drops candidates early, so that the candidates that may win have most of the budget.
 //!
-//! Successive halving (Jamieson and Talwalkar 2016): the time of the choice has parts of equal length,
-//! and half of the candidates go on after each. In addition, a candidate whose CPU time is clearly worse
-//! than that of the best is dropped at once, as in a race (Maron and Moore 1994). The rounds of the choice
-//! only choose: the verdict on the last candidates comes from fresh rounds.
+//! A candidate that is clearly worse than the best, or worse than the base, is dropped, as in a race (Maron and Moore
+//! 1994). The time of the choice also has parts of equal length, and half of the candidates should go on after each
+//! (successive halving, Jamieson and Talwalkar 2016); but a candidate of the worse half leaves only if it is probably
+//! worse than the best. So no candidate leaves for noise: the best is dropped in less than 2 % of races
+//! (`docs/decisions/0061-a-race-that-waits-for-evidence.md`). The rounds of the choice only choose: the verdict on the
+//! last candidates comes from fresh rounds.
 
 use super::measured::{median, Measured};
 use super::subject::Figures;
 use crate::verdict::fresh::WINNERS_MAX;
+use crate::verdict::paired::Differences;
 use crate::verdict::Verdict;
 
-/// No candidate is dropped before this many rounds, which show the peaks of memory.
-pub const ROUNDS_TO_DROP: usize = 2;
+/// The choice has this many rounds if the budget allows it. They show the peaks of memory.
+pub const ROUNDS_TO_CHOOSE: usize = 2;
+/// No candidate is dropped before this many rounds. Two rounds of short runs can agree by chance: a malloc that saved
+/// 13 % was dropped after two rounds, and one that saved 2 % was chosen.
+pub const ROUNDS_TO_DROP: usize = 3;
 /// No candidate is dropped before this share of the time of the choice. On a machine whose speed changes
-/// every few seconds, two rounds of short runs can agree by chance: a malloc that saved 11 % was dropped
-/// after two rounds of a second.
+/// every few seconds, rounds of less than a second are alike by chance.
 pub const RACE_FROM: f64 = 0.2;
 /// This many of the best candidates are never dropped, so that a choice is left.
 const RUNNING_MIN: usize = 2;
-/// A candidate is clearly worse if the difference is more than this many standard errors. A median
-/// of few figures varies by a quarter more than a mean.
-const CLEAR: f64 = 2.5 * 1.25;
+/// Candidates whose savings differ by less than this share of the base are equally good.
+const PRECISION: f64 = 0.01;
+/// A median of few figures varies by a quarter more than a mean.
+const OF_MEDIAN: f64 = 1.25;
+/// A candidate is probably worse if the difference is more than `PRECISION` and this many standard errors.
+const PROBABLY: f64 = 2.5 * OF_MEDIAN;
+/// The 99.9 % quantile of the normal distribution.
+const CLEAR: f64 = 3.09;
 /// A candidate with a control may do work that its control does too, such as deciding which allocations a plan
 /// serves. This work takes at most this share of the CPU time: in programs that only allocate, a plan decides in 38
 /// instructions, and a malloc and a free take 138.
@@ -39,10 +49,12 @@ pub fn most(all: usize, share: f64) -> usize {
 pub struct Standing {
     /// The indices of the candidates. The largest saving of CPU time comes first.
     pub order: Vec<usize>,
-    /// The savings of CPU time in the same order: medians over the rounds, as shares of the base.
+    /// The savings of CPU time in the same order, as shares of the base.
     savings: Vec<f64>,
     /// The standard error of the difference between two candidates.
     error: f64,
+    /// A difference above this is clear.
+    clear: f64,
     /// The candidate that saves clearly more memory than the first one, and does not need clearly more
     /// CPU time than the base.
     memory: Option<usize>,
@@ -51,21 +63,24 @@ pub struct Standing {
 impl Standing {
     /// Orders the candidates by the rounds so far. `min_gain` is the least difference that counts.
     pub fn of(measured: &Measured, min_gain: f64) -> Standing {
-        let saving = |i: usize| median_saving(measured, i, |f| f.cpu_ns);
+        let saving = |i: usize| saving_of(measured, i, |f| f.cpu_ns);
         let mut order = measured.running();
         order.sort_by(|&a, &b| saving(b).total_cmp(&saving(a)));
         let savings: Vec<f64> = order.iter().map(|&i| saving(i)).collect();
         let error = noise(measured) * (2.0 / measured.rounds().max(1) as f64).sqrt();
-        let mut standing = Standing { order, savings, error, memory: None };
+        // Each column but one adds a change to each round but one.
+        let freedom = (order.len() + 1) * measured.rounds().saturating_sub(1);
+        let clear = PRECISION + clear_errors(freedom) * error;
+        let mut standing = Standing { order, savings, error, clear, memory: None };
         standing.memory = standing.saves_memory(measured, min_gain);
         standing
     }
 
     fn saves_memory(&self, measured: &Measured, min_gain: f64) -> Option<usize> {
-        let saving = |i: usize| median_saving(measured, i, |f| f.peak_rss);
+        let saving = |i: usize| saving_of(measured, i, |f| f.peak_rss);
         let first = saving(*self.order.first()?).max(0.0);
         // A loss of less than the least difference that counts is ignored.
-        let loss = min_gain.max(CLEAR * self.error);
+        let loss = min_gain.max(self.clear);
         let costs_no_time = |at: &usize| self.savings[*at] >= -loss;
         let candidates = (0..self.order.len()).filter(costs_no_time).map(|at| self.order[at]);
         let best = candidates.max_by(|&a, &b| saving(a).total_cmp(&saving(b)))?;
@@ -74,14 +89,17 @@ impl Standing {
     }
 
     /// The candidates that are dropped now: those that are clearly worse than the best or than the
-    /// base, and all that are not among the first `most`. The best two stay, and so does the candidate
-    /// that saves the most memory.
+    /// base, and those that are probably worse than the best and not among the first `most`. The best two stay, and so
+    /// does the candidate that saves the most memory.
     pub fn dropped(&self, most: usize) -> Vec<usize> {
-        let best = self.savings.first().map_or(0.0, |saving| saving.max(0.0));
-        let is_worse = |at: usize| best - self.savings[at] > CLEAR * self.error;
-        let goes_on = |at: usize| at < RUNNING_MIN || (at < most && !is_worse(at));
-        let all = self.order.iter().enumerate();
-        let dropped = all.filter(|(at, i)| !goes_on(*at) && self.memory != Some(**i));
+        let first = self.savings.first().copied().unwrap_or(0.0);
+        let is_worse = |at: usize| {
+            let saving = self.savings[at];
+            let probably = PRECISION + PROBABLY * self.error;
+            first.max(0.0) - saving > self.clear || (at >= most && first - saving > probably)
+        };
+        let all = self.order.iter().enumerate().skip(RUNNING_MIN);
+        let dropped = all.filter(|(at, i)| is_worse(*at) && self.memory != Some(**i));
         dropped.map(|(_, &i)| i).collect()
     }
 
@@ -123,14 +141,20 @@ fn base(measured: &Measured, round: usize, figure: impl Fn(&Figures) -> f64) -> 
     (figure(&measured.columns[0][round]) + figure(&measured.columns[1][round])) / 2.0
 }
 
-/// The median saving of a candidate, as a share of the base. Minus infinity if no round has a saving.
-fn median_saving(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
-    let saving = |n: usize| {
-        let base = base(measured, n, figure);
-        1.0 - figure(&measured.columns[index + 2][n]) / base
-    };
-    let savings = (0..measured.rounds()).map(saving).filter(|saving| saving.is_finite());
-    median(savings).unwrap_or(f64::NEG_INFINITY)
+/// The saving of a candidate, as a share of the mean of both runs of the base. Minus infinity if nothing is known.
+fn saving_of(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
+    let pair = |n: usize| (base(measured, n, figure), figure(&measured.columns[index + 2][n]));
+    let differences = Differences::of((0..measured.rounds()).map(pair));
+    differences.map_or(f64::NEG_INFINITY, |of| of.interval().saving)
+}
+
+/// The standard errors of a median that a clear difference has, if the error is estimated with these degrees of freedom:
+/// few rounds may be alike by chance. This is the 99.9 % quantile of Student's t distribution (Cornish and Fisher 1938).
+fn clear_errors(freedom: usize) -> f64 {
+    let (z, freedom) = (CLEAR, freedom.max(1) as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    OF_MEDIAN * (z + first / freedom + second / freedom.powi(2))
 }
 
 /// Whether a candidate saves memory in one round, compared with both runs of the base.
@@ -186,32 +210,42 @@ mod tests {
 
     #[test]
     fn candidates_clearly_worse_than_the_best_are_dropped_and_two_stay() {
-        let rounds: [&[f64]; 2] = [
+        let rounds: [&[f64]; 3] = [
             &[100.0, 101.0, 90.0, 99.0, 70.0, 95.0, 120.0],
             &[101.0, 100.0, 91.0, 101.0, 70.5, 96.0, 121.0],
+            &[100.5, 100.5, 90.5, 100.0, 70.0, 95.0, 120.0],
         ];
         let standing = Standing::of(&measured(&rounds, &[50.0; 7]), 0.02);
         assert_eq!(standing.order, [2, 0, 3, 1, 4]);
         assert_eq!(standing.dropped(5), [3, 1, 4]);
-        // If runs vary as much as candidates differ, none is clearly worse. `most` still drops some.
+        // If runs vary as much as candidates differ, none is worse, however few should go on.
         let noisy: [&[f64]; 2] =
             [&[100.0, 120.0, 90.0, 130.0, 95.0, 125.0], &[125.0, 95.0, 118.0, 90.0, 128.0, 92.0]];
         let standing = Standing::of(&measured(&noisy, &[50.0; 6]), 0.02);
-        assert!(standing.dropped(4).is_empty());
-        assert_eq!(standing.dropped(3).len(), 1);
+        assert!(standing.dropped(4).is_empty() && standing.dropped(3).is_empty());
+        // Candidates that are equally good go on, and so do those that are worse by a point.
+        let alike: [&[f64]; 3] = [&[100.0, 100.0, 90.0, 90.1, 90.2, 90.9, 92.0]; 3];
+        let standing = Standing::of(&measured(&alike, &[50.0; 7]), 0.02);
+        assert_eq!((standing.dropped(3), standing.dropped(5)), (vec![4], vec![4]));
     }
 
     #[test]
     fn candidates_clearly_worse_than_the_base_are_dropped() {
-        let rounds: [&[f64]; 2] =
-            [&[100.0, 101.0, 140.0, 150.0, 160.0], &[101.0, 100.0, 141.0, 151.0, 160.0]];
+        let rounds: [&[f64]; 3] = [
+            &[100.0, 101.0, 140.0, 150.0, 160.0],
+            &[101.0, 100.0, 141.0, 151.0, 160.0],
+            &[100.0, 101.0, 140.0, 150.0, 160.0],
+        ];
         assert_eq!(Standing::of(&measured(&rounds, &[50.0; 5]), 0.02).dropped(3), [2]);
     }
 
     #[test]
     fn a_candidate_that_saves_memory_stays_if_it_costs_no_time() {
-        let rounds: [&[f64]; 2] =
-            [&[100.0, 101.0, 80.0, 81.0, 100.0, 130.0], &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0]];
+        let rounds: [&[f64]; 3] = [
+            &[100.0, 101.0, 80.0, 81.0, 100.0, 130.0],
+            &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0],
+            &[100.0, 101.0, 80.0, 81.0, 100.0, 130.0],
+        ];
         let of = |peaks: &[f64]| Standing::of(&measured(&rounds, peaks), 0.02).dropped(4);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 50.0]), [2, 3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 40.0, 50.0]), [3]);
