@@ -14,7 +14,7 @@ use mallard_measure::error::Failure;
 use mallard_measure::mallocs::{acts_by_pages, Allocator};
 use mallard_measure::process::find_program;
 use mallard_measure::rounds::measure::{measure, Plan};
-use mallard_measure::rounds::measured::Measured as Rounds;
+use mallard_measure::rounds::measured::{LeftOut, Measured as Rounds};
 use mallard_measure::rounds::subject::{Figures, Run, Runner, Stop, Subject, Turn};
 use mallard_measure::rounds::timing::Timing;
 use mallard_measure::verdict::{margin, Judgement, Why, ROUNDS_MIN};
@@ -161,8 +161,14 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     let broken =
         broken.filter_map(|(malloc, why)| Some(lost(malloc, Reason::Breaks(why.clone()?))));
     found.dropped.extend(broken);
-    let idle = mallocs.iter().zip(&rounds.idle).filter(|(_, is_idle)| **is_idle);
-    found.dropped.extend(idle.map(|(malloc, _)| lost(malloc, Reason::NoEffect)));
+    let left_out = mallocs.iter().zip(&rounds.left_out).filter_map(|(malloc, why)| {
+        let why = match why.as_ref()? {
+            LeftOut::NoEffect => Reason::NoEffect,
+            LeftOut::NoTime => Reason::NoTimeToMeasure,
+        };
+        Some(lost(malloc, why))
+    });
+    found.dropped.extend(left_out);
     let alive = rounds.alive();
     if alive.is_empty() || mallocs.is_empty() {
         return found;

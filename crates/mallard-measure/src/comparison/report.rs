@@ -7,7 +7,7 @@ use crate::output::units::{budget, bytes, plural};
 use crate::process::proc::{self, Process};
 use crate::process::starter;
 use crate::rounds::measure::shown;
-use crate::rounds::measured::Measured;
+use crate::rounds::measured::{LeftOut, Measured};
 use crate::rounds::subject::Subject;
 use crate::rounds::timing::status;
 use crate::rounds::words::lacks_fresh;
@@ -188,17 +188,18 @@ impl Report {
         let mut judged = self.cpu.candidates.iter().zip(&self.memory.candidates);
         let row = |(index, subject): (usize, &'a Subject)| {
             let broken = self.measured.broken[index].as_deref();
-            let is_measured = broken.is_none() && !self.measured.idle[index];
+            let is_measured = broken.is_none() && self.measured.left_out[index].is_none();
             let judged = if is_measured { judged.next() } else { None };
             Row { subject, index, judged, broken }
         };
         self.candidates.iter().enumerate().map(row).collect()
     }
 
-    /// The names of the settings that have no effect on the program, so that they were not measured.
-    pub(super) fn idle(&self) -> Vec<&str> {
-        let all = self.candidates.iter().zip(&self.measured.idle);
-        all.filter(|(_, is_idle)| **is_idle).map(|(subject, _)| subject.name.as_str()).collect()
+    /// The names of the settings that were left out for this reason.
+    pub(super) fn left_out(&self, why: LeftOut) -> Vec<&str> {
+        let all = self.candidates.iter().zip(&self.measured.left_out);
+        let of = all.filter(|(_, of)| **of == Some(why));
+        of.map(|(subject, _)| subject.name.as_str()).collect()
     }
 
     /// The name of the winner.

@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::plan::PLAN;
 use super::report::Report;
 use crate::output::units::{percent, plural};
+use crate::rounds::measured::LeftOut;
 use crate::rounds::subject::failure;
 use crate::rounds::words::needs;
 use crate::verdict::{Judgement, Verdict};
@@ -84,7 +85,7 @@ fn mallocs(report: &Report) -> String {
     let rows = report.rows();
     let candidates = rows.iter().filter(|row| !report.is_control(row.index));
     let judged: Vec<_> = candidates.filter_map(|row| row.judged).collect();
-    if judged.is_empty() && !report.idle().is_empty() {
+    if judged.is_empty() && !report.left_out(LeftOut::NoEffect).is_empty() {
         return format!(
             "No setting of glibc changes the page faults or the memory of {program}, and no other malloc was tried."
         );

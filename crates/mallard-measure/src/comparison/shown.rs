@@ -9,6 +9,7 @@ use crate::output::columns::Columns;
 use crate::output::shell::as_called;
 use crate::output::terminal::{plain_table, say, write};
 use crate::output::units::{bytes, count, percent, percents, plural, time};
+use crate::rounds::measured::LeftOut;
 use crate::rounds::subject::Figures;
 use crate::rounds::words::cells;
 use crate::verdict::paired::Interval;
@@ -35,10 +36,14 @@ impl Report {
                 text += &format!("{} {}: {why}\n", row.subject.name, self.words.breaks);
             }
         }
-        let idle = self.idle();
-        if !idle.is_empty() {
-            let names = idle.join(", ");
-            text += &format!("  left out, because page faults and memory stay the same: {names}\n");
+        for (why, words) in [
+            (LeftOut::NoEffect, "page faults and memory stay the same"),
+            (LeftOut::NoTime, "the budget is small"),
+        ] {
+            let names = self.left_out(why).join(", ");
+            if !names.is_empty() {
+                text += &format!("  left out, because {words}: {names}\n");
+            }
         }
         text += &self.fresh_lines();
         text.extend(self.planned.as_ref().map(|planned| planned.lines(&self.measured)));
@@ -90,7 +95,8 @@ impl Report {
         let control = format!("{} again", self.base.name);
         let judged = Some((&self.cpu.control, &self.memory.control));
         let mut lines = vec![self.line(&self.base.name, 0, None), self.line(&control, 1, judged)];
-        let is_measured = |row: &&Row| row.broken.is_none() && !self.measured.idle[row.index];
+        let is_measured =
+            |row: &&Row| row.broken.is_none() && self.measured.left_out[row.index].is_none();
         for row in self.rows().iter().filter(is_measured) {
             lines.push(self.line_of(row));
         }
@@ -149,7 +155,8 @@ impl Report {
             object["environment"] = variables.collect::<serde_json::Map<_, _>>().into();
             object["explained"] = json!(self.explained.get(&row.subject.name));
             object["broken"] = json!(row.broken);
-            object["has_no_effect"] = json!(self.measured.idle[row.index]);
+            let left_out = self.measured.left_out[row.index];
+            object["has_no_effect"] = json!(left_out == Some(LeftOut::NoEffect));
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
             object["runs"] = json!(self.measured.runs(row.index));
             object["dropped_after"] = json!(self.measured.dropped[row.index]);

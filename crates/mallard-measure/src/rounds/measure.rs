@@ -1,6 +1,6 @@
 //! Runs the rounds of a measurement in turns.
 
-use super::measured::Measured;
+use super::measured::{LeftOut, Measured};
 use super::outputs;
 use super::race::{most, Standing, RACE_FROM, ROUNDS_TO_CHOOSE, ROUNDS_TO_DROP};
 use super::runs::Runs;
@@ -139,7 +139,7 @@ pub fn measure(
     let (races, known) = (false, None);
     let mut measurement =
         Measurement { runner, base, candidates, plan, rng, begin, first, out, took, races, known };
-    measurement.refuse_small_budget()?;
+    measurement.fit_into_budget()?;
     let all = measurement
         .warm_up()
         .and_then(|()| measurement.choose())
@@ -156,8 +156,13 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Refuses a budget that does not allow one round.
-    fn refuse_small_budget(&self) -> Result<(), Failure> {
+    /// Leaves out settings if the budget allows no verdict with them. Refuses a budget that does not allow one round.
+    fn fit_into_budget(&mut self) -> Result<(), Failure> {
+        if self.first.took * self.runs_needed() > self.plan.budget {
+            let settings =
+                self.candidates.iter().map(|of| of.is_setting.then_some(LeftOut::NoTime));
+            self.out.left_out = settings.collect();
+        }
         let round = self.out.alive().len() as u32 + 2;
         if self.first.took * (2 * round) <= self.plan.budget {
             return Ok(());
@@ -220,10 +225,11 @@ impl Measurement<'_> {
             let run = self.run(index + 2, true);
             let figures = self.accept(index, run)?;
             let bases = [&self.first.figures, &again.figures];
-            self.out.idle[index] = self.candidates[index].is_setting
+            let has_no_effect = self.candidates[index].is_setting
                 && figures.is_some_and(|of| {
                     bases.iter().any(|base| of.shows_no_effect(base, self.plan.min_gain))
                 });
+            self.out.left_out[index] = has_no_effect.then_some(LeftOut::NoEffect);
         }
         Ok(())
     }
@@ -438,7 +444,8 @@ impl Measurement<'_> {
             };
         }
         for (column, figures) in figures.into_iter().enumerate() {
-            let is_over = |i: usize| self.out.dropped[i].is_some() || self.out.idle[i];
+            let is_over =
+                |i: usize| self.out.dropped[i].is_some() || self.out.left_out[i].is_some();
             if column < 2 || !is_over(column - 2) {
                 self.out.columns[column].push(figures.unwrap_or_default());
             }

@@ -9,6 +9,15 @@ use std::time::Duration;
 /// Why a candidate has no fresh runs. Never shown.
 const LEFT_OUT: &str = "it did not run again";
 
+/// Why a setting of the base's malloc is not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// The first run has the same page faults and memory as the base.
+    NoEffect,
+    /// The budget is too small for settings beside the other candidates.
+    NoTime,
+}
+
 /// All measured figures.
 #[derive(Default)]
 pub struct Measured {
@@ -17,8 +26,8 @@ pub struct Measured {
     pub columns: Vec<Vec<Figures>>,
     /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
-    /// For each candidate, whether it is a setting whose first run showed no effect, so that it was left out.
-    pub idle: Vec<bool>,
+    /// For each candidate that is a setting, why it is not measured. `None` if it is.
+    pub left_out: Vec<Option<LeftOut>>,
     /// For each candidate, the number of rounds after which it was dropped early; `None` if it was
     /// not.
     pub dropped: Vec<Option<usize>>,
@@ -42,7 +51,7 @@ impl Measured {
         Measured {
             columns: vec![Vec::new(); candidates + 2],
             broken: vec![None; candidates],
-            idle: vec![false; candidates],
+            left_out: vec![None; candidates],
             dropped: vec![None; candidates],
             ..Measured::default()
         }
@@ -87,7 +96,7 @@ impl Measured {
             Measured {
                 columns: own.chain(pairs.iter().map(|&pair| of_pair(of, pair))).collect(),
                 broken: pairs.iter().map(broken).collect(),
-                idle: vec![false; pairs.len()],
+                left_out: vec![None; pairs.len()],
                 dropped: vec![None; pairs.len()],
                 ..Measured::default()
             }
@@ -107,9 +116,10 @@ impl Measured {
         self.rounds() + self.fresh.as_ref().map_or(0, |fresh| fresh.rounds())
     }
 
-    /// The candidates that are measured: neither broken nor without effect.
+    /// The candidates that are measured: neither broken nor left out.
     pub fn alive(&self) -> Vec<usize> {
-        (0..self.broken.len()).filter(|&i| self.broken[i].is_none() && !self.idle[i]).collect()
+        let is_measured = |i: &usize| self.broken[*i].is_none() && self.left_out[*i].is_none();
+        (0..self.broken.len()).filter(is_measured).collect()
     }
 
     /// The candidates that still run: measured and not dropped.

@@ -4,7 +4,7 @@
 //! decisions 48 and 61. The other tests check bounds, with fewer repetitions.
 
 use super::measure::{measure, race_runs, Plan};
-use super::measured::Measured;
+use super::measured::{LeftOut, Measured};
 use super::runs::Runs;
 use super::subject::{Figures, Run, Stop, Subject, Turn};
 use crate::clock::Moment;
@@ -384,10 +384,28 @@ fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_
     let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 20.0, wall: 1.0 };
     for seed in 0..20 {
         let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, seed).0.ok().unwrap();
-        assert_eq!(measured.idle, [false, true, false, true], "seed {seed}");
+        let no_effect = Some(LeftOut::NoEffect);
+        assert_eq!(measured.left_out, [None, no_effect, None, no_effect], "seed {seed}");
         assert_eq!(measured.alive(), [0, 2]);
         assert!(measured.runs(1) == 0 && measured.runs(2) > 6);
     }
+}
+
+#[test]
+fn a_small_budget_leaves_out_settings_first() {
+    let subjects: Vec<Subject> =
+        (0..8).map(|i| Subject { is_setting: i > 1, ..subject(&i.to_string()) }).collect();
+    let truths = [0.2, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(saving);
+    // With all subjects, a verdict takes 41 runs of 0.32 s.
+    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 12.0, wall: 1.0 };
+    let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, 1).0.ok().unwrap();
+    assert_eq!(measured.alive(), [0, 1]);
+    assert_eq!(measured.left_out[2..], [Some(LeftOut::NoTime); 6]);
+    let (cpu, _) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
+    assert!(cpu.candidates.iter().all(|of| of.verdict == Verdict::Gain));
+    let of = Trial { budget: 1.0, ..of };
+    let refused = simulate_subjects(&subjects, (&[], &[]), of, &truths, 1).0.err().unwrap();
+    assert!(refused.what().contains("a verdict needs "), "{refused}");
 }
 
 #[test]
