@@ -246,6 +246,14 @@ def known(stage, plan, runner):
         runner.run(stage, "advice", [x, "do", "known_programs", "--mallard", "build/cargo/release/mallard", "--budget", "60"])
 
 
+def suites(stage, plan, runner):
+    """Runs the tests of other projects under plans. Their names are known only from earlier runs."""
+    chosen = [case for where, _, case in plan.seen if where == stage.name]
+    if (plan.wants("suites") or chosen) and release(stage, runner, "mallard-record", "mallard-plan") and \
+            runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
+        runner.run(stage, "suites", ["tests/suites/run.py", "--jobs", runner.jobs, *chosen], GoogleTest("suites"))
+
+
 # --- the rest
 
 def cross(stage, plan, runner):
@@ -300,6 +308,7 @@ CHAINS = (
                       "MALLARD_PERFETTO": str(root / "build/tools/perfetto/bin/python"),
                       "MALLARD_PYARROW": str(root / "build/tools/pyarrow/bin/python")}),
      Stage("installed", installed, ("rust", "build"), 60), Stage("crates", crates, ("rust", "cache"), 500),
+     Stage("suites", suites, ("rust", "build", "suites"), 600, RELEASE),
      Stage("known", known, ("rust", "test", "programs"), 1200, alone=True)),
 )
 GROUPS_OF_ALL = {"lint": ("docs", "browser"), "dev": ("models", "programs"), "clang": ("programs",)}
