@@ -22,16 +22,21 @@ use mallard_trace::plan::{self, Rules};
 use mallard_trace::replay;
 use mallard_trace::Trace;
 use serde::Deserialize;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// What a block of a plan costs in calls, in nanoseconds, that code with the allocator inline does not make: at least
-/// and at most. Through the library, a malloc and a free of a pool take 56 instructions, and of an arena 99 to 108
-/// (tests/plan/instructions.py); inline they take some 15. With their changed source, these programs of tests/known
-/// saved so much more for each block: `sessions` 1.5 ns and `lru_cache` 6 with pools, `lua` 4.5, `formulas` and
-/// `requests` 11 to 13 with arenas. A library written in C calls its arena as well.
-const CALL_NS: (f64, f64) = (1.0, 11.0);
-const CALL_NS_OF_POOLS: (f64, f64) = (1.0, 6.0);
+/// What a block of a plan costs in calls that code with the allocator inline does not make, at least and at most: parts of
+/// the time of a malloc and a free of glibc on this machine. Through the library, a malloc and a free of a pool take 56
+/// instructions, and of an arena 99 to 108 (tests/plan/instructions.py); inline they take some 15, and glibc takes 138.
+/// With their changed source, these programs of tests/known saved so much more for each block, on a machine where glibc
+/// takes 20 ns: `sessions` 1.5 ns and `lru_cache` 6 with pools, `lua` 4.5, `formulas` and `requests` 11 to 13 with
+/// arenas. A library written in C calls its arena as well.
+const CALLS: (f64, f64) = (0.05, 0.6);
+const CALLS_OF_POOLS: (f64, f64) = (0.05, 0.3);
+/// The time of a malloc and a free is the least of this many rounds of so many pairs.
+const ROUNDS: usize = 5;
+const PAIRS: u32 = 20_000;
 /// A run in which the library reads the clock takes at most this many times as long as one without.
 const TIMED_RUN: f64 = 1.5;
 /// What a free takes, in nanoseconds, while the library times it. The time is not of a destructor.
@@ -45,13 +50,19 @@ pub struct Applicable {
 }
 
 impl Applicable {
-    /// What a block costs in calls that code with the allocator inline does not make.
+    /// What a block costs in calls that code with the allocator inline does not make, in nanoseconds.
     fn call_ns(&self) -> (f64, f64) {
+        let (least, most) = self.calls();
+        let pair = ns_of_pair();
+        (least * pair, most * pair)
+    }
+
+    fn calls(&self) -> (f64, f64) {
         let plans = self.entries.iter().filter_map(|entry| entry.proposal.as_ref());
         let mut rules = plans.flat_map(|proposal| &proposal.plan.rules);
         match rules.all(|rule| rule.strategy.allocator() == replay::Allocator::Multipool) {
-            true => CALL_NS_OF_POOLS,
-            false => CALL_NS,
+            true => CALLS_OF_POOLS,
+            false => CALLS,
         }
     }
 }
@@ -256,6 +267,19 @@ fn kept(trace: &Trace, file: &Path, number: usize) -> Option<PathBuf> {
     Some(kept)
 }
 
+/// The time that a malloc and a free take on this machine, in nanoseconds, if the block is in the cache of the thread.
+fn ns_of_pair() -> f64 {
+    let round = |_| {
+        let begin = Instant::now();
+        for _ in 0..PAIRS {
+            drop(black_box(Box::new([0u8; 48])));
+        }
+        begin.elapsed()
+    };
+    let least = (0..ROUNDS).map(round).min().unwrap_or_default();
+    least.as_nanos() as f64 / f64::from(PAIRS)
+}
+
 /// The parts of the CPU time that only a change of the source can save.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Parts {
@@ -302,6 +326,11 @@ mod tests {
         let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
         assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
         assert_eq!(Parts::of("", 100_000.0, (2.0, 6.0)), Parts::default());
+    }
+
+    #[test]
+    fn a_malloc_and_a_free_take_between_a_nanosecond_and_a_millisecond() {
+        assert!((1.0..1e6).contains(&ns_of_pair()));
     }
 
     #[test]
