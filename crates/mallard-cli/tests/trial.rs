@@ -230,7 +230,7 @@ fn settings_of_glibc_with_which_page_faults_and_memory_stay_the_same_are_left_ou
         #include <string.h>
         int main(void) {
             static char* blocks[100];
-            for (int round = 0; round < 20; ++round) {
+            for (int round = 0; round < 5; ++round) {
                 for (int i = 0; i < 100; ++i)
                     blocks[i] = memset(malloc(60000), round, 60000);
                 for (int i = 0; i < 100; ++i)
@@ -239,7 +239,7 @@ fn settings_of_glibc_with_which_page_faults_and_memory_stay_the_same_are_left_ou
             puts("done");
         }"#,
     );
-    let result = trial.measured(&["--budget", "4s"], &["./program"]);
+    let result = trial.measured(&["--budget", "8s"], &["./program"]);
     let is_left_out = |name: &str| {
         let row = candidate(&result, name);
         assert_eq!(row["has_no_effect"], row["cpu"].is_null(), "{row}");

@@ -31,6 +31,9 @@ const PATIENCE_MIN: Duration = Duration::from_secs(10);
 const FRESH_PART: u32 = 4;
 /// Fresh runs start only if there is time for this many rounds more than a verdict needs.
 const FRESH_SPARE: usize = 2;
+/// Settings of the base's malloc run only if the budget allows this many times as many runs as a verdict needs. Most
+/// settings have no effect, and the runs are worth more for the other candidates.
+const SETTINGS_SPARE: u32 = 2;
 /// The number of runs in a fresh round of one candidate: the base, its control and the candidate.
 const FRESH_RUNS: usize = 3;
 /// Fresh rounds that a verdict needs may last longer than the budget, by the budget divided by this number.
@@ -156,9 +159,9 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Leaves out settings if the budget allows no verdict with them. Refuses a budget that does not allow one round.
+    /// Leaves out settings if the budget is small. Refuses a budget that does not allow one round.
     fn fit_into_budget(&mut self) -> Result<(), Failure> {
-        if self.first.took * self.runs_needed() > self.plan.budget {
+        if self.first.took * (SETTINGS_SPARE * self.runs_needed()) > self.plan.budget {
             let settings =
                 self.candidates.iter().map(|of| of.is_setting.then_some(LeftOut::NoTime));
             self.out.left_out = settings.collect();

@@ -381,7 +381,7 @@ fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_
     // The first subject is another malloc, and the third one saves memory.
     let mut truths = [saving(0.0); 4];
     truths[2].memory = 0.1;
-    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 20.0, wall: 1.0 };
+    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 30.0, wall: 1.0 };
     for seed in 0..20 {
         let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, seed).0.ok().unwrap();
         let no_effect = Some(LeftOut::NoEffect);
@@ -396,8 +396,8 @@ fn a_small_budget_leaves_out_settings_first() {
     let subjects: Vec<Subject> =
         (0..8).map(|i| Subject { is_setting: i > 1, ..subject(&i.to_string()) }).collect();
     let truths = [0.2, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(saving);
-    // With all subjects, a verdict takes 41 runs of 0.32 s.
-    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 12.0, wall: 1.0 };
+    // With all subjects, a verdict takes 41 runs of 0.32 s. Settings run from twice that time on.
+    let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 24.0, wall: 1.0 };
     let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, 1).0.ok().unwrap();
     assert_eq!(measured.alive(), [0, 1]);
     assert_eq!(measured.left_out[2..], [Some(LeftOut::NoTime); 6]);
