@@ -66,8 +66,12 @@ impl Row {
     }
     /// Whether the figure is a change against the baseline. A change may be below zero.
     pub fn is_change(&self) -> bool {
-        self.suite == "calibration"
-            && ["_cpu_percent", "_change_kib"].iter().any(|end| self.metric.ends_with(end))
+        let ends: &[&str] = match self.suite.as_str() {
+            "calibration" => &["_cpu_percent", "_change_kib"],
+            "advise" => &["_saving"],
+            _ => &[],
+        };
+        ends.iter().any(|end| self.metric.ends_with(end))
     }
     /// Whether the row was measured in a tree with uncommitted changes.
     pub fn is_dirty(&self) -> bool {
@@ -282,6 +286,9 @@ mod tests {
             .replace("\"metric\":\"m\"", "\"metric\":\"real_cpu_percent\"")
             .replace("\"low\":1", "\"low\":-1");
         assert_eq!(read(&change).unwrap().all[0].low, Some(-1.0));
+        let saving =
+            change.replace("calibration", "advise").replace("real_cpu_percent", "predicted_saving");
+        assert_eq!(read(&saving).unwrap().all[0].low, Some(-1.0));
         for other in [
             change.replace("real_cpu_percent", "real_peak_kib"),
             change.replace("calibration", "pool"),
