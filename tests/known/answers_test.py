@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of answers.py and rows.py."""
+"""Tests of answers.py, known_test.py and rows.py."""
+import contextlib
+import io
 import sys
 import unittest
 from pathlib import Path
@@ -7,6 +9,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import answers  # noqa: E402
+import known_test  # noqa: E402
 import rows  # noqa: E402
 
 
@@ -156,6 +159,25 @@ class Answers(unittest.TestCase):
         self.assertEqual(found["p", "in_program_saving"]["low"], 0.25)
         self.assertEqual(found["p", "replayed_saving"]["high"], 0.6)
         self.assertNotIn(("q", "measured_saving"), found)
+
+    def test_a_test_asks_again_with_twice_the_budget_after_a_wrong_answer(self):
+        def budgets(runs, *given):
+            known = known_test.Known("p", ["p"], answers.parse("// advises: pool"))
+            asked, given = [], list(given)
+
+            def advise(mallard, budget, folder):
+                asked.append(budget)
+                known.advices.append(given.pop(0))
+                return known.advices[-1]
+            known.advise = advise
+            options = SimpleNamespace(runs=runs, budget=60, mallard="", keep=None)
+            with contextlib.redirect_stderr(io.StringIO()):
+                return known_test.check(known, options, ""), asked
+        right, wrong = advice("pool"), advice("leave")
+        self.assertEqual(budgets(1, right), ("", [60]))
+        self.assertEqual(budgets(1, wrong, right), ("", [60, 120]))
+        self.assertEqual(budgets(1, wrong, wrong), ("the first card says leave", [60, 120]))
+        self.assertEqual(budgets(5, wrong), ("the first card says leave", [60]))
 
 
 if __name__ == "__main__":

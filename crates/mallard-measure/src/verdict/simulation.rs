@@ -182,7 +182,7 @@ fn simulate(
 fn runs_of_one_program_are_rarely_called_different() {
     for noise in ALL {
         for length in [Length::Rounds(15), Length::UntilSure] {
-            let (counts, _) = simulate(noise, length, &[0.0], 100);
+            let (counts, _) = simulate(noise, length, &[0.0], 400);
             let different = counts[0].different();
             let most = if matches!(noise, Noise::Biased) { 10.0 } else { 5.0 };
             assert!(different <= most, "{noise:?}, {length:?}: {different} % called different");
