@@ -57,6 +57,8 @@ pub enum Reason {
     Breaks(String),
     /// Dropped after this number of runs, because others saved more.
     LosesRace(usize),
+    /// Other candidates ran again instead, and this number of runs does not decide.
+    NotRunAgain(usize),
     /// A setting of glibc with which page faults and memory stay the same.
     NoEffect,
     /// A second recording contradicts the wink-out.
@@ -90,7 +92,11 @@ impl Reason {
     pub fn ends(&self) -> bool {
         matches!(
             self,
-            Reason::Breaks(_) | Reason::LosesRace(_) | Reason::NoEffect | Reason::Contradicted(_)
+            Reason::Breaks(_)
+                | Reason::LosesRace(_)
+                | Reason::NotRunAgain(_)
+                | Reason::NoEffect
+                | Reason::Contradicted(_)
         )
     }
 }

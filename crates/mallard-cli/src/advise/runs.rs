@@ -190,8 +190,13 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     for (place, column) in of_mallocs {
         let name = named(&mallocs[column]);
         let cpu = cpu.candidates[place].clone();
-        if let Some(Why::DroppedEarly { runs }) = cpu.why {
-            found.dropped.push(lost(&mallocs[column], Reason::LosesRace(runs)));
+        let why = match cpu.why {
+            Some(Why::DroppedEarly { runs }) => Some(Reason::LosesRace(runs)),
+            Some(Why::NotRunAgain { runs }) => Some(Reason::NotRunAgain(runs)),
+            _ => None,
+        };
+        if let Some(why) = why {
+            found.dropped.push(lost(&mallocs[column], why));
             continue;
         }
         let tried = Candidate {

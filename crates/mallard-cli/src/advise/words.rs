@@ -128,6 +128,10 @@ impl fmt::Display for Reason {
                 "it was dropped after {} of the program: others saved more",
                 plural(*runs as u64, "run")
             ),
+            Reason::NotRunAgain(runs) => format!(
+                "after {} of the program others saved more, and the time did not allow more",
+                plural(*runs as u64, "run")
+            ),
             Reason::NoEffect => {
                 "with this setting, page faults and memory stay the same".to_string()
             }

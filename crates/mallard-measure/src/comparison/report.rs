@@ -155,7 +155,7 @@ impl Report {
         if options.is_server() {
             notes.push("CPU time, wall time and page faults are those of one load".to_string());
         }
-        if measured.dropped.contains(&Some(1)) {
+        if measured.dropped.iter().flatten().any(|why| why.runs() == Some(1)) {
             let note =
                 "the budget allowed one run of each to choose by, so another one may save more";
             notes.push(note.to_string());

@@ -107,9 +107,9 @@ impl Report {
     fn line_of(&self, row: &Row) -> Vec<String> {
         let mut line = self.line(&row.subject.name, row.index + 2, row.judged);
         let Some((cpu, memory)) = row.judged else { return line };
-        let Some(runs) = self.measured.dropped[row.index] else { return line };
+        let Some(why) = self.measured.dropped[row.index] else { return line };
         if cpu.verdict != Verdict::NotMeasurable {
-            line[CPU_VERDICT] += &format!(", {}", Why::DroppedEarly { runs });
+            line[CPU_VERDICT] += &format!(", {why}");
         }
         if memory.verdict == Verdict::NotMeasurable {
             line[MEMORY_VERDICT].clear();
@@ -159,7 +159,7 @@ impl Report {
             object["has_no_effect"] = json!(left_out == Some(LeftOut::NoEffect));
             object["cpu"] = json!(row.judged.map(|(cpu, _)| cpu));
             object["runs"] = json!(self.measured.runs(row.index));
-            object["dropped_after"] = json!(self.measured.dropped[row.index]);
+            object["dropped_after"] = json!(self.measured.dropped[row.index].and_then(Why::runs));
             object["fresh"] = json!(self.fresh(row.index));
             object["memory"] = json!(row.judged.map(|(_, memory)| memory));
             object

@@ -13,7 +13,7 @@ use crate::output::units::{budget, time};
 use crate::process::child::Seen;
 use crate::process::load::WAITING_LOAD;
 use crate::verdict::fresh::{rounds_needed, WINNERS_MAX};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, Verdict, Why};
 use fastrand::Rng;
 use std::time::Duration;
 
@@ -300,7 +300,7 @@ impl Measurement<'_> {
         let best_with_control = standing.order.iter().find(|&&index| self.has_control(index));
         for index in standing.dropped(most) {
             if !self.plan.kept.contains(&index) && best_with_control != Some(&index) {
-                self.out.dropped[index] = Some(done);
+                self.out.dropped[index] = Some(Why::DroppedEarly { runs: done });
             }
         }
     }
@@ -403,14 +403,14 @@ impl Measurement<'_> {
         needed
     }
 
-    /// Marks candidates that have no verdict and are not kept as dropped.
+    /// Marks the candidates that have no verdict, and are not kept.
     fn drop_the_undecided(&mut self, kept: &[usize]) {
-        let done = self.out.rounds();
+        let runs = self.out.rounds();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
         for (index, of) in self.out.alive().into_iter().zip(judged) {
             let is_open = of.verdict == Verdict::NotMeasurable && !kept.contains(&index);
             if is_open && self.out.dropped[index].is_none() {
-                self.out.dropped[index] = Some(done);
+                self.out.dropped[index] = Some(Why::NotRunAgain { runs });
             }
         }
     }

@@ -28,9 +28,8 @@ pub struct Measured {
     pub broken: Vec<Option<String>>,
     /// For each candidate that is a setting, why it is not measured. `None` if it is.
     pub left_out: Vec<Option<LeftOut>>,
-    /// For each candidate, the number of rounds after which it was dropped early; `None` if it was
-    /// not.
-    pub dropped: Vec<Option<usize>>,
+    /// For each candidate, why the others went on without it: `DroppedEarly` or `NotRunAgain`; `None` if they did not.
+    pub dropped: Vec<Option<Why>>,
     /// The status of the base, as `wait` returns it.
     pub status: i32,
     /// The wall time of the first run of the base.
@@ -163,9 +162,7 @@ impl Measured {
         let alive = self.alive();
         for (&i, of) in alive.iter().zip(&mut judged.candidates) {
             let is_open = of.verdict == Verdict::NotMeasurable;
-            if let Some(runs) = self.dropped[i].filter(|_| is_open) {
-                of.why = Some(Why::DroppedEarly { runs });
-            }
+            of.why = self.dropped[i].filter(|_| is_open).or(of.why);
         }
         let Some(again) = &self.fresh else { return (judged, Confirmed::new()) };
         let who = again.alive();

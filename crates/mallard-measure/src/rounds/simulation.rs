@@ -474,7 +474,7 @@ fn the_last_candidates_have_most_of_the_runs() {
     let measured = &outcome.measured;
     assert_eq!(outcome.winner, Some(2));
     // The candidate with a loss of 15 % is dropped as soon as possible, and has an interval from its three runs.
-    assert_eq!((measured.dropped[7], measured.runs(7)), (Some(3), 3));
+    assert_eq!((measured.dropped[7], measured.runs(7)), (Some(Why::DroppedEarly { runs: 3 }), 3));
     let lost = &outcome.cpu.candidates[7];
     assert_eq!(lost.why, Some(Why::DroppedEarly { runs: 3 }));
     assert!(lost.saving < -0.1 && lost.low <= lost.saving && lost.saving <= lost.high);
@@ -493,7 +493,7 @@ fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
     let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
     for seed in 0..10 {
         let dropped = trial(of, &ten(), seed).measured.dropped;
-        assert!(dropped.iter().flatten().all(|&rounds| rounds >= 10), "{dropped:?}");
+        assert!(dropped.iter().flatten().all(|why| why.runs() >= Some(10)), "{dropped:?}");
     }
 }
 
@@ -525,7 +525,7 @@ fn a_candidate_that_saves_memory_alone_is_measured_to_the_end() {
         let mut gains = 0;
         for seed in 0..50 {
             let outcome = trial(of, &truths, seed);
-            assert!(outcome.measured.dropped[index].is_none_or(|runs| runs >= 2));
+            assert!(outcome.measured.dropped[index].is_none_or(|why| why.runs() >= Some(2)));
             gains += usize::from(outcome.memory.candidates[index].verdict == Verdict::Gain);
         }
         assert!(gains >= 48, "{gains} of 50 have a gain of memory");
@@ -555,7 +555,7 @@ fn lost(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 4] {
     for seed in 0..repetitions {
         let measured = simulate(of, truths, seed).0.ok().unwrap();
         let mut all_good = (0..truths.len()).filter(good);
-        let is_early = |i: usize| measured.dropped[i].is_some_and(|at| at < measured.rounds());
+        let is_early = |i: usize| measured.dropped[i].is_some_and(|why| why.runs() < Some(measured.rounds()));
         let ran = measured.fresh.as_ref().map_or(measured.running(), |fresh| fresh.alive());
         let fresh = measured.fresh.as_ref().map_or(0, |fresh| fresh.rounds());
         let is_lost = !all_good.clone().any(|i| ran.contains(&i));

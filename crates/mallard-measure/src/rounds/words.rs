@@ -3,13 +3,13 @@
 use super::measured::Measured;
 use crate::output::units::{percent, percents, plural};
 use crate::verdict::fresh::Fresh;
-use crate::verdict::{Judgement, Verdict, Why};
+use crate::verdict::{Judgement, Verdict};
 
 /// The saving with its interval, and the verdict.
 pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     let verdict = match (column, of.verdict, of.why) {
         (1, Verdict::NoDifference, _) => "control".to_string(),
-        (_, _, Some(why @ Why::DroppedEarly { .. })) => why.to_string(),
+        (_, _, Some(why)) if why.runs().is_some() => why.to_string(),
         (_, verdict, _) => verdict.to_string(),
     };
     if !of.saving.is_finite() {

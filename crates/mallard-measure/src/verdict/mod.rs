@@ -89,8 +89,23 @@ pub enum Why {
         /// The number of runs that it had.
         runs: usize,
     },
+    /// Other candidates ran again instead. The runs of this one do not decide.
+    NotRunAgain {
+        /// The number of runs that it had.
+        runs: usize,
+    },
     /// The figures are of a replay, and several threads of the program allocate at the same time.
     ThreadsMeet,
+}
+
+impl Why {
+    /// The number of runs that a candidate had before the others went on without it.
+    pub fn runs(self) -> Option<usize> {
+        match self {
+            Why::DroppedEarly { runs } | Why::NotRunAgain { runs } => Some(runs),
+            _ => None,
+        }
+    }
 }
 
 /// The number of rounds that some candidates need for a verdict, if any has too few.
@@ -113,6 +128,8 @@ impl fmt::Display for Why {
             Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
             Why::DroppedEarly { runs: 1 } => f.write_str("dropped after 1 run"),
             Why::DroppedEarly { runs } => write!(f, "dropped after {runs} runs"),
+            Why::NotRunAgain { runs: 1 } => f.write_str("undecided after 1 run"),
+            Why::NotRunAgain { runs } => write!(f, "undecided after {runs} runs"),
             Why::ThreadsMeet => f.write_str("a replay does not tell how often threads meet"),
         }
     }
