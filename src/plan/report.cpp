@@ -149,6 +149,29 @@ std::uint64_t unknown_blocks() noexcept
     return sum;
 }
 
+/// How long the calling thread has run, and how long it has waited for a CPU, in nanoseconds. Both
+/// are 0 if the system does not tell.
+struct cpu_use {
+    std::uint64_t ran = 0;
+    std::uint64_t waited = 0;
+};
+
+cpu_use cpu_use_of_thread() noexcept
+{
+    cpu_use use;
+    int const file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return use;
+    char line[64]{};
+    if (::read(file, line, sizeof line - 1) > 0) {
+        char* rest = nullptr;
+        use.ran = std::strtoull(line, &rest, 10);
+        use.waited = std::strtoull(rest, nullptr, 10);
+    }
+    ::close(file);
+    return use;
+}
+
 const char* name_of(std::uint32_t allocator) noexcept
 {
     switch (allocator) {
@@ -199,7 +222,12 @@ void write_json(text& to, options const& o, plan const& p, const char* program) 
             to << ",\"end_ns\":" << s.end_ns << ",\"end_frees\":" << s.end_frees;
         to << "}";
     }
-    to << "],\"unknown_blocks\":" << unknown_blocks() << "}\n";
+    to << "],\"unknown_blocks\":" << unknown_blocks();
+    if (o.times_ends) {
+        cpu_use const use = cpu_use_of_thread();
+        to << ",\"ran_ns\":" << use.ran << ",\"waited_ns\":" << use.waited;
+    }
+    to << "}\n";
 }
 
 void end_if_strict(options const& o) noexcept

@@ -337,6 +337,15 @@ class Plans(Case):
         self.assertEqual([rule["name"] for rule in result.reports[0]["rules"]], names)
         self.assertEqual(json.loads(result.err), result.reports[0])
 
+    def test_a_report_with_times_says_how_long_the_last_frees_took(self):
+        result = self.check_done(acts("callers", plan=usual(ARENA), env={"MALLARD_PLAN_TIMES": "1"}))
+        report, = result.reports
+        self.assertGreater(report["ran_ns"], 0)
+        self.assertGreaterEqual(report["waited_ns"], 0)
+        for rule in report["rules"]:
+            self.assertGreater(rule["end_frees"], 0)
+            self.assertGreater(rule["end_ns"], 0)
+
     def test_reports_of_many_processes_do_not_mix(self):
         plan = Plan()
         module = plan.module(built("plan-acts"), is_program=True)

@@ -291,6 +291,29 @@ struct Parts {
 #[derive(Deserialize)]
 struct Report {
     rules: Vec<ReportedRule>,
+    /// How long the main thread ran, and how long it waited for a CPU because others used it.
+    #[serde(default)]
+    ran_ns: u64,
+    #[serde(default)]
+    waited_ns: u64,
+}
+
+impl Report {
+    /// The blocks of all rules.
+    fn blocks(&self) -> f64 {
+        self.rules.iter().map(|of| of.blocks as f64).sum()
+    }
+
+    /// The CPU time that the ends of regions take. The library reads a clock that also runs while the thread waits for
+    /// a CPU, so on a busy machine only a part of its time is CPU time.
+    fn ends_ns(&self) -> f64 {
+        let (ran, waited) = (self.ran_ns as f64, self.waited_ns as f64);
+        let share = if ran > 0.0 { ran / (ran + waited) } else { 1.0 };
+        let of_rule = |of: &ReportedRule| {
+            of.end_ns as f64 * share - of.end_frees as f64 * TIMED_FREE_NS
+        };
+        self.rules.iter().map(of_rule).sum()
+    }
 }
 
 #[derive(Deserialize)]
@@ -305,11 +328,10 @@ struct ReportedRule {
 impl Parts {
     /// Reads a report: a line of JSON for each process.
     fn of(report: &str, cpu_ns: f64, (least, most): (f64, f64)) -> Parts {
-        let lines = report.lines().filter_map(|line| serde_json::from_str::<Report>(line).ok());
-        let rules: Vec<ReportedRule> = lines.flat_map(|line| line.rules).collect();
-        let sum = |of: fn(&ReportedRule) -> u64| rules.iter().map(of).sum::<u64>() as f64;
-        let blocks = sum(|of| of.blocks);
-        let ends = sum(|of| of.end_ns) - sum(|of| of.end_frees) * TIMED_FREE_NS;
+        let lines = report.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let reports: Vec<Report> = lines.collect();
+        let blocks: f64 = reports.iter().map(Report::blocks).sum();
+        let ends: f64 = reports.iter().map(Report::ends_ns).sum();
         let share = |ns: f64| (ns.max(0.0) / cpu_ns.max(1.0)).min(1.0);
         Parts { calls: (share(blocks * least), share(blocks * most)), ends: share(ends) }
     }
@@ -326,6 +348,9 @@ mod tests {
         let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
         assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
         assert_eq!(Parts::of("", 100_000.0, (2.0, 6.0)), Parts::default());
+        // A thread that waited for a CPU as long as it ran.
+        let waited = line.replace("}]}", r#"}],"ran_ns":70,"waited_ns":70}"#);
+        assert_eq!(Parts::of(&waited, 100_000.0, (2.0, 6.0)).ends, 0.23);
     }
 
     #[test]
