@@ -309,9 +309,8 @@ impl Report {
     fn ends_ns(&self) -> f64 {
         let (ran, waited) = (self.ran_ns as f64, self.waited_ns as f64);
         let share = if ran > 0.0 { ran / (ran + waited) } else { 1.0 };
-        let of_rule = |of: &ReportedRule| {
-            of.end_ns as f64 * share - of.end_frees as f64 * TIMED_FREE_NS
-        };
+        let of_rule =
+            |of: &ReportedRule| of.end_ns as f64 * share - of.end_frees as f64 * TIMED_FREE_NS;
         self.rules.iter().map(of_rule).sum()
     }
 }

@@ -555,7 +555,8 @@ fn lost(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 4] {
     for seed in 0..repetitions {
         let measured = simulate(of, truths, seed).0.ok().unwrap();
         let mut all_good = (0..truths.len()).filter(good);
-        let is_early = |i: usize| measured.dropped[i].is_some_and(|why| why.runs() < Some(measured.rounds()));
+        let is_early =
+            |i: usize| measured.dropped[i].is_some_and(|why| why.runs() < Some(measured.rounds()));
         let ran = measured.fresh.as_ref().map_or(measured.running(), |fresh| fresh.alive());
         let fresh = measured.fresh.as_ref().map_or(0, |fresh| fresh.rounds());
         let is_lost = !all_good.clone().any(|i| ran.contains(&i));
