@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../os/processor.hpp"
+#include "../os/ticks_linux.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace mallard::plan {
 
 /// Protects some tens of instructions. The child of a `clone` that no handler of fork sees may find
-/// the lock taken by a thread that the child does not have, so `try_take` gives up after a while,
+/// the lock taken by a thread that the child does not have, so `try_take` gives up after 20 ms,
 /// and the caller does without. A signal handler that has interrupted the owner gives up at once.
 /// So does a thread during a fork: the fork may wait for a lock of libc, such as that of the list
 /// of streams, whose owner may wait for this thread.
@@ -50,7 +51,8 @@ private:
     bool try_take(bool waits_for_fork) noexcept
     {
         std::uintptr_t const me = os::thread_pointer();
-        for (int tries = 0; tries < tries_max; ++tries) {
+        std::uint64_t begin = 0;
+        for (int tries = 0;; ++tries) {
             std::uintptr_t owner = 0;
             if (owner_.compare_exchange_strong(owner, me, std::memory_order_acquire,
                                                std::memory_order_relaxed))
@@ -58,12 +60,20 @@ private:
             bool const forks = is_locked_for_fork_.load(std::memory_order_relaxed);
             if (owner == me || (forks && !waits_for_fork))
                 return false;
-            if (tries > 100)
-                ::sched_yield();
+            if (tries < tries_without_yield)
+                continue;
+            // On a busy machine a yield may take a time slice of other processes, so tries are not
+            // counted.
+            std::uint64_t const now = os::monotonic_ns();
+            if (begin == 0)
+                begin = now;
+            else if (now - begin > patience_ns)
+                return false;
+            ::sched_yield();
         }
-        return false;
     }
-    static constexpr int tries_max = 10'000;
+    static constexpr int tries_without_yield = 100;
+    static constexpr std::uint64_t patience_ns = 20'000'000;
     std::atomic<std::uintptr_t> owner_{0}; ///< the thread pointer of the owner
     std::atomic<bool> is_locked_for_fork_{false};
 };
