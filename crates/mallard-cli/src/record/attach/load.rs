@@ -1,0 +1,480 @@
+//! Lets a process load the recorder.
+#![allow(unsafe_code)] // one system call has no wrapper
+
+use super::modules::{self, is_recorder, Functions, Memory, Module};
+use super::refusals::{not_permitted, refused, Target};
+use super::request::{self, Data, Entry, BYTES, PAGE, PATH_ROOM};
+use super::tracee::{NotStopped, Tracee};
+use super::waiting::{self, Waiting, SYSTEM_CALL};
+use super::code;
+use mallard_measure::error::status::CANNOT_RECORD;
+use mallard_measure::error::Failure;
+use mallard_measure::output::shell::quoted_path;
+use mallard_measure::process::proc;
+use nix::libc;
+use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// For how long the process may call no trigger until a waiting thread loads the recorder.
+const UNTIL_WAITING: Duration = Duration::from_millis(200);
+/// For how long a safe point is looked for.
+const UNTIL_FAILURE: Duration = Duration::from_secs(10);
+/// For how long the library may be loading.
+const UNTIL_LOADED: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What `mallard_record_attach` returns: `attach_status` of `src/record/attach.hpp`.
+const BUSY: u64 = 2;
+const PRELOADED: u64 = 3;
+const NOT_LOADED: u64 = u64::MAX;
+
+/// A recorder that a process has loaded.
+pub struct Loaded {
+    /// The socket that ends the recording when it is closed.
+    pub socket: OwnedFd,
+    /// The longest time for which a thread of the process was stopped.
+    pub longest_stop: Duration,
+    /// The ticks that the thread needed to load the recorder.
+    pub ticks: u64,
+}
+
+/// The memory of a process, its modules, and what the code calls.
+struct View<'a> {
+    target: &'a Target,
+    memory: Memory,
+    modules: Vec<Module>,
+    functions: Functions,
+    waiting: Waiting,
+}
+
+/// What was prepared in the process.
+struct Prepared {
+    scratch: u64,
+    socket: OwnedFd,
+    entries: Vec<Entry>,
+    read_only: Vec<Range<u64>>,
+}
+
+/// Loads the recorder into a process, which then records into the file of a ring. Gives up when `stop` is
+/// set. All calls of ptrace come from one thread, as the system demands; when the thread ends, no thread of the
+/// process is traced any more.
+pub fn load(
+    target: &Target,
+    recorder: &Path,
+    ring: &File,
+    stop: &AtomicBool,
+) -> Result<Loaded, Failure> {
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load_here(target, recorder, ring, stop));
+        loading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn load_here(
+    target: &Target,
+    recorder: &Path,
+    ring: &File,
+    stop: &AtomicBool,
+) -> Result<Loaded, Failure> {
+    let view = View::of(target)?;
+    let mut stops = Duration::ZERO;
+    let prepared = view.with_thread(&mut stops, |tracee| view.prepare(tracee, recorder, ring))?;
+    let result = view.wait(&prepared, &mut stops, stop);
+    if !matches!(result, Ok(_)) || view.field(&prepared, request::RESULT) == Some(NOT_LOADED) {
+        // No thread may come any more, and the entries are as before.
+        let state = prepared.scratch + (PAGE + request::STATE) as u64;
+        let _ = view.memory.write(state, &request::LOADING.to_ne_bytes());
+        let _ = view.with_thread(&mut stops, |tracee| {
+            let entries = prepared.entries.iter().map(|entry| (entry.at, entry.now, entry.before));
+            view.change(tracee, prepared.scratch, entries, &prepared.read_only)
+        });
+    }
+    result?;
+    let status = view.field(&prepared, request::RESULT).unwrap_or(NOT_LOADED);
+    if status != 0 {
+        return Err(view.not_loaded(&prepared, status, recorder));
+    }
+    let ticks = view.field(&prepared, request::TICKS).unwrap_or(0);
+    Ok(Loaded { socket: prepared.socket, longest_stop: stops, ticks })
+}
+
+/// The error for a system call that failed in the process.
+fn failed(target: &Target, what: &str, error: &io::Error) -> Failure {
+    let process = target.process;
+    if error.raw_os_error() == Some(libc::ESRCH) || proc::threads(process).is_empty() {
+        return ended(process);
+    }
+    refused(
+        format!("process {process} cannot {what}: {}", error.to_string().to_lowercase()),
+        format!("ls -l /proc/{process}/exe; a limit or a sandbox may forbid it: cat /proc/{process}/limits"),
+    )
+}
+
+/// The error for a process that has ended while the recorder was being loaded.
+fn ended(process: u32) -> Failure {
+    Failure::new(
+        format!("process {process} ended before the recording began"),
+        "nothing was recorded",
+        "record it from its start: mallard record -- PROG ARGS",
+    )
+    .with_status(CANNOT_RECORD)
+}
+
+impl View<'_> {
+    /// Reads the process. Waits for the dynamic linker, if the process has just been started.
+    fn of(target: &Target) -> Result<View<'_>, Failure> {
+        let process = target.process;
+        let shown = format!("process {process}");
+        let memory =
+            Memory::open(process).map_err(|error| not_permitted(process, &shown, &error))?;
+        let begin = Instant::now();
+        let modules = loop {
+            match modules::modules(process, &memory) {
+                Ok(Some(modules)) => break modules,
+                _ if proc::threads(process).is_empty() => return Err(ended(process)),
+                _ if begin.elapsed() < UNTIL_FAILURE / 10 => std::thread::sleep(PAUSE),
+                Err(error) => return Err(failed(target, "be read", &error)),
+                Ok(None) => {
+                    let what = format!("{shown} has no list of its libraries");
+                    return Err(refused(what, format!("try again, or see gdb -p {process}")));
+                }
+            }
+        };
+        let functions = modules::functions(&modules, &memory);
+        let functions = functions.map_err(|error| failed(target, "be read", &error))?;
+        let waiting = functions.as_ref().and_then(|functions| {
+            Waiting::new(&modules, &memory, functions.is_malloc_of_libc)
+        });
+        let (Some(functions), Some(waiting)) = (functions, waiting) else {
+            let what = format!("{shown} has no dlopen or no malloc in its libraries");
+            return Err(refused(what, "record it from its start: mallard record -- PROG ARGS"));
+        };
+        Ok(View { target, memory, modules, functions, waiting })
+    }
+
+    /// Stops a thread of the process for a moment. Threads that wait come first, because they stop
+    /// immediately. Adds the time to `longest` if the thread was stopped for longer.
+    fn with_thread<T>(
+        &self,
+        longest: &mut Duration,
+        action: impl FnOnce(&mut Tracee) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let process = self.target.process;
+        let mut threads = proc::threads(process);
+        threads.sort_by_key(|&thread| match proc::state_of_thread(process, thread) {
+            Some('S') => 0,
+            Some('R') => 1,
+            _ => 2,
+        });
+        let mut is_busy = false;
+        for thread in threads {
+            match Tracee::stop(process, thread, self.waiting.system_call_at) {
+                Ok(mut tracee) => {
+                    let result = action(&mut tracee);
+                    *longest = (*longest).max(tracee.stopped_for());
+                    return result;
+                }
+                Err(NotStopped::Ended) => {}
+                Err(NotStopped::Busy) => is_busy = true,
+                Err(NotStopped::Refused(error)) => {
+                    return Err(not_permitted(process, &format!("process {process}"), &error));
+                }
+            }
+        }
+        match is_busy {
+            true => Err(refused(
+                format!("no thread of process {process} stops: all wait for a device, or a signal has stopped them"),
+                format!("ps -L -o tid,stat,wchan -p {process}"),
+            )),
+            false => Err(ended(process)),
+        }
+    }
+
+    /// Maps memory in the process, gives it the code and the socket, and changes the entries.
+    fn prepare(
+        &self,
+        tracee: &mut Tracee,
+        recorder: &Path,
+        ring: &File,
+    ) -> Result<Prepared, Failure> {
+        let fails = |what: &'static str| move |error: io::Error| failed(self.target, what, &error);
+        let scratch = match self.earlier_scratch() {
+            Some(scratch) => scratch,
+            None => self.map(tracee).map_err(fails("map memory"))?,
+        };
+        let data = scratch + PAGE as u64;
+        let [own, socket] = self.sockets(tracee, data).map_err(fails("make a pair of sockets"))?;
+        let own = take(self.target.process, own)
+            .and_then(|taken| close(tracee, own).map(|()| taken))
+            .map_err(fails("hand over a socket"))?;
+        send(&own, ring).map_err(fails("receive the ring"))?;
+        let (path, library) = match self.target.sees_files {
+            true => (recorder.as_os_str().as_bytes().to_vec(), -1),
+            false => self.copy(tracee, data, recorder).map_err(fails("receive the recorder"))?,
+        };
+        if path.len() > PATH_ROOM.len() {
+            let what = format!("the path of the recorder is too long: {}", recorder.display());
+            return Err(refused(what, "install Mallard in a directory with a shorter path"));
+        }
+        let (entries, read_only) =
+            modules::entries(&self.modules, &self.memory, &self.functions, scratch)
+                .map_err(fails("be read"))?;
+        let page = Data {
+            scratch,
+            pid_there: self.target.pid_there,
+            pid: self.target.process,
+            command: if self.target.is_in_own_pids { std::process::id() } else { 0 },
+            real: &self.functions.real,
+            dlopen: self.functions.dlopen,
+            dlsym: self.functions.dlsym,
+            dlerror: self.functions.dlerror,
+            errno: self.functions.errno,
+            flags: self.functions.flags,
+            path: &path,
+            socket,
+            library,
+            entries: &entries,
+        }
+        .page();
+        self.memory.write(data, &page).map_err(fails("be written"))?;
+        let state = data + request::STATE as u64;
+        self.memory.write(state, &request::WAITING.to_ne_bytes()).map_err(fails("be written"))?;
+        let changed = entries.iter().map(|entry| (entry.at, entry.before, entry.now));
+        self.change(tracee, scratch, changed, &read_only)?;
+        Ok(Prepared { scratch, socket: own, entries, read_only })
+    }
+
+    /// The memory that an earlier recording has mapped. `None` if there was none.
+    fn earlier_scratch(&self) -> Option<u64> {
+        let recorder = self.modules.iter().rev().find(|module| is_recorder(&module.name))?;
+        let at = recorder.symbols(&self.memory).ok()?.address("mallard_record_scratch")?;
+        let scratch = self.memory.word(at).ok().filter(|&scratch| scratch != 0)?;
+        let has_code = self.memory.bytes(scratch, code::bytes().len()).ok()? == code::bytes();
+        let state = self.memory.word(scratch + (PAGE + request::STATE) as u64).ok()?;
+        (has_code && state == request::DONE).then_some(scratch)
+    }
+
+    fn map(&self, tracee: &mut Tracee) -> io::Result<u64> {
+        let rights = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let all = [0, BYTES as u64, rights, flags, u64::MAX, 0];
+        let scratch = tracee.system_call(libc::SYS_mmap, all)?;
+        self.memory.write(scratch, code::bytes())?;
+        let rights = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        tracee.system_call(libc::SYS_mprotect, [scratch, PAGE as u64, rights, 0, 0, 0])?;
+        Ok(scratch)
+    }
+
+    /// Makes a pair of connected sockets in the process.
+    fn sockets(&self, tracee: &mut Tracee, data: u64) -> io::Result<[i32; 2]> {
+        let at = data + request::SOCKETS as u64;
+        let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as u64;
+        let arguments = [libc::AF_UNIX as u64, kind, 0, at, 0, 0];
+        tracee.system_call(libc::SYS_socketpair, arguments)?;
+        let both = self.memory.word(at)?;
+        Ok([both as u32 as i32, (both >> 32) as i32])
+    }
+
+    /// Copies the recorder into a file that only the process has, because it does not find the file by its
+    /// path. Returns the path by which the process finds the copy, and its descriptor.
+    fn copy(
+        &self,
+        tracee: &mut Tracee,
+        data: u64,
+        recorder: &Path,
+    ) -> io::Result<(Vec<u8>, i32)> {
+        let name = data + request::NAME_TEXT as u64;
+        self.memory.write(name, b"libmallard-record.so\0")?;
+        let arguments = [name, libc::MFD_CLOEXEC.into(), 0, 0, 0, 0];
+        let file = tracee.system_call(libc::SYS_memfd_create, arguments)? as i32;
+        let mut to = File::options().write(true).open(proc::file_of(self.target.process, file))?;
+        to.write_all(&std::fs::read(recorder)?)?;
+        Ok((format!("/proc/self/fd/{file}").into_bytes(), file))
+    }
+
+    /// Changes entries that still have a value to another value. Each is stored by one instruction of the
+    /// process, so that other threads see no half of it.
+    fn change(
+        &self,
+        tracee: &mut Tracee,
+        scratch: u64,
+        entries: impl Iterator<Item = (u64, u64, u64)>,
+        read_only: &[Range<u64>],
+    ) -> Result<(), Failure> {
+        let fails = |error: io::Error| failed(self.target, "change its entries", &error);
+        let mappings = proc::mappings(self.target.process);
+        let is_writable = |at: u64| {
+            mappings.iter().any(|mapping| mapping.range.contains(&at) && mapping.is_writable)
+        };
+        // The dynamic linker still relocates modules whose pages are writable.
+        let protected: Vec<_> = read_only.iter().filter(|range| !is_writable(range.start)).collect();
+        let mut protect = |tracee: &mut Tracee, rights: i32| {
+            protected.iter().try_for_each(|range| {
+                let bytes = range.end - range.start;
+                let arguments = [range.start, bytes, rights as u64, 0, 0, 0];
+                tracee.system_call(libc::SYS_mprotect, arguments).map(drop)
+            })
+        };
+        protect(tracee, libc::PROT_READ | libc::PROT_WRITE).map_err(fails)?;
+        let mut stored = Ok(());
+        for (at, expected, value) in entries {
+            let is_ready = !read_only.iter().any(|range| range.contains(&at))
+                || protected.iter().any(|range| range.contains(&at));
+            if stored.is_ok() && is_ready && self.memory.word(at).is_ok_and(|now| now == expected) {
+                stored = tracee.store(scratch, at, value);
+            }
+        }
+        protect(tracee, libc::PROT_READ).map_err(fails)?;
+        stored.map_err(fails)
+    }
+
+    fn field(&self, prepared: &Prepared, field: usize) -> Option<u64> {
+        self.memory.word(prepared.scratch + (PAGE + field) as u64).ok()
+    }
+
+    /// Waits until a thread has loaded the recorder.
+    fn wait(
+        &self,
+        prepared: &Prepared,
+        longest: &mut Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let process = self.target.process;
+        let begin = Instant::now();
+        let mut tried = UNTIL_WAITING;
+        loop {
+            let state = self.field(prepared, request::STATE);
+            match state {
+                Some(request::DONE) => return Ok(()),
+                None => return Err(ended(process)),
+                _ if proc::threads(process).is_empty() => return Err(ended(process)),
+                Some(request::WAITING) if stop.load(Ordering::Relaxed) => {
+                    return Err(interrupted());
+                }
+                Some(request::WAITING) if begin.elapsed() > UNTIL_FAILURE => {
+                    return Err(self.no_safe_point());
+                }
+                Some(request::WAITING) if begin.elapsed() > tried => {
+                    self.use_waiting_thread(prepared, longest);
+                    tried = begin.elapsed() + UNTIL_WAITING;
+                }
+                _ if begin.elapsed() > UNTIL_LOADED => return Err(self.hangs()),
+                _ => {}
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Lets a thread that waits in a system call load the recorder, if there is one.
+    fn use_waiting_thread(&self, prepared: &Prepared, longest: &mut Duration) {
+        let process = self.target.process;
+        for thread in waiting::candidates(process, self.functions.is_malloc_of_libc) {
+            let stopped = Tracee::stop(process, thread, self.waiting.system_call_at);
+            let Ok(mut tracee) = stopped else { continue };
+            let may_load = self.waiting.may_load(process, &tracee, &self.memory);
+            if may_load {
+                let registers = &mut tracee.registers;
+                // Afterwards the thread makes its system call again.
+                let again = [registers.rip - SYSTEM_CALL.len() as u64, registers.orig_rax];
+                let to = prepared.scratch + (PAGE + request::AGAIN_RIP) as u64;
+                let again: Vec<u8> = again.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                if self.memory.write(to, &again).is_ok() {
+                    registers.rip = prepared.scratch + code::WAIT;
+                    registers.orig_rax = u64::MAX;
+                }
+            }
+            *longest = (*longest).max(tracee.stopped_for());
+            if may_load {
+                return;
+            }
+        }
+    }
+
+    fn no_safe_point(&self) -> Failure {
+        let process = self.target.process;
+        refused(
+            format!(
+                "no thread of process {process} came to a safe point in {} s: none called malloc or free, and \
+                 none waited in a system call that surely holds no lock",
+                UNTIL_FAILURE.as_secs()
+            ),
+            "try again while the program has work, or record it from its start: mallard record -- PROG ARGS",
+        )
+    }
+
+    fn hangs(&self) -> Failure {
+        let process = self.target.process;
+        Failure::new(
+            format!("a thread of process {process} has been loading the recorder for {} s", UNTIL_LOADED.as_secs()),
+            "the recording has not begun; the thread probably waits for another one that loads a library",
+            format!("gdb -p {process} -batch -ex 'thread apply all bt'"),
+        )
+        .with_status(CANNOT_RECORD)
+    }
+
+    /// The error for a library that was not loaded, or did not start.
+    fn not_loaded(&self, prepared: &Prepared, status: u64, recorder: &Path) -> Failure {
+        let process = self.target.process;
+        let (why, help) = match status {
+            NOT_LOADED => {
+                let text = self.field(prepared, request::ERROR).filter(|&at| at != 0);
+                let text = text.map_or(String::new(), |at| {
+                    format!(": {}", String::from_utf8_lossy(&self.memory.text(at)))
+                });
+                let help = format!("ldd {}", quoted_path(recorder));
+                (format!("could not load the recorder{text}"), help)
+            }
+            BUSY => (
+                "is recorded by another mallard".to_string(),
+                "wait until that ends: pgrep -af 'mallard record'".to_string(),
+            ),
+            PRELOADED => (
+                "was started with the recorder: its calls reach that one".to_string(),
+                "start it without mallard, or use the first recording".to_string(),
+            ),
+            _ => (
+                format!("has loaded the recorder, which did not start ({status})"),
+                format!("cat /proc/{process}/limits: a limit of memory, threads or files may be too low"),
+            ),
+        };
+        refused(format!("process {process} {why}"), help)
+    }
+}
+
+/// The error for a command that was interrupted while it waited for a safe point.
+fn interrupted() -> Failure {
+    refused("interrupted before the recording began".to_string(), "mallard record --pid PID, to try again")
+}
+
+/// Takes a descriptor of another process.
+fn take(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    let process = nix::unistd::Pid::from_raw(process as i32);
+    let of = mallard_measure::process::launch::end_descriptor(process)
+        .ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the call has no pointers. It returns a new descriptor or a negative number.
+    let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, of.as_raw_fd(), descriptor, 0) };
+    match taken {
+        // SAFETY: the descriptor is new and has no other owner.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(taken as i32) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn close(tracee: &mut Tracee, descriptor: i32) -> io::Result<()> {
+    tracee.system_call(libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sends the file of the ring.
+fn send(socket: &OwnedFd, ring: &File) -> io::Result<()> {
+    let rights = [ring.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&rights)];
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(b"r")], &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
