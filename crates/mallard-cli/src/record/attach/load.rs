@@ -315,7 +315,7 @@ impl View<'_> {
         };
         // The dynamic linker still relocates modules whose pages are writable.
         let protected: Vec<_> = read_only.iter().filter(|range| !is_writable(range.start)).collect();
-        let mut protect = |tracee: &mut Tracee, rights: i32| {
+        let protect = |tracee: &mut Tracee, rights: i32| {
             protected.iter().try_for_each(|range| {
                 let bytes = range.end - range.start;
                 let arguments = [range.start, bytes, rights as u64, 0, 0, 0];

@@ -22,6 +22,6 @@ mod request;
 mod tracee;
 mod waiting;
 
-pub use attached::{Attached, Outcome};
+pub use attached::{Attached, Interrupt, Outcome};
 pub use load::load;
-pub use refusals::{check, Target};
+pub use refusals::check;
