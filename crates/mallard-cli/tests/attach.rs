@@ -334,15 +334,17 @@ fn a_process_that_cannot_be_recorded_is_refused_with_its_reason() {
     running.kill().unwrap();
     running.wait().unwrap();
 
-    let preloaded = ["record", "-q", "-o", "p", "--", "sleep", "1000"];
-    let mut recording = folder.command(MALLARD).args(preloaded).spawn().unwrap();
-    let id = until("the recorded program", || {
-        let children = format!("/proc/{0}/task/{0}/children", recording.id());
-        let child = std::fs::read_to_string(children).ok()?.split_whitespace().next()?.to_string();
-        let maps = std::fs::read_to_string(format!("/proc/{child}/maps")).ok()?;
-        maps.contains("memfd:mallard-ring").then_some(child)
-    });
-    record(&folder, &id, &[]).refuses(126, "is recorded already");
+    let script = "$| = 1; print qq($$\\n); sleep 1000";
+    let mut recording = folder
+        .command(MALLARD)
+        .args(["record", "-q", "-o", "p", "--", "perl", "-e", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut id = String::new();
+    BufReader::new(recording.stdout.take().unwrap()).read_line(&mut id).unwrap();
+    let id = id.trim();
+    record(&folder, id, &[]).refuses(126, "is recorded already");
     kill(Pid::from_raw(recording.id() as i32), Signal::SIGTERM).unwrap();
     recording.wait().unwrap();
 }

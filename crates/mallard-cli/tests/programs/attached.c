@@ -50,7 +50,7 @@ static void* work(void* argument)
         free(*at);
         *at = block;
         free(calloc(3, bytes));
-        if (turn % 256 == 0)
+        if (turn % 4 == 0)
             usleep(1000);
     }
     return NULL;

@@ -1,12 +1,13 @@
 //! Lets a process load the recorder.
 #![allow(unsafe_code)] // one system call has no wrapper
 
+use super::code;
 use super::modules::{self, is_recorder, Functions, Memory, Module};
-use super::refusals::{not_permitted, refused, Target};
+use super::refusals::{filtered, not_permitted, refused, Target};
 use super::request::{self, Data, Entry, BYTES, PAGE, PATH_ROOM};
+use super::seccomp;
 use super::tracee::{NotStopped, Tracee};
 use super::waiting::{self, Waiting, SYSTEM_CALL};
-use super::code;
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;
 use mallard_measure::output::shell::quoted_path;
@@ -54,6 +55,18 @@ struct View<'a> {
     waiting: Waiting,
 }
 
+/// What is known before a thread is stopped, so that the stop is short.
+struct Plan {
+    /// The memory that an earlier recording has mapped.
+    scratch: Option<u64>,
+    /// The entries to change, with offsets in the code instead of addresses.
+    entries: Vec<Entry>,
+    read_only: Vec<Range<u64>>,
+    path: Vec<u8>,
+    /// The content of the library, if the process does not find it by its path.
+    library: Option<Vec<u8>>,
+}
+
 /// What was prepared in the process.
 struct Prepared {
     scratch: u64,
@@ -85,7 +98,8 @@ fn load_here(
 ) -> Result<Loaded, Failure> {
     let view = View::of(target)?;
     let mut stops = Duration::ZERO;
-    let prepared = view.with_thread(&mut stops, |tracee| view.prepare(tracee, recorder, ring))?;
+    let plan = view.plan(recorder)?;
+    let prepared = view.with_thread(&mut stops, |tracee| view.prepare(tracee, plan, ring))?;
     let result = view.wait(&prepared, &mut stops, stop);
     if !matches!(result, Ok(_)) || view.field(&prepared, request::RESULT) == Some(NOT_LOADED) {
         // No thread may come any more, and the entries are as before.
@@ -168,7 +182,7 @@ impl View<'_> {
     ) -> Result<T, Failure> {
         let process = self.target.process;
         let mut threads = proc::threads(process);
-        threads.sort_by_key(|&thread| match proc::state_of_thread(process, thread) {
+        threads.sort_by_cached_key(|&thread| match proc::state_of_thread(process, thread) {
             Some('S') => 0,
             Some('R') => 1,
             _ => 2,
@@ -197,35 +211,46 @@ impl View<'_> {
         }
     }
 
+    /// Reads all that can be read while the process runs.
+    fn plan(&self, recorder: &Path) -> Result<Plan, Failure> {
+        let fails = |error: io::Error| failed(self.target, "be read", &error);
+        let (entries, read_only) =
+            modules::entries(&self.modules, &self.memory, &self.functions).map_err(fails)?;
+        let path = recorder.as_os_str().as_bytes().to_vec();
+        let library = match self.target.sees_files {
+            true if path.len() > PATH_ROOM.len() => {
+                let what = format!("the path of the recorder is too long: {}", recorder.display());
+                return Err(refused(what, "install Mallard in a directory with a shorter path"));
+            }
+            true => None,
+            false => Some(std::fs::read(recorder).map_err(fails)?),
+        };
+        Ok(Plan { scratch: self.earlier_scratch(), entries, read_only, path, library })
+    }
+
     /// Maps memory in the process, gives it the code and the socket, and changes the entries.
-    fn prepare(
-        &self,
-        tracee: &mut Tracee,
-        recorder: &Path,
-        ring: &File,
-    ) -> Result<Prepared, Failure> {
+    fn prepare(&self, tracee: &mut Tracee, plan: Plan, ring: &File) -> Result<Prepared, Failure> {
+        if self.target.has_filter {
+            self.check_filters(tracee)?;
+        }
+        let Plan { scratch, mut entries, read_only, mut path, library } = plan;
         let fails = |what: &'static str| move |error: io::Error| failed(self.target, what, &error);
-        let scratch = match self.earlier_scratch() {
+        let scratch = match scratch {
             Some(scratch) => scratch,
             None => self.map(tracee).map_err(fails("map memory"))?,
         };
+        entries.iter_mut().for_each(|entry| entry.now += scratch);
         let data = scratch + PAGE as u64;
         let [own, socket] = self.sockets(tracee, data).map_err(fails("make a pair of sockets"))?;
         let own = take(self.target.process, own)
             .and_then(|taken| close(tracee, own).map(|()| taken))
             .map_err(fails("hand over a socket"))?;
         send(&own, ring).map_err(fails("receive the ring"))?;
-        let (path, library) = match self.target.sees_files {
-            true => (recorder.as_os_str().as_bytes().to_vec(), -1),
-            false => self.copy(tracee, data, recorder).map_err(fails("receive the recorder"))?,
-        };
-        if path.len() > PATH_ROOM.len() {
-            let what = format!("the path of the recorder is too long: {}", recorder.display());
-            return Err(refused(what, "install Mallard in a directory with a shorter path"));
+        let mut file = -1;
+        if let Some(library) = library {
+            file = self.copy(tracee, data, &library).map_err(fails("receive the recorder"))?;
+            path = format!("/proc/self/fd/{file}").into_bytes();
         }
-        let (entries, read_only) =
-            modules::entries(&self.modules, &self.memory, &self.functions, scratch)
-                .map_err(fails("be read"))?;
         let page = Data {
             scratch,
             pid_there: self.target.pid_there,
@@ -239,16 +264,35 @@ impl View<'_> {
             flags: self.functions.flags,
             path: &path,
             socket,
-            library,
+            library: file,
             entries: &entries,
         }
         .page();
         self.memory.write(data, &page).map_err(fails("be written"))?;
-        let state = data + request::STATE as u64;
-        self.memory.write(state, &request::WAITING.to_ne_bytes()).map_err(fails("be written"))?;
         let changed = entries.iter().map(|entry| (entry.at, entry.before, entry.now));
         self.change(tracee, scratch, changed, &read_only)?;
+        // Only now, because the thread that loads the recorder restores all entries.
+        let state = data + request::STATE as u64;
+        self.memory.write(state, &request::WAITING.to_ne_bytes()).map_err(fails("be written"))?;
         Ok(Prepared { scratch, socket: own, entries, read_only })
+    }
+
+    /// Refuses a process whose filters forbid a system call that is needed: they may end the process.
+    fn check_filters(&self, tracee: &Tracee) -> Result<(), Failure> {
+        let process = self.target.process;
+        let filters = tracee.filters().map_err(|error| {
+            refused(
+                format!(
+                    "process {process} has a filter of system calls (seccomp), which only root can read ({})",
+                    error.to_string().to_lowercase()
+                ),
+                format!("sudo mallard record --pid {process}, which tells whether the filter permits it"),
+            )
+        })?;
+        match seccomp::forbidden(&filters) {
+            Some(call) => Err(filtered(process, &format!("forbids {call}"))),
+            None => Ok(()),
+        }
     }
 
     /// The memory that an earlier recording has mapped. `None` if there was none.
@@ -283,20 +327,15 @@ impl View<'_> {
     }
 
     /// Copies the recorder into a file that only the process has, because it does not find the file by its
-    /// path. Returns the path by which the process finds the copy, and its descriptor.
-    fn copy(
-        &self,
-        tracee: &mut Tracee,
-        data: u64,
-        recorder: &Path,
-    ) -> io::Result<(Vec<u8>, i32)> {
+    /// path. Returns the descriptor of the process.
+    fn copy(&self, tracee: &mut Tracee, data: u64, library: &[u8]) -> io::Result<i32> {
         let name = data + request::NAME_TEXT as u64;
         self.memory.write(name, b"libmallard-record.so\0")?;
         let arguments = [name, libc::MFD_CLOEXEC.into(), 0, 0, 0, 0];
         let file = tracee.system_call(libc::SYS_memfd_create, arguments)? as i32;
         let mut to = File::options().write(true).open(proc::file_of(self.target.process, file))?;
-        to.write_all(&std::fs::read(recorder)?)?;
-        Ok((format!("/proc/self/fd/{file}").into_bytes(), file))
+        to.write_all(library)?;
+        Ok(file)
     }
 
     /// Changes entries that still have a value to another value. Each is stored by one instruction of the

@@ -11,7 +11,8 @@
 //! No code of the program is changed, and no thread waits for this command. So the process runs on if this
 //! command is killed.
 //!
-//! `refusals` tells why a process cannot be recorded, and `attached` ends the recording.
+//! `refusals` tells why a process cannot be recorded, `seccomp` whether its filter of system calls permits it,
+//! and `attached` ends the recording.
 
 mod attached;
 mod code;
@@ -19,6 +20,7 @@ mod load;
 mod modules;
 mod refusals;
 mod request;
+mod seccomp;
 mod tracee;
 mod waiting;
 

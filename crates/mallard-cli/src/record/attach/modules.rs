@@ -242,8 +242,8 @@ impl Module {
     }
 
     /// The entries of the module that have the address of a trigger, or are not bound yet. `real` are the
-    /// addresses of the triggers, and `code` is where the code is mapped.
-    fn entries(&self, memory: &Memory, real: &[u64; 4], code_at: u64) -> io::Result<Vec<Entry>> {
+    /// addresses of the triggers.
+    fn entries(&self, memory: &Memory, real: &[u64; 4]) -> io::Result<Vec<Entry>> {
         let symbols = self.symbols(memory)?;
         let mut entries = Vec::new();
         let mut has_others = false;
@@ -270,8 +270,7 @@ impl Module {
                 let at = self.bias.wrapping_add(offset);
                 let before = memory.word(at)?;
                 if before == real[index] || self.contains(before) {
-                    let now = code_at + code::entry(index);
-                    entries.push(Entry { at, before, now });
+                    entries.push(Entry { at, before, now: code::entry(index) });
                 } else if before != 0 {
                     has_others = true; // the module uses another malloc
                 }
@@ -386,12 +385,12 @@ pub fn is_recorder(name: &str) -> bool {
 }
 
 /// Entries to change so that the next call of a trigger runs the code: those of modules other than the C
-/// library, and not too many. Also returns the ranges of memory that must be made writable for that.
+/// library, and not too many. Their new values are offsets in the code. Also returns the ranges of memory
+/// that must be made writable for that.
 pub fn entries(
     modules: &[Module],
     memory: &Memory,
     functions: &Functions,
-    code_at: u64,
 ) -> io::Result<(Vec<Entry>, Vec<Range<u64>>)> {
     let (mut all, mut read_only) = (Vec::new(), Vec::new());
     let is_loader = |module: &Module| module.file_name().starts_with("ld-linux");
@@ -399,7 +398,7 @@ pub fn entries(
         if is_libc(module) || is_loader(module) || is_recorder(&module.name) {
             continue;
         }
-        let entries = module.entries(memory, &functions.real, code_at)?;
+        let entries = module.entries(memory, &functions.real)?;
         if all.len() + entries.len() > ENTRIES_MAX {
             break;
         }
@@ -430,11 +429,11 @@ mod tests {
         let real = nix::libc::malloc as *const () as u64;
         assert_eq!(functions.real[0], real);
         assert_eq!(functions.dlopen, nix::libc::dlopen as *const () as u64);
-        let (entries, _) = entries(&modules, &memory, &functions, 1 << 40).unwrap();
+        let (entries, _) = entries(&modules, &memory, &functions).unwrap();
         assert!(entries.iter().any(|entry| entry.before == real), "{entries:?}");
         for entry in entries {
             assert_eq!(memory.word(entry.at).unwrap(), entry.before);
-            assert!(entry.now > 1 << 40);
+            assert!((code::entry(0)..code::WAIT).contains(&entry.now));
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct Target {
     pub path: PathBuf,
     /// Whether the process finds the files of this command by their paths, and may read them.
     pub sees_files: bool,
+    /// Whether it has a filter of system calls.
+    pub has_filter: bool,
     /// For how long it has run, in seconds.
     pub age: f64,
 }
@@ -89,12 +91,8 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
         .map_err(|error| not_permitted(process, &shown, &error))?;
     check_program(process, &shown)?;
     check_modules(process, &shown)?;
-    match status("Seccomp:").as_str() {
-        "" | "0" => {}
-        _ => return Err(refused(
-            format!("{shown} has a filter of system calls (seccomp), which may end it if it loads a library"),
-            "record it from its start, before it installs the filter: mallard record -- PROG ARGS",
-        )),
+    if status("Seccomp:") == "1" {
+        return Err(filtered(process, "permits only read, write and exit"));
     }
     let pids: Vec<u32> =
         status("NSpid:").split_whitespace().filter_map(|id| id.parse().ok()).collect();
@@ -104,8 +102,17 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
         is_in_own_pids: is_in_own(process, "pid"),
         path,
         sees_files: sees_files(process, uids.get(1).copied(), recorder),
+        has_filter: status("Seccomp:") == "2",
         age: age(&stat),
     })
+}
+
+/// The error for a process whose filter of system calls does not permit what is needed.
+pub fn filtered(process: u32, what: &str) -> Failure {
+    refused(
+        format!("process {process} has a filter of system calls (seccomp) that {what}"),
+        "record it from its start, before it installs the filter: mallard record -- PROG ARGS",
+    )
 }
 
 fn no_process(process: u32) -> Failure {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // ptrace has pointers
 
 use super::code;
+use super::seccomp::Instruction;
 use mallard_measure::process::proc;
 use nix::libc::{self, c_int, c_long, c_void, user_regs_struct};
 use std::io;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 /// Requests that libc does not name.
 const GET_SIGNAL_MASK: u32 = 0x420a;
 const SET_SIGNAL_MASK: u32 = 0x420b;
+const GET_SECCOMP_FILTER: u32 = 0x420c;
 
 /// How often a thread that must stop is looked at.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -148,6 +150,22 @@ impl Tracee {
 
     fn write(&self, registers: &user_regs_struct) -> io::Result<()> {
         request(libc::PTRACE_SETREGS, self.thread, 0, registers as *const _ as usize).map(drop)
+    }
+
+    /// The filters of system calls that the thread has. Only root may read them.
+    pub fn filters(&self) -> io::Result<Vec<Vec<Instruction>>> {
+        let mut filters = Vec::new();
+        loop {
+            let read = |to: usize| request(GET_SECCOMP_FILTER, self.thread, filters.len(), to);
+            let count = match read(0) {
+                Ok(count) => count as usize,
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(filters),
+                Err(error) => return Err(error),
+            };
+            let mut filter = vec![Instruction { code: 0, yes: 0, no: 0, k: 0 }; count];
+            read(filter.as_mut_ptr() as usize)?;
+            filters.push(filter);
+        }
     }
 
     /// For how long the thread has been stopped.
