@@ -121,6 +121,7 @@ mallard_record_attach(mallard::record::attach_request const* request) noexcept
     using namespace mallard::record;
     mallard::os::errno_kept const kept;
     blocked_signals const blocked;
+    ::close(request->peer); // so that the command's end closes the last one
     if (request->version == attach_version)
         mallard_record_scratch = request->scratch;
     for (std::uint32_t i = 0; i < request->entries && i < attach_entries_max; ++i) {

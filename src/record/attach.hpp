@@ -37,10 +37,12 @@ struct attach_request {
     std::uintptr_t scratch; ///< memory that the command has mapped in this process
     std::uint32_t process;  ///< process id of this process, as the command knows it
     std::int32_t library;   ///< a descriptor that this library was loaded from, or -1
+    std::int32_t peer;      ///< the descriptor of this process for the command's socket
+    std::uint32_t unused;
     attach_entry entry[attach_entries_max];
 };
 
-static_assert(sizeof(attach_entry) == 24 && offsetof(attach_request, entry) == 32);
+static_assert(sizeof(attach_entry) == 24 && offsetof(attach_request, entry) == 40);
 
 /// What `mallard_record_attach` returns.
 enum attach_status : std::int32_t {

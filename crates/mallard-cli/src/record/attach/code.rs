@@ -9,8 +9,9 @@
 use super::request::{self, PAGE};
 use std::arch::global_asm;
 
-/// Where the instruction is that stores rsi at the address in rdi.
-pub const STORE: u64 = 0;
+/// Where a stopped thread enters that makes the operations of a table, whose address is in rbx. The code
+/// uses no stack, and ends with a trap.
+pub const OPERATIONS: u64 = 0;
 /// Where the entry of a function is.
 pub fn entry(function: usize) -> u64 {
     32 * (function as u64 + 1)
@@ -26,7 +27,7 @@ global_asm!(
     .hidden mallard_attach_begin
 mallard_attach_begin:
 .Lmallard_begin:
-    movq %rsi, (%rdi)
+    jmp .Lmallard_operations
 
     // The functions: r11 points to the address of the real one.
     .irp index, 0, 1, 2, 3
@@ -68,6 +69,30 @@ mallard_attach_begin:
     movq $2, .Lmallard_begin+{page}+{state}(%rip)
 2:  movq .Lmallard_begin+{page}+{again_rax}(%rip), %rax
     jmpq *.Lmallard_begin+{page}+{again_rip}(%rip)
+
+    // An operation has 8 words: the number of a system call or another number, rdi, rsi, rdx, r10, r8, r9, and
+    // the result.
+.Lmallard_operations:
+    movq (%rbx), %rax
+    movq 8(%rbx), %rdi
+    movq 16(%rbx), %rsi
+    movq 24(%rbx), %rdx
+    movq 32(%rbx), %r10
+    movq 40(%rbx), %r8
+    movq 48(%rbx), %r9
+    cmpq $-1, %rax
+    je 8f
+    cmpq $-2, %rax
+    je 7f
+    syscall
+    movq %rax, 56(%rbx)
+    addq $64, %rbx
+    jmp .Lmallard_operations
+7:  movq %rdx, %rax
+    lock cmpxchgq %rsi, (%rdi)
+    addq $64, %rbx
+    jmp .Lmallard_operations
+8:  int3
 
 .Lmallard_call:
     movl $1, %r10d
@@ -187,7 +212,7 @@ mod tests {
     fn the_code_fits_its_page_and_has_its_entries_where_they_are_expected() {
         let code = bytes();
         assert!(code.len() < PAGE, "{}", code.len());
-        assert_eq!(code[..3], [0x48, 0x89, 0x37]);
+        assert!([0xe9, 0xeb].contains(&code[OPERATIONS as usize]), "jmp");
         for function in 0..4 {
             let at = entry(function) as usize;
             assert_eq!(code[at..at + 3], [0x4c, 0x8d, 0x1d], "lea to r11");

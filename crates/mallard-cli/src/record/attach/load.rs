@@ -4,9 +4,11 @@
 use super::code;
 use super::modules::{self, is_recorder, Functions, Memory, Module};
 use super::refusals::{filtered, not_permitted, refused, Target};
-use super::request::{self, Data, Entry, BYTES, PAGE, PATH_ROOM};
+use super::request::{
+    self, Data, Entry, Late, Operation, BYTES, OPERATION_BYTES, OPERATION_RESULT, PAGE, PATH_ROOM,
+};
 use super::seccomp;
-use super::tracee::{NotStopped, Tracee};
+use super::tracee::{checked, NotStopped, Tracee};
 use super::waiting::{self, Waiting, SYSTEM_CALL};
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;
@@ -62,17 +64,17 @@ struct Plan {
     /// The entries to change, with offsets in the code instead of addresses.
     entries: Vec<Entry>,
     read_only: Vec<Range<u64>>,
-    path: Vec<u8>,
-    /// The content of the library, if the process does not find it by its path.
-    library: Option<Vec<u8>>,
 }
 
-/// What was prepared in the process.
-struct Prepared {
+/// What the stopped thread has changed.
+struct Changed {
     scratch: u64,
-    socket: OwnedFd,
     entries: Vec<Entry>,
     read_only: Vec<Range<u64>>,
+    /// Two connected sockets of the process.
+    sockets: [i32; 2],
+    /// A file for the library, if the process does not find the library by its path.
+    library: Option<i32>,
 }
 
 /// Loads the recorder into a process, which then records into the file of a ring. Gives up when `stop` is
@@ -99,24 +101,21 @@ fn load_here(
     let view = View::of(target)?;
     let mut stops = Duration::ZERO;
     let plan = view.plan(recorder)?;
-    let prepared = view.with_thread(&mut stops, |tracee| view.prepare(tracee, plan, ring))?;
-    let result = view.wait(&prepared, &mut stops, stop);
-    if !matches!(result, Ok(_)) || view.field(&prepared, request::RESULT) == Some(NOT_LOADED) {
-        // No thread may come any more, and the entries are as before.
-        let state = prepared.scratch + (PAGE + request::STATE) as u64;
-        let _ = view.memory.write(state, &request::LOADING.to_ne_bytes());
-        let _ = view.with_thread(&mut stops, |tracee| {
-            let entries = prepared.entries.iter().map(|entry| (entry.at, entry.now, entry.before));
-            view.change(tracee, prepared.scratch, entries, &prepared.read_only)
-        });
+    let changed = view.with_thread(&mut stops, |tracee| view.change(tracee, plan))?;
+    let result = view.prepare(&changed, recorder, ring).and_then(|socket| {
+        view.wait(&changed, &mut stops, stop)?;
+        Ok(socket)
+    });
+    if result.is_err() || view.field(&changed, request::RESULT) == Some(NOT_LOADED) {
+        view.undo(&changed, &mut stops);
     }
-    result?;
-    let status = view.field(&prepared, request::RESULT).unwrap_or(NOT_LOADED);
+    let socket = result?;
+    let status = view.field(&changed, request::RESULT).unwrap_or(NOT_LOADED);
     if status != 0 {
-        return Err(view.not_loaded(&prepared, status, recorder));
+        return Err(view.not_loaded(&changed, status, recorder));
     }
-    let ticks = view.field(&prepared, request::TICKS).unwrap_or(0);
-    Ok(Loaded { socket: prepared.socket, longest_stop: stops, ticks })
+    let ticks = view.field(&changed, request::TICKS).unwrap_or(0);
+    Ok(Loaded { socket, longest_stop: stops, ticks })
 }
 
 /// The error for a system call that failed in the process.
@@ -216,24 +215,20 @@ impl View<'_> {
         let fails = |error: io::Error| failed(self.target, "be read", &error);
         let (entries, read_only) =
             modules::entries(&self.modules, &self.memory, &self.functions).map_err(fails)?;
-        let path = recorder.as_os_str().as_bytes().to_vec();
-        let library = match self.target.sees_files {
-            true if path.len() > PATH_ROOM.len() => {
-                let what = format!("the path of the recorder is too long: {}", recorder.display());
-                return Err(refused(what, "install Mallard in a directory with a shorter path"));
-            }
-            true => None,
-            false => Some(std::fs::read(recorder).map_err(fails)?),
-        };
-        Ok(Plan { scratch: self.earlier_scratch(), entries, read_only, path, library })
+        if self.target.sees_files && recorder.as_os_str().len() >= PATH_ROOM.len() {
+            let what = format!("the path of the recorder is too long: {}", recorder.display());
+            return Err(refused(what, "install Mallard in a directory with a shorter path"));
+        }
+        Ok(Plan { scratch: self.earlier_scratch(), entries, read_only })
     }
 
-    /// Maps memory in the process, gives it the code and the socket, and changes the entries.
-    fn prepare(&self, tracee: &mut Tracee, plan: Plan, ring: &File) -> Result<Prepared, Failure> {
+    /// Maps memory in the process, makes a pair of sockets, and changes the entries. No thread loads the
+    /// recorder yet: all go on to the real functions.
+    fn change(&self, tracee: &mut Tracee, plan: Plan) -> Result<Changed, Failure> {
         if self.target.has_filter {
             self.check_filters(tracee)?;
         }
-        let Plan { scratch, mut entries, read_only, mut path, library } = plan;
+        let Plan { scratch, mut entries, read_only } = plan;
         let fails = |what: &'static str| move |error: io::Error| failed(self.target, what, &error);
         let scratch = match scratch {
             Some(scratch) => scratch,
@@ -241,16 +236,6 @@ impl View<'_> {
         };
         entries.iter_mut().for_each(|entry| entry.now += scratch);
         let data = scratch + PAGE as u64;
-        let [own, socket] = self.sockets(tracee, data).map_err(fails("make a pair of sockets"))?;
-        let own = take(self.target.process, own)
-            .and_then(|taken| close(tracee, own).map(|()| taken))
-            .map_err(fails("hand over a socket"))?;
-        send(&own, ring).map_err(fails("receive the ring"))?;
-        let mut file = -1;
-        if let Some(library) = library {
-            file = self.copy(tracee, data, &library).map_err(fails("receive the recorder"))?;
-            path = format!("/proc/self/fd/{file}").into_bytes();
-        }
         let page = Data {
             scratch,
             pid_there: self.target.pid_there,
@@ -262,19 +247,91 @@ impl View<'_> {
             dlerror: self.functions.dlerror,
             errno: self.functions.errno,
             flags: self.functions.flags,
-            path: &path,
-            socket,
-            library: file,
             entries: &entries,
         }
         .page();
         self.memory.write(data, &page).map_err(fails("be written"))?;
-        let changed = entries.iter().map(|entry| (entry.at, entry.before, entry.now));
-        self.change(tracee, scratch, changed, &read_only)?;
-        // Only now, because the thread that loads the recorder restores all entries.
+        let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as u64;
+        let at = data + request::SOCKETS as u64;
+        let mut operations = vec![
+            Operation::Call(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0, at]),
+            match self.target.sees_files {
+                true => Operation::Call(libc::SYS_getpid, [0; 4]),
+                false => {
+                    let name = data + request::NAME_TEXT as u64;
+                    Operation::Call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC.into(), 0, 0])
+                }
+            },
+        ];
+        operations.extend(self.stores(entries.iter().copied(), &read_only));
+        self.make(tracee, scratch, &operations).map_err(fails("change its entries"))?;
+        self.result(scratch, 0).map_err(fails("make a pair of sockets"))?;
+        let file = self.result(scratch, 1).map_err(fails("receive the recorder"))? as i32;
+        let both = self.memory.word(at).map_err(fails("be read"))?;
+        Ok(Changed {
+            scratch,
+            entries,
+            read_only,
+            sockets: [both as u32 as i32, (both >> 32) as i32],
+            library: (!self.target.sees_files).then_some(file),
+        })
+    }
+
+    /// Gives the process the ring and the library's path. From then on, a thread loads the recorder.
+    /// Returns the socket of this command.
+    fn prepare(&self, changed: &Changed, recorder: &Path, ring: &File) -> Result<OwnedFd, Failure> {
+        let &Changed { scratch, sockets: [peer, socket], library, .. } = changed;
+        let fails = |what: &'static str| move |error: io::Error| failed(self.target, what, &error);
+        let own = take(self.target.process, peer).map_err(fails("hand over a socket"))?;
+        send(&own, ring).map_err(fails("receive the ring"))?;
+        let mut path = recorder.as_os_str().as_bytes().to_vec();
+        if let Some(file) = library {
+            // Only the process has this file.
+            let to = proc::file_of(self.target.process, file);
+            std::fs::read(recorder)
+                .and_then(|bytes| File::options().write(true).open(to)?.write_all(&bytes))
+                .map_err(fails("receive the recorder"))?;
+            path = format!("/proc/self/fd/{file}").into_bytes();
+        }
+        let data = scratch + PAGE as u64;
+        let late = Late { path: &path, socket, peer, library: library.unwrap_or(-1) };
+        for (at, bytes) in late.fields() {
+            self.memory.write(data + at as u64, &bytes).map_err(fails("be written"))?;
+        }
         let state = data + request::STATE as u64;
         self.memory.write(state, &request::WAITING.to_ne_bytes()).map_err(fails("be written"))?;
-        Ok(Prepared { scratch, socket: own, entries, read_only })
+        Ok(own)
+    }
+
+    /// Makes the entries as before, and closes the descriptors of the process. No thread loads the recorder
+    /// any more. If no thread can be stopped, all calls still reach the real functions.
+    fn undo(&self, changed: &Changed, longest: &mut Duration) {
+        let state = changed.scratch + (PAGE + request::STATE) as u64;
+        let close = Entry { at: state, before: request::WAITING, now: request::CLOSED };
+        let fails = |error: io::Error| failed(self.target, "change its entries", &error);
+        let mut make = |operations: &[Operation]| {
+            self.with_thread(longest, |tracee| {
+                self.make(tracee, changed.scratch, operations).map_err(fails)
+            })
+        };
+        if self.field(changed, request::STATE) == Some(request::WAITING) {
+            let _ = make(&[Operation::Store(close)]);
+        }
+        if ![Some(request::CLOSED), Some(request::DONE)].contains(&self.field(changed, request::STATE)) {
+            return; // a thread has come, and the recorder ends when it finds the socket closed
+        }
+        let restored = changed.entries.iter().map(|&Entry { at, before, now }| Entry {
+            at,
+            before: now,
+            now: before,
+        });
+        let mut operations = self.stores(restored, &changed.read_only);
+        let [peer, socket] = changed.sockets;
+        operations.extend([Some(peer), Some(socket), changed.library].into_iter().flatten().map(
+            |descriptor| Operation::Call(libc::SYS_close, [descriptor as u64, 0, 0, 0]),
+        ));
+        let _ = make(&operations);
+        let _ = self.memory.write(state, &request::DONE.to_ne_bytes());
     }
 
     /// Refuses a process whose filters forbid a system call that is needed: they may end the process.
@@ -316,72 +373,63 @@ impl View<'_> {
         Ok(scratch)
     }
 
-    /// Makes a pair of connected sockets in the process.
-    fn sockets(&self, tracee: &mut Tracee, data: u64) -> io::Result<[i32; 2]> {
-        let at = data + request::SOCKETS as u64;
-        let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as u64;
-        let arguments = [libc::AF_UNIX as u64, kind, 0, at, 0, 0];
-        tracee.system_call(libc::SYS_socketpair, arguments)?;
-        let both = self.memory.word(at)?;
-        Ok([both as u32 as i32, (both >> 32) as i32])
-    }
-
-    /// Copies the recorder into a file that only the process has, because it does not find the file by its
-    /// path. Returns the descriptor of the process.
-    fn copy(&self, tracee: &mut Tracee, data: u64, library: &[u8]) -> io::Result<i32> {
-        let name = data + request::NAME_TEXT as u64;
-        self.memory.write(name, b"libmallard-record.so\0")?;
-        let arguments = [name, libc::MFD_CLOEXEC.into(), 0, 0, 0, 0];
-        let file = tracee.system_call(libc::SYS_memfd_create, arguments)? as i32;
-        let mut to = File::options().write(true).open(proc::file_of(self.target.process, file))?;
-        to.write_all(library)?;
-        Ok(file)
-    }
-
-    /// Changes entries that still have a value to another value. Each is stored by one instruction of the
-    /// process, so that other threads see no half of it.
-    fn change(
+    /// The operations that change entries. Each is stored by one instruction of the process, so that other
+    /// threads see no half of it, and only if it has the expected value.
+    fn stores(
         &self,
-        tracee: &mut Tracee,
-        scratch: u64,
-        entries: impl Iterator<Item = (u64, u64, u64)>,
+        entries: impl Iterator<Item = Entry>,
         read_only: &[Range<u64>],
-    ) -> Result<(), Failure> {
-        let fails = |error: io::Error| failed(self.target, "change its entries", &error);
+    ) -> Vec<Operation> {
         let mappings = proc::mappings(self.target.process);
         let is_writable = |at: u64| {
             mappings.iter().any(|mapping| mapping.range.contains(&at) && mapping.is_writable)
         };
         // The dynamic linker still relocates modules whose pages are writable.
-        let protected: Vec<_> = read_only.iter().filter(|range| !is_writable(range.start)).collect();
-        let protect = |tracee: &mut Tracee, rights: i32| {
-            protected.iter().try_for_each(|range| {
-                let bytes = range.end - range.start;
-                let arguments = [range.start, bytes, rights as u64, 0, 0, 0];
-                tracee.system_call(libc::SYS_mprotect, arguments).map(drop)
-            })
+        let protected: Vec<_> =
+            read_only.iter().filter(|range| !is_writable(range.start)).collect();
+        let protect = |rights: i32| {
+            let call = move |range: &&Range<u64>| {
+                let arguments = [range.start, range.end - range.start, rights as u64, 0];
+                Operation::Call(libc::SYS_mprotect, arguments)
+            };
+            protected.iter().map(call).collect::<Vec<_>>()
         };
-        protect(tracee, libc::PROT_READ | libc::PROT_WRITE).map_err(fails)?;
-        let mut stored = Ok(());
-        for (at, expected, value) in entries {
-            let is_ready = !read_only.iter().any(|range| range.contains(&at))
-                || protected.iter().any(|range| range.contains(&at));
-            if stored.is_ok() && is_ready && self.memory.word(at).is_ok_and(|now| now == expected) {
-                stored = tracee.store(scratch, at, value);
-            }
-        }
-        protect(tracee, libc::PROT_READ).map_err(fails)?;
-        stored.map_err(fails)
+        let is_ready = |entry: &Entry| {
+            !read_only.iter().any(|range| range.contains(&entry.at))
+                || protected.iter().any(|range| range.contains(&entry.at))
+        };
+        let mut operations = protect(libc::PROT_READ | libc::PROT_WRITE);
+        operations.extend(entries.filter(is_ready).map(Operation::Store));
+        operations.extend(protect(libc::PROT_READ));
+        operations
     }
 
-    fn field(&self, prepared: &Prepared, field: usize) -> Option<u64> {
-        self.memory.word(prepared.scratch + (PAGE + field) as u64).ok()
+    /// The stopped thread makes operations.
+    fn make(
+        &self,
+        tracee: &mut Tracee,
+        scratch: u64,
+        operations: &[Operation],
+    ) -> io::Result<()> {
+        let table = scratch + request::TABLE as u64;
+        self.memory.write(table, &request::table(operations))?;
+        tracee.make(scratch, table)
+    }
+
+    /// The result of an operation that was a system call.
+    fn result(&self, scratch: u64, operation: usize) -> io::Result<u64> {
+        let at = request::TABLE + operation * OPERATION_BYTES + OPERATION_RESULT;
+        checked(self.memory.word(scratch + at as u64)? as i64)
+    }
+
+    fn field(&self, changed: &Changed, field: usize) -> Option<u64> {
+        self.memory.word(changed.scratch + (PAGE + field) as u64).ok()
     }
 
     /// Waits until a thread has loaded the recorder.
     fn wait(
         &self,
-        prepared: &Prepared,
+        changed: &Changed,
         longest: &mut Duration,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
@@ -389,7 +437,7 @@ impl View<'_> {
         let begin = Instant::now();
         let mut tried = UNTIL_WAITING;
         loop {
-            let state = self.field(prepared, request::STATE);
+            let state = self.field(changed, request::STATE);
             match state {
                 Some(request::DONE) => return Ok(()),
                 None => return Err(ended(process)),
@@ -401,7 +449,7 @@ impl View<'_> {
                     return Err(self.no_safe_point());
                 }
                 Some(request::WAITING) if begin.elapsed() > tried => {
-                    self.use_waiting_thread(prepared, longest);
+                    self.use_waiting_thread(changed, longest);
                     tried = begin.elapsed() + UNTIL_WAITING;
                 }
                 _ if begin.elapsed() > UNTIL_LOADED => return Err(self.hangs()),
@@ -412,7 +460,7 @@ impl View<'_> {
     }
 
     /// Lets a thread that waits in a system call load the recorder, if there is one.
-    fn use_waiting_thread(&self, prepared: &Prepared, longest: &mut Duration) {
+    fn use_waiting_thread(&self, changed: &Changed, longest: &mut Duration) {
         let process = self.target.process;
         for thread in waiting::candidates(process, self.functions.is_malloc_of_libc) {
             let stopped = Tracee::stop(process, thread, self.waiting.system_call_at);
@@ -422,10 +470,10 @@ impl View<'_> {
                 let registers = &mut tracee.registers;
                 // Afterwards the thread makes its system call again.
                 let again = [registers.rip - SYSTEM_CALL.len() as u64, registers.orig_rax];
-                let to = prepared.scratch + (PAGE + request::AGAIN_RIP) as u64;
+                let to = changed.scratch + (PAGE + request::AGAIN_RIP) as u64;
                 let again: Vec<u8> = again.iter().flat_map(|word| word.to_ne_bytes()).collect();
                 if self.memory.write(to, &again).is_ok() {
-                    registers.rip = prepared.scratch + code::WAIT;
+                    registers.rip = changed.scratch + code::WAIT;
                     registers.orig_rax = u64::MAX;
                 }
             }
@@ -459,11 +507,11 @@ impl View<'_> {
     }
 
     /// The error for a library that was not loaded, or did not start.
-    fn not_loaded(&self, prepared: &Prepared, status: u64, recorder: &Path) -> Failure {
+    fn not_loaded(&self, changed: &Changed, status: u64, recorder: &Path) -> Failure {
         let process = self.target.process;
         let (why, help) = match status {
             NOT_LOADED => {
-                let text = self.field(prepared, request::ERROR).filter(|&at| at != 0);
+                let text = self.field(changed, request::ERROR).filter(|&at| at != 0);
                 let text = text.map_or(String::new(), |at| {
                     format!(": {}", String::from_utf8_lossy(&self.memory.text(at)))
                 });
@@ -504,10 +552,6 @@ fn take(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
         0.. => Ok(unsafe { OwnedFd::from_raw_fd(taken as i32) }),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn close(tracee: &mut Tracee, descriptor: i32) -> io::Result<()> {
-    tracee.system_call(libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// Sends the file of the ring.

@@ -28,6 +28,10 @@ pub const ERROR: usize = 192;
 pub const TICKS: usize = 200;
 /// Two descriptors of four bytes, which the system writes.
 pub const SOCKETS: usize = 208;
+/// The fields of the request that are known last.
+const SOCKET: usize = REQUEST_BYTES + 4;
+const LIBRARY: usize = REQUEST_BYTES + 28;
+const PEER: usize = REQUEST_BYTES + 32;
 /// The text that `NAME` points to.
 pub const NAME_TEXT: usize = 256;
 /// The text that `PATH` points to: at most 1,024 bytes.
@@ -35,11 +39,14 @@ pub const PATH_TEXT: usize = 320;
 /// The request of `src/record/attach.hpp`.
 pub const REQUEST_BYTES: usize = 1408;
 
-/// `STATE` while no thread has come, while one loads the library, and after that.
+/// `STATE` while no thread has come, and after one has loaded the library. The code writes 1 between.
 pub const WAITING: u64 = 0;
-pub const LOADING: u64 = 1;
 pub const DONE: u64 = 2;
+/// `STATE` while no thread may load the library.
+pub const CLOSED: u64 = 3;
 
+/// Where the stack begins, which holds the table of operations until a thread needs the stack.
+pub const TABLE: usize = 2 * PAGE;
 const STACK_BYTES: usize = 256 << 10;
 const VECTOR_BYTES: usize = 64 << 10;
 /// All bytes that are mapped.
@@ -78,12 +85,57 @@ pub struct Data<'a> {
     pub dlerror: u64,
     pub errno: u64,
     pub flags: u64,
+    pub entries: &'a [Entry],
+}
+
+/// What is known after the operations of the stopped thread.
+pub struct Late<'a> {
     /// The library's file, as the process knows it.
     pub path: &'a [u8],
-    /// The socket of the process, and the descriptor of the library's file or -1.
+    /// The socket of the process, and that of this command, which the recorder closes.
     pub socket: i32,
+    pub peer: i32,
+    /// The descriptor of the library's file, or -1.
     pub library: i32,
-    pub entries: &'a [Entry],
+}
+
+impl Late<'_> {
+    /// The fields as offsets in the page of data, and their bytes.
+    pub fn fields(&self) -> [(usize, Vec<u8>); 4] {
+        [
+            (PATH_TEXT, self.path.to_vec()), // the page is zero after it
+            (SOCKET, self.socket.to_ne_bytes().to_vec()),
+            (PEER, self.peer.to_ne_bytes().to_vec()),
+            (LIBRARY, self.library.to_ne_bytes().to_vec()),
+        ]
+    }
+}
+
+/// An operation that a stopped thread makes.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// A system call with its arguments.
+    Call(nix::libc::c_long, [u64; 4]),
+    /// Stores `now` in an entry that has `before`.
+    Store(Entry),
+}
+
+/// The bytes of an operation in the table, and where its result is in them.
+pub const OPERATION_BYTES: usize = 64;
+pub const OPERATION_RESULT: usize = 56;
+const END: u64 = u64::MAX;
+const STORE: u64 = u64::MAX - 1;
+
+/// The table of operations.
+pub fn table(operations: &[Operation]) -> Vec<u8> {
+    let words = |operation: &Operation| match *operation {
+        Operation::Call(number, [rdi, rsi, rdx, r10]) => {
+            [number as u64, rdi, rsi, rdx, r10, 0, 0, END]
+        }
+        Operation::Store(Entry { at, before, now }) => [STORE, at, now, before, 0, 0, 0, 0],
+    };
+    let end = [[END, 0, 0, 0, 0, 0, 0, 0]];
+    operations.iter().map(words).chain(end).flatten().flat_map(u64::to_ne_bytes).collect()
 }
 
 impl Data<'_> {
@@ -94,7 +146,7 @@ impl Data<'_> {
         let stack = data + PAGE as u64;
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
         let words = [
-            (STATE, LOADING), // no thread may come before all is prepared
+            (STATE, CLOSED), // until all is prepared
             (PID, self.pid_there.into()),
             (DLOPEN, self.dlopen),
             (DLSYM, self.dlsym),
@@ -114,16 +166,14 @@ impl Data<'_> {
             put(REAL + 8 * index, &real.to_ne_bytes());
         }
         put(NAME_TEXT, b"mallard_record_attach\0");
-        put(PATH_TEXT, self.path);
-        let heads = [VERSION, self.socket as u32, self.command, self.entries.len() as u32];
+        let heads = [VERSION, 0, self.command, self.entries.len() as u32];
         for (index, head) in heads.iter().enumerate() {
             put(REQUEST_BYTES + 4 * index, &head.to_ne_bytes());
         }
         put(REQUEST_BYTES + 16, &self.scratch.to_ne_bytes());
         put(REQUEST_BYTES + 24, &self.pid.to_ne_bytes());
-        put(REQUEST_BYTES + 28, &self.library.to_ne_bytes());
         for (index, entry) in self.entries.iter().enumerate() {
-            let at = REQUEST_BYTES + 32 + 24 * index;
+            let at = REQUEST_BYTES + 40 + 24 * index;
             for (word, value) in [entry.at, entry.before, entry.now].iter().enumerate() {
                 put(at + 8 * word, &value.to_ne_bytes());
             }
@@ -135,4 +185,4 @@ impl Data<'_> {
 /// The range of the path's text, which ends with 0.
 pub const PATH_ROOM: Range<usize> = PATH_TEXT..REQUEST_BYTES - 1;
 
-const _: () = assert!(REQUEST_BYTES + 32 + 24 * ENTRIES_MAX <= PAGE);
+const _: () = assert!(REQUEST_BYTES + 40 + 24 * ENTRIES_MAX <= PAGE);

@@ -16,7 +16,7 @@ const GET_SECCOMP_FILTER: u32 = 0x420c;
 /// How often a thread that must stop is looked at.
 const PAUSE: Duration = Duration::from_micros(50);
 /// A thread that the kernel does not stop for so long is left alone.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Signals that a fault of the thread raises. They cannot wait.
 const FAULTS: [i32; 5] =
@@ -113,29 +113,25 @@ impl Tracee {
             r9,
             ..self.registers
         };
-        let result = self.step(registers)?.rax as i64;
-        match result {
-            -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
-            _ => Ok(result as u64),
-        }
+        let result = self.go(libc::PTRACE_SINGLESTEP, registers)?.rax as i64;
+        checked(result)
     }
 
-    /// The thread stores a word, with one instruction of `code`, which is at `code`.
-    pub fn store(&mut self, code_at: u64, at: u64, value: u64) -> io::Result<()> {
+    /// The thread makes the operations of a table, with the code at `code_at`.
+    pub fn make(&mut self, code_at: u64, table: u64) -> io::Result<()> {
         let registers = user_regs_struct {
             orig_rax: u64::MAX,
-            rip: code_at + code::STORE,
-            rdi: at,
-            rsi: value,
+            rip: code_at + code::OPERATIONS,
+            rbx: table,
             ..self.registers
         };
-        self.step(registers).map(drop)
+        self.go(libc::PTRACE_CONT, registers).map(drop)
     }
 
-    /// The thread executes one instruction.
-    fn step(&mut self, registers: user_regs_struct) -> io::Result<user_regs_struct> {
+    /// The thread goes on until it traps, and this function returns its registers.
+    fn go(&mut self, how: u32, registers: user_regs_struct) -> io::Result<user_regs_struct> {
         self.write(&registers)?;
-        request(libc::PTRACE_SINGLESTEP, self.thread, 0, 0)?;
+        request(how, self.thread, 0, 0)?;
         match wait(self.thread, PATIENCE)? {
             Some(libc::SIGTRAP) => {}
             Some(signal) => {
@@ -180,6 +176,14 @@ impl Drop for Tracee {
         let _ = self.write(&self.registers);
         let _ = request(SET_SIGNAL_MASK, self.thread, 8, &raw const self.mask as usize);
         let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
+    }
+}
+
+/// The result of a system call.
+pub fn checked(result: i64) -> io::Result<u64> {
+    match result {
+        -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
+        _ => Ok(result as u64),
     }
 }
 
