@@ -1,26 +1,14 @@
 #include "definitions.hpp"
 
-#include <cstring>
+#include "../os/module_file_linux.hpp"
 
-#include <elf.h>
+#include <cstring>
 
 namespace mallard::record {
 
 namespace {
 
 constexpr std::uintptr_t in_page = 4095;
-
-#if defined(__x86_64__)
-constexpr std::uint32_t jump_slot = R_X86_64_JUMP_SLOT;
-constexpr std::uint32_t glob_dat = R_X86_64_GLOB_DAT;
-constexpr std::uint32_t absolute = R_X86_64_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t jump_slot = R_AARCH64_JUMP_SLOT;
-constexpr std::uint32_t glob_dat = R_AARCH64_GLOB_DAT;
-constexpr std::uint32_t absolute = R_AARCH64_ABS64;
-#else
-#error "Mallard supports x86-64 and AArch64 only"
-#endif
 
 std::uint32_t gnu_hash_of(const char* name) noexcept
 {
@@ -44,69 +32,49 @@ dynamic_module::dynamic_module(std::uintptr_t bias, std::span<const ElfW(Phdr)> 
             relro_end_ = (bias + header.p_vaddr + header.p_memsz) & ~in_page;
         }
     }
-    if (dynamic == nullptr)
-        return;
-    // glibc adds the bias to the addresses in the section, but not in that of the vDSO.
-    auto const at = [&](ElfW(Addr) address) { return address < bias ? address + bias : address; };
-    std::size_t immediate_bytes = 0;
-    std::size_t lazy_bytes = 0;
+    if (dynamic != nullptr)
+        read(dynamic);
+}
+
+/// Reads the dynamic section. glibc adds the bias to the addresses in it, but not in that of the
+/// vDSO.
+void dynamic_module::read(ElfW(Dyn) const* dynamic) noexcept
+{
+    auto const value = [&](ElfW(Sxword) tag) {
+        ElfW(Dyn) const* at = dynamic;
+        while (at->d_tag != DT_NULL && at->d_tag != tag)
+            ++at;
+        return at->d_tag == tag ? at->d_un.d_val : 0;
+    };
+    auto const find = [&]<class T>(T const*& into, ElfW(Sxword) tag) {
+        ElfW(Xword) const address = value(tag);
+        std::uintptr_t const at = address < bias_ ? address + bias_ : address;
+        into = address == 0 ? nullptr : reinterpret_cast<T const*>(at);
+    };
     ElfW(Rela) const* immediate = nullptr;
     ElfW(Rela) const* lazy = nullptr;
-    bool has_addends = true;
-    for (; dynamic->d_tag != DT_NULL; ++dynamic) {
-        std::uintptr_t const address = at(dynamic->d_un.d_ptr);
-        switch (dynamic->d_tag) {
-        case DT_SYMTAB:
-            symbols_ = reinterpret_cast<ElfW(Sym) const*>(address);
-            break;
-        case DT_STRTAB:
-            strings_ = reinterpret_cast<const char*>(address);
-            break;
-        case DT_GNU_HASH:
-            gnu_hash_ = reinterpret_cast<std::uint32_t const*>(address);
-            break;
-        case DT_HASH:
-            hash_ = reinterpret_cast<std::uint32_t const*>(address);
-            break;
-        case DT_VERSYM:
-            versions_ = reinterpret_cast<ElfW(Half) const*>(address);
-            break;
-        case DT_RELA:
-            immediate = reinterpret_cast<ElfW(Rela) const*>(address);
-            break;
-        case DT_RELASZ:
-            immediate_bytes = dynamic->d_un.d_val;
-            break;
-        case DT_JMPREL:
-            lazy = reinterpret_cast<ElfW(Rela) const*>(address);
-            break;
-        case DT_PLTRELSZ:
-            lazy_bytes = dynamic->d_un.d_val;
-            break;
-        case DT_PLTREL:
-            has_addends = dynamic->d_un.d_val == DT_RELA;
-            break;
-        case DT_RPATH:
-        case DT_RUNPATH:
-            has_search_path_ = true;
-            break;
-        default:
-            break;
-        }
-    }
+    find(symbols_, DT_SYMTAB);
+    find(strings_, DT_STRTAB);
+    find(gnu_hash_, DT_GNU_HASH);
+    find(hash_, DT_HASH);
+    find(versions_, DT_VERSYM);
+    find(immediate, DT_RELA);
+    find(lazy, DT_JMPREL);
+    has_search_path_ = value(DT_RPATH) != 0 || value(DT_RUNPATH) != 0;
     if (symbols_ == nullptr || strings_ == nullptr)
         return;
     if (immediate != nullptr)
-        immediate_ = {immediate, immediate_bytes / sizeof(ElfW(Rela))};
-    if (lazy != nullptr && has_addends)
-        lazy_ = {lazy, lazy_bytes / sizeof(ElfW(Rela))};
+        immediate_ = {immediate, value(DT_RELASZ) / sizeof(ElfW(Rela))};
+    if (lazy != nullptr && value(DT_PLTREL) == DT_RELA)
+        lazy_ = {lazy, value(DT_PLTRELSZ) / sizeof(ElfW(Rela))};
 }
 
 bool dynamic_module::stores_address(ElfW(Rela) const& r) const noexcept
 {
     std::uint32_t const type = ELF64_R_TYPE(r.r_info);
     return ELF64_R_SYM(r.r_info) != 0 &&
-           (type == jump_slot || type == glob_dat || (type == absolute && r.r_addend == 0));
+           (type == os::jump_slot || type == os::glob_dat ||
+            (type == os::absolute && r.r_addend == 0));
 }
 
 bool dynamic_module::contains(std::uintptr_t address) const noexcept

@@ -45,6 +45,7 @@ public:
     std::uintptr_t relro_end() const noexcept { return relro_end_; }
 
 private:
+    void read(ElfW(Dyn) const* dynamic) noexcept;
     bool stores_address(ElfW(Rela) const& r) const noexcept;
     bool is(ElfW(Sym) const& symbol, std::size_t index, const char* name) const noexcept;
     void* address(ElfW(Sym) const& symbol) const noexcept;

@@ -3,7 +3,7 @@
 
 #include "../os/errno_kept_linux.hpp"
 #include "../preload/next.hpp"
-#include "attach.hpp"
+#include "attach_request.hpp"
 
 #include <mallard/detail/base/sampling.hpp>
 

@@ -1,12 +1,12 @@
 //! Tests `mallard record --pid`: a program that allocates in threads is recorded while it runs, and runs on.
 
-use crate::support::{until, Folder, Ran, MALLARD};
+use crate::support::{skip, until, Folder, Ran, MALLARD};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
 
@@ -25,7 +25,7 @@ impl Program {
             false => folder.compile_file(
                 "attached",
                 &source("attached.c"),
-                &["-O1", "-pthread", "-ldl", "-Wl,-z,lazy"],
+                &["-O1", "-D_GNU_SOURCE", "-pthread", "-ldl", "-Wl,-z,lazy"],
             ),
         };
         let plugin = folder.path("plugin.so");
@@ -34,10 +34,15 @@ impl Program {
         }
         let mut command = folder.command(&program);
         command.arg(threads.to_string()).arg(plugin);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         if bind_now {
             command.env("LD_BIND_NOW", "1");
         }
+        Program::run(command)
+    }
+
+    /// Starts a command that runs the program.
+    fn run(mut command: Command) -> Program {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let to = child.stdin.take().unwrap();
         let from = BufReader::new(child.stdout.take().unwrap());
@@ -132,7 +137,8 @@ fn record(folder: &Folder, process: &str, options: &[&str]) -> Ran {
 fn bytes_of(folder: &Folder, name: &str, function: &str) -> u64 {
     let sites = folder.mallard(&["sites", name, "--json", "--top", "0", "--filter", function]);
     assert_eq!(sites.status(), 0, "{}", sites.errors());
-    let bytes = |line: &str| serde_json::from_str::<Value>(line).unwrap()["bytes"].as_u64().unwrap();
+    let bytes =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap()["bytes"].as_u64().unwrap();
     sites.out().lines().map(bytes).sum()
 }
 
@@ -248,7 +254,7 @@ fn a_killed_mallard_leaves_the_process_as_it_was() {
     // The recorder sleeps when the threads have left it.
     let ran = until("another recording begins", || {
         let ran = record(&folder, &program.id(), &["--for", "50ms", "-o", "b", "--force"]);
-        (!ran.errors().contains("is recorded")).then_some(ran)
+        (!ran.errors().contains("is recorded already")).then_some(ran)
     });
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert_eq!(program.entries(), before);
@@ -386,4 +392,101 @@ fn a_process_that_another_one_traces_or_has_stopped_is_refused() {
     record(&folder, &program.id(), &[]).refuses(126, "is stopped by a signal");
     kill(id, Signal::SIGCONT).unwrap();
     program.end();
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_process_in_other_namespaces_is_recorded() {
+    let folder = Folder::new();
+    let alone = ["-m", "-p", "-f", "--mount-proc"];
+    let can_unshare = folder.command("unshare").args(alone).arg("true").status();
+    if !can_unshare.is_ok_and(|status| status.success()) {
+        return skip("unshare cannot make namespaces here");
+    }
+    Program::start(&folder, 0, false).end(); // compiles the program
+    let mut command = folder.command("unshare");
+    let (program, plugin) = (folder.path("attached"), folder.path("plugin.so"));
+    command.args(alone).arg(program).arg("4").arg(plugin);
+    let mut program = Program::run(command);
+    let children = format!("/proc/{0}/task/{0}/children", program.id());
+    let id = std::fs::read_to_string(children).unwrap().trim().to_string();
+    let before = program.entries();
+    for _ in 0..2 {
+        let ran = record(&folder, &id, &["--for", "100ms", "-o", "a", "--force"]);
+        assert_eq!(ran.status(), 0, "{}", ran.errors());
+        assert!(bytes_of(&folder, "a", "grow_in_worker") > 0);
+        assert_eq!(program.entries(), before);
+    }
+    program.end();
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_process_with_a_filter_of_system_calls_is_recorded_if_the_filter_permits_that() {
+    let folder = Folder::new();
+    let source = r#"
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <stdlib.h>
+        #include <sys/prctl.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        int main(int count, char** arguments) {
+            struct sock_filter filter[] = {
+                {BPF_LD | BPF_W | BPF_ABS, 0, 0, 0},
+                {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, count > 1 ? SYS_socketpair : 4000},
+                {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+                {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+            };
+            struct sock_fprog program = {4, filter};
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+                return 1;
+            write(1, "ready\n", 6);
+            for (;;) {
+                free(malloc(100));
+                usleep(100);
+            }
+        }
+    "#;
+    let program = folder.compile("filtered", source, &[]);
+    for forbids in [false, true] {
+        let mut command = folder.command(&program);
+        if forbids {
+            command.arg("forbids");
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let ran =
+            record(&folder, &child.id().to_string(), &["--for", "50ms", "-o", "a", "--force"]);
+        let errors = ran.errors();
+        match (nix::unistd::geteuid().is_root(), forbids) {
+            (false, _) => ran.refuses(126, "which only root can read"),
+            (true, true) => ran.refuses(126, "that forbids socketpair"),
+            (true, false) if errors.contains("only root can read") => {} // the kernel gives no filter
+            (true, false) => assert_eq!(ran.status(), 0, "{errors}"),
+        }
+        assert!(child.try_wait().unwrap().is_none(), "the program runs on");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_process_of_another_user_is_refused() {
+    let folder = Folder::new();
+    let as_nobody = ["--reuid", "65534", "--clear-groups"];
+    let can_run = folder.command("setpriv").args(as_nobody).arg(MALLARD).arg("--version").output();
+    if !can_run.is_ok_and(|output| output.status.success()) {
+        return skip("no other user may run mallard");
+    }
+    let mut child = folder.command("sleep").arg("1000").spawn().unwrap();
+    let mut command = folder.command("setpriv");
+    command.args(as_nobody).arg(MALLARD).args(["record", "--pid", &child.id().to_string()]);
+    Ran(command.output().unwrap()).refuses(126, "belongs to another user (0)");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

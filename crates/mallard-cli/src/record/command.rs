@@ -137,7 +137,8 @@ impl Command {
         let target = attach::check(process, &recorder)?;
         let path = target.path.clone();
         let limit = proc::address_space_limit(Process::Id(process));
-        let Begun { ring, names, file, header, writer, start } = self.begin(limit, &path)?;
+        let Begun { ring, names, file, header, writer, start } =
+            self.begin(limit, Path::new(&target.name))?;
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
         let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
@@ -146,7 +147,7 @@ impl Command {
                 Some(for_time) => format!("for {}", units::time(for_time.as_nanos() as f64)),
                 None => "until Ctrl-C".to_string(),
             };
-            tell(format!("mallard: process {process} ({}) is recorded {end}", path.display()));
+            tell(format!("mallard: process {process} ({}) is recorded {end}", target.name));
         }
         let attached = Attached::new(&target, loaded, interrupt, self.work.repeated_for);
         let ends_by_signals = attached.ends_by_signals();
@@ -197,8 +198,15 @@ impl Command {
         ends_by_signals: Arc<AtomicBool>,
     ) -> Result<(ExitCode, Recorded), Failure> {
         let interrupted_by = outcome.interrupted_by;
-        let summary =
-            summary::Summary { command: self, path, names: &names, header, outcome, served, findings };
+        let summary = summary::Summary {
+            command: self,
+            path,
+            names: &names,
+            header,
+            outcome,
+            served,
+            findings,
+        };
         let status =
             summary.finish().inspect_err(|_| ends_by_signals.store(false, Ordering::Relaxed))?;
         Ok((status, Recorded { trace: names.trace, ends_by_signals, interrupted_by }))

@@ -245,7 +245,9 @@ impl Summary<'_> {
             recording_ns_per_event: Some(ns(self.outcome.ticks_per_event)),
             ring_pages: Some(self.outcome.ring_pages),
             status: is_own.then_some(status),
-            stdin: stdin.filter(|_| is_own).map(|file| std::path::absolute(&file).unwrap_or(file).into()),
+            stdin: stdin
+                .filter(|_| is_own)
+                .map(|file| std::path::absolute(&file).unwrap_or(file).into()),
             system_ns: Some(system_ns),
             unrecorded_ns: Some(self.outcome.unrecorded_ns),
             unwritten: stopped.as_ref().map(|_| self.outcome.lost_written),

@@ -5,7 +5,6 @@
      fork       starts a process that allocates, and prints its status
      exec       executes the program again, without threads
      end        ends the threads, and prints how many of their checks failed */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -100,6 +99,19 @@ static int print_entries(struct dl_phdr_info* info, size_t bytes, void* unused)
     return 0;
 }
 
+static void fork_child(void)
+{
+    int status = 0;
+    pid_t const child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 1000; ++i)
+            free(grow_in_worker(4000));
+        _exit(5);
+    }
+    waitpid(child, &status, 0);
+    printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
 int main(int count, char** arguments)
 {
     pthread_t threads[THREADS_MAX];
@@ -124,15 +136,7 @@ int main(int count, char** arguments)
                 run();
             printf("plugin %s\n", run != NULL ? "ran" : dlerror());
         } else if (strcmp(line, "fork\n") == 0) {
-            int status = 0;
-            pid_t const child = fork();
-            if (child == 0) {
-                for (int i = 0; i < 1000; ++i)
-                    free(grow_in_worker(4000));
-                _exit(5);
-            }
-            waitpid(child, &status, 0);
-            printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+            fork_child();
         } else if (strcmp(line, "exec\n") == 0) {
             execl("/proc/self/exe", arguments[0], "0", arguments[2], (char*)NULL);
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages of `src/record/attach.hpp`.
+/// Messages of `src/record/attach_request.hpp`.
 const LOOK_AGAIN: &[u8] = b"l";
 const DETACH: &[u8] = b"d";
 

@@ -8,7 +8,7 @@ use super::request::{
     self, Data, Entry, Late, Operation, BYTES, OPERATION_BYTES, OPERATION_RESULT, PAGE, PATH_ROOM,
 };
 use super::seccomp;
-use super::tracee::{checked, NotStopped, Tracee};
+use super::tracee::{checked, NotStopped, Tracee, Urgent};
 use super::waiting::{self, Waiting, SYSTEM_CALL};
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;
@@ -33,7 +33,7 @@ const UNTIL_FAILURE: Duration = Duration::from_secs(10);
 const UNTIL_LOADED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What `mallard_record_attach` returns: `attach_status` of `src/record/attach.hpp`.
+/// What `mallard_record_attach` returns: `attach_status` of `src/record/attach_request.hpp`.
 const BUSY: u64 = 2;
 const PRELOADED: u64 = 3;
 const NOT_LOADED: u64 = u64::MAX;
@@ -162,9 +162,9 @@ impl View<'_> {
         };
         let functions = modules::functions(&modules, &memory);
         let functions = functions.map_err(|error| failed(target, "be read", &error))?;
-        let waiting = functions.as_ref().and_then(|functions| {
-            Waiting::new(&modules, &memory, functions.is_malloc_of_libc)
-        });
+        let waiting = functions
+            .as_ref()
+            .and_then(|functions| Waiting::new(&modules, &memory, functions.is_malloc_of_libc));
         let (Some(functions), Some(waiting)) = (functions, waiting) else {
             let what = format!("{shown} has no dlopen or no malloc in its libraries");
             return Err(refused(what, "record it from its start: mallard record -- PROG ARGS"));
@@ -187,6 +187,7 @@ impl View<'_> {
             _ => 2,
         });
         let mut is_busy = false;
+        let _urgent = Urgent::begin();
         for thread in threads {
             match Tracee::stop(process, thread, self.waiting.system_call_at) {
                 Ok(mut tracee) => {
@@ -258,7 +259,7 @@ impl View<'_> {
             match self.target.sees_files {
                 true => Operation::Call(libc::SYS_getpid, [0; 4]),
                 false => {
-                    let name = data + request::NAME_TEXT as u64;
+                    let name = data + request::COPY_NAME as u64;
                     Operation::Call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC.into(), 0, 0])
                 }
             },
@@ -317,7 +318,9 @@ impl View<'_> {
         if self.field(changed, request::STATE) == Some(request::WAITING) {
             let _ = make(&[Operation::Store(close)]);
         }
-        if ![Some(request::CLOSED), Some(request::DONE)].contains(&self.field(changed, request::STATE)) {
+        if ![Some(request::CLOSED), Some(request::DONE)]
+            .contains(&self.field(changed, request::STATE))
+        {
             return; // a thread has come, and the recorder ends when it finds the socket closed
         }
         let restored = changed.entries.iter().map(|&Entry { at, before, now }| Entry {
@@ -327,9 +330,12 @@ impl View<'_> {
         });
         let mut operations = self.stores(restored, &changed.read_only);
         let [peer, socket] = changed.sockets;
-        operations.extend([Some(peer), Some(socket), changed.library].into_iter().flatten().map(
-            |descriptor| Operation::Call(libc::SYS_close, [descriptor as u64, 0, 0, 0]),
-        ));
+        operations.extend(
+            [Some(peer), Some(socket), changed.library]
+                .into_iter()
+                .flatten()
+                .map(|descriptor| Operation::Call(libc::SYS_close, [descriptor as u64, 0, 0, 0])),
+        );
         let _ = make(&operations);
         let _ = self.memory.write(state, &request::DONE.to_ne_bytes());
     }
@@ -405,12 +411,7 @@ impl View<'_> {
     }
 
     /// The stopped thread makes operations.
-    fn make(
-        &self,
-        tracee: &mut Tracee,
-        scratch: u64,
-        operations: &[Operation],
-    ) -> io::Result<()> {
+    fn make(&self, tracee: &mut Tracee, scratch: u64, operations: &[Operation]) -> io::Result<()> {
         let table = scratch + request::TABLE as u64;
         self.memory.write(table, &request::table(operations))?;
         tracee.make(scratch, table)
@@ -463,6 +464,7 @@ impl View<'_> {
     fn use_waiting_thread(&self, changed: &Changed, longest: &mut Duration) {
         let process = self.target.process;
         for thread in waiting::candidates(process, self.functions.is_malloc_of_libc) {
+            let _urgent = Urgent::begin();
             let stopped = Tracee::stop(process, thread, self.waiting.system_call_at);
             let Ok(mut tracee) = stopped else { continue };
             let may_load = self.waiting.may_load(process, &tracee, &self.memory);
@@ -537,7 +539,10 @@ impl View<'_> {
 
 /// The error for a command that was interrupted while it waited for a safe point.
 fn interrupted() -> Failure {
-    refused("interrupted before the recording began".to_string(), "mallard record --pid PID, to try again")
+    refused(
+        "interrupted before the recording began".to_string(),
+        "mallard record --pid PID, to try again",
+    )
 }
 
 /// Takes a descriptor of another process.
@@ -558,6 +563,12 @@ fn take(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
 fn send(socket: &OwnedFd, ring: &File) -> io::Result<()> {
     let rights = [ring.as_raw_fd()];
     let rights = [ControlMessage::ScmRights(&rights)];
-    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(b"r")], &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(b"r")],
+        &rights,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
     Ok(())
 }

@@ -139,8 +139,7 @@ impl Module {
         let word = |header: &[u8], at: usize| {
             u64::from_ne_bytes(header[at..at + 8].try_into().unwrap_or_default())
         };
-        let kind =
-            |header: &[u8]| u32::from_ne_bytes(header[..4].try_into().unwrap_or_default());
+        let kind = |header: &[u8]| u32::from_ne_bytes(header[..4].try_into().unwrap_or_default());
         let bias = bias.or_else(|| {
             let own = bytes.chunks_exact(56).find(|header| kind(header) == elf::PT_PHDR)?;
             Some(headers.wrapping_sub(word(own, 16)))
@@ -247,9 +246,7 @@ impl Module {
         let symbols = self.symbols(memory)?;
         let mut entries = Vec::new();
         let mut has_others = false;
-        for (table, size) in
-            [(elf::DT_JMPREL, elf::DT_PLTRELSZ), (elf::DT_RELA, elf::DT_RELASZ)]
-        {
+        for (table, size) in [(elf::DT_JMPREL, elf::DT_PLTRELSZ), (elf::DT_RELA, elf::DT_RELASZ)] {
             let (Some(at), Some(size)) = (self.address(table), self.value(size)) else { continue };
             let bytes = memory.bytes(at, size.min(TABLE_BYTES_MAX) as usize)?;
             for relocation in bytes.chunks_exact(24) {
@@ -257,10 +254,8 @@ impl Module {
                     u64::from_ne_bytes(relocation[at..at + 8].try_into().unwrap_or_default())
                 };
                 let (offset, info) = (word(0), word(8));
-                let is_address = matches!(
-                    info as u32,
-                    elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT
-                );
+                let is_address =
+                    matches!(info as u32, elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT);
                 if !is_address {
                     continue;
                 }
@@ -300,7 +295,8 @@ impl Symbols {
 
     /// The address of a symbol that the module defines, in its newest version.
     pub fn address(&self, name: &str) -> Option<u64> {
-        let is_hidden = |index: usize| self.versions.get(2 * index + 1).is_some_and(|v| v & 0x80 != 0);
+        let is_hidden =
+            |index: usize| self.versions.get(2 * index + 1).is_some_and(|v| v & 0x80 != 0);
         self.symbols.chunks_exact(24).enumerate().find_map(|(index, symbol)| {
             let section = u16::from_ne_bytes(symbol[6..8].try_into().ok()?);
             let value = u64::from_ne_bytes(symbol[8..16].try_into().ok()?);
@@ -344,8 +340,14 @@ pub fn functions(modules: &[Module], memory: &Memory) -> io::Result<Option<Funct
             }
         }
         if is_libc || module.file_name().starts_with("libdl.so") {
-            let names =
-                ["dlopen", "dlsym", "dlerror", "__libc_dlopen_mode", "__libc_dlsym", "__errno_location"];
+            let names = [
+                "dlopen",
+                "dlsym",
+                "dlerror",
+                "__libc_dlopen_mode",
+                "__libc_dlsym",
+                "__errno_location",
+            ];
             for name in names {
                 if let Some(address) = symbols.address(name) {
                     found.entry(name).or_insert(address);

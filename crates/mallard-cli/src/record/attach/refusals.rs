@@ -24,6 +24,8 @@ pub struct Target {
     pub pid_there: u32,
     /// Whether the process is in the PID namespace of this command.
     pub is_in_own_pids: bool,
+    /// Its name, such as redis-server: its file may have another one.
+    pub name: String,
     /// The file that it executes.
     pub path: PathBuf,
     /// Whether the process finds the files of this command by their paths, and may read them.
@@ -60,20 +62,26 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
     if stat.is_zombie() {
         let parent = status("PPid:");
         let what = format!("{shown} has ended: it is a zombie until process {parent} waits for it");
-        return Err(Failure::new(what, "nothing was recorded", "name another process: pgrep -a NAME")
-            .with_status(CANNOT_RECORD));
+        return Err(Failure::new(
+            what,
+            "nothing was recorded",
+            "name another process: pgrep -a NAME",
+        )
+        .with_status(CANNOT_RECORD));
     }
     let tracer = status("TracerPid:");
     if !["", "0"].contains(&tracer.as_str()) {
-        let tracer_name = tracer.parse().ok().and_then(Stat::of).map_or(String::new(), |stat| {
-            format!(" ({})", String::from_utf8_lossy(&stat.name))
-        });
+        let tracer_name =
+            tracer.parse().ok().and_then(Stat::of).map_or(String::new(), |stat| {
+                format!(" ({})", String::from_utf8_lossy(&stat.name))
+            });
         return Err(refused(
             format!("{shown} is traced by process {tracer}{tracer_name}, and one process can trace it at a time"),
             format!("end that process, or let it detach: ps -p {tracer}"),
         ));
     }
-    let uids: Vec<u32> = status("Uid:").split_whitespace().filter_map(|id| id.parse().ok()).collect();
+    let uids: Vec<u32> =
+        status("Uid:").split_whitespace().filter_map(|id| id.parse().ok()).collect();
     if !geteuid().is_root() && uids.iter().take(3).any(|&id| id != geteuid().as_raw()) {
         let owner = uids.first().copied().unwrap_or(0);
         return Err(refused(
@@ -100,6 +108,7 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
         process,
         pid_there: pids.last().copied().unwrap_or(process),
         is_in_own_pids: is_in_own(process, "pid"),
+        name,
         path,
         sees_files: sees_files(process, uids.get(1).copied(), recorder),
         has_filter: status("Seccomp:") == "2",
@@ -142,7 +151,8 @@ pub fn not_permitted(process: u32, shown: &str, error: &std::io::Error) -> Failu
         _ if !geteuid().is_root() => ("the system does not permit it", as_root),
         _ => (
             "the system does not permit it, not even to root",
-            "grant the capability CAP_SYS_PTRACE, as docker run --cap-add SYS_PTRACE does".to_string(),
+            "grant the capability CAP_SYS_PTRACE, as docker run --cap-add SYS_PTRACE does"
+                .to_string(),
         ),
     };
     let error = error.to_string().to_lowercase();
@@ -152,14 +162,18 @@ pub fn not_permitted(process: u32, shown: &str, error: &std::io::Error) -> Failu
 /// Refuses programs that are not for this machine.
 fn check_program(process: u32, shown: &str) -> Result<(), Failure> {
     let mut head = [0; 20];
-    let read = File::open(proc::executable(process)).and_then(|mut file| file.read_exact(&mut head));
+    let read =
+        File::open(proc::executable(process)).and_then(|mut file| file.read_exact(&mut head));
     let is_64 = head[4] == elf::ELFCLASS64;
     let machine = u16::from_le_bytes([head[18], head[19]]);
     if read.is_err() || (is_64 && machine == elf::EM_X86_64) {
         return Ok(()); // what cannot be read is refused later
     }
     let what = if is_64 { "is not a program for x86-64" } else { "is a 32-bit program" };
-    Err(refused(format!("{shown} {what}, and the recorder is for x86-64"), "use a 64-bit build of the program"))
+    Err(refused(
+        format!("{shown} {what}, and the recorder is for x86-64"),
+        "use a 64-bit build of the program",
+    ))
 }
 
 /// Refuses programs without glibc, and those that are recorded already.
@@ -206,15 +220,14 @@ fn sees_files(process: u32, user: Option<u32>, file: &Path) -> bool {
         })
     };
     let is_same_user = user == Some(geteuid().as_raw());
-    is_in_own(process, "mnt")
-        && same_root
-        && (is_same_user || file.ancestors().all(is_readable))
+    is_in_own(process, "mnt") && same_root && (is_same_user || file.ancestors().all(is_readable))
 }
 
 /// For how long a process has run, in seconds.
 fn age(stat: &Stat) -> f64 {
     use nix::time::{clock_gettime, ClockId};
-    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
+    let ticks =
+        nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME);
     let now = now.map_or(0.0, |now| std::time::Duration::from(now).as_secs_f64());
     (now - stat.field(22).unwrap_or(0) as f64 / ticks as f64).max(0.0)

@@ -34,9 +34,11 @@ const LIBRARY: usize = REQUEST_BYTES + 28;
 const PEER: usize = REQUEST_BYTES + 32;
 /// The text that `NAME` points to.
 pub const NAME_TEXT: usize = 256;
+/// The name of the library's copy.
+pub const COPY_NAME: usize = 288;
 /// The text that `PATH` points to: at most 1,024 bytes.
 pub const PATH_TEXT: usize = 320;
-/// The request of `src/record/attach.hpp`.
+/// The request of `src/record/attach_request.hpp`.
 pub const REQUEST_BYTES: usize = 1408;
 
 /// `STATE` while no thread has come, and after one has loaded the library. The code writes 1 between.
@@ -52,7 +54,7 @@ const VECTOR_BYTES: usize = 64 << 10;
 /// All bytes that are mapped.
 pub const BYTES: usize = 2 * PAGE + STACK_BYTES + VECTOR_BYTES;
 
-/// The version of `src/record/attach.hpp`.
+/// The version of `src/record/attach_request.hpp`.
 const VERSION: u32 = 1;
 /// How many entries a request can have.
 pub const ENTRIES_MAX: usize = 64;
@@ -166,6 +168,7 @@ impl Data<'_> {
             put(REAL + 8 * index, &real.to_ne_bytes());
         }
         put(NAME_TEXT, b"mallard_record_attach\0");
+        put(COPY_NAME, b"libmallard-record.so\0");
         let heads = [VERSION, 0, self.command, self.entries.len() as u32];
         for (index, head) in heads.iter().enumerate() {
             put(REQUEST_BYTES + 4 * index, &head.to_ne_bytes());

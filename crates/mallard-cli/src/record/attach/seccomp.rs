@@ -174,7 +174,10 @@ mod tests {
         assert_eq!(forbidden(&[vec![end(ALLOW)], vec![end(LOG)]]), None);
         assert_eq!(forbidden(&[vec![end(KILL)]]), Some("mmap"));
         assert_eq!(forbidden(&[forbids(libc::SYS_openat, ERRNO | 1)]), Some("openat"));
-        assert_eq!(forbidden(&[vec![end(ALLOW)], forbids(libc::SYS_recvmsg, KILL)]), Some("recvmsg"));
+        assert_eq!(
+            forbidden(&[vec![end(ALLOW)], forbids(libc::SYS_recvmsg, KILL)]),
+            Some("recvmsg")
+        );
         // The C library goes on without some calls, unless they end the process.
         assert_eq!(forbidden(&[forbids(libc::SYS_clone3, ERRNO | 38)]), None);
         assert_eq!(forbidden(&[forbids(libc::SYS_clone3, KILL)]), Some("clone3"));

@@ -19,8 +19,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Signals that a fault of the thread raises. They cannot wait.
-const FAULTS: [i32; 5] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
 /// What a system call returns that a signal or a stop has interrupted, and that the kernel would make
 /// again: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
@@ -35,6 +34,37 @@ pub enum NotStopped {
     Busy,
     /// The system refuses.
     Refused(io::Error),
+}
+
+/// A scope in which this thread runs before all threads that share the processors, if the system permits
+/// that: a stopped thread waits for this one.
+pub struct Urgent {
+    policy: c_int,
+    parameters: libc::sched_param,
+}
+
+impl Urgent {
+    /// Begins the scope.
+    pub fn begin() -> Urgent {
+        // SAFETY: the pointers are valid, and 0 is the calling thread.
+        unsafe {
+            let mut before: libc::sched_param = std::mem::zeroed();
+            let policy = libc::sched_getscheduler(0);
+            libc::sched_getparam(0, &raw mut before);
+            let first = libc::sched_param { sched_priority: 1 };
+            libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const first);
+            Urgent { policy, parameters: before }
+        }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is valid, and 0 is the calling thread.
+        unsafe {
+            libc::sched_setscheduler(0, self.policy, &raw const self.parameters);
+        }
+    }
 }
 
 /// A stopped thread. When the value is dropped, the thread goes on as if nothing had happened.
@@ -75,8 +105,7 @@ impl Tracee {
 
     /// Whether the thread was in a system call that the stop has interrupted.
     pub fn is_in_system_call(&self) -> bool {
-        self.registers.orig_rax as i64 >= 0
-            && RESTARTED.contains(&(self.registers.rax as i64))
+        self.registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(self.registers.rax as i64))
     }
 
     /// Some calls return EINTR to the program after a stop, such as epoll_wait. The thread makes the call
