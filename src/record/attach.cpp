@@ -1,8 +1,8 @@
 // Records a process that runs already: what `mallard record --pid` calls in the process, and the
 // thread that ends the recording.
-#include "attach_request.hpp"
 #include "../os/errno_kept_linux.hpp"
 #include "../preload/next.hpp"
+#include "attach_request.hpp"
 #include "process.hpp"
 #include "redirection.hpp"
 

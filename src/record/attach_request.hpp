@@ -31,8 +31,8 @@ constexpr std::size_t attach_entries_max = 64;
 
 struct attach_request {
     std::uint32_t version;
-    std::int32_t socket;   ///< of this process
-    std::int32_t command;  ///< process id of the command; 0: not visible to this process
+    std::int32_t socket;    ///< of this process
+    std::int32_t command;   ///< process id of the command; 0: not visible to this process
     std::uint32_t entries;  ///< how many of `entry` are set
     std::uintptr_t scratch; ///< memory that the command has mapped in this process
     std::uint32_t process;  ///< process id of this process, as the command knows it

@@ -72,9 +72,8 @@ void dynamic_module::read(ElfW(Dyn) const* dynamic) noexcept
 bool dynamic_module::stores_address(ElfW(Rela) const& r) const noexcept
 {
     std::uint32_t const type = ELF64_R_TYPE(r.r_info);
-    return ELF64_R_SYM(r.r_info) != 0 &&
-           (type == os::jump_slot || type == os::glob_dat ||
-            (type == os::absolute && r.r_addend == 0));
+    return ELF64_R_SYM(r.r_info) != 0 && (type == os::jump_slot || type == os::glob_dat ||
+                                          (type == os::absolute && r.r_addend == 0));
 }
 
 bool dynamic_module::contains(std::uintptr_t address) const noexcept

@@ -174,10 +174,10 @@ void end_thread(void* state) noexcept;
 /// Makes the calls that a process makes once, before its first ring.
 bool prepare_process() noexcept
 {
-    is_prepared = is_prepared ||
-                  (::madvise(&this_process, sizeof this_process, MADV_WIPEONFORK) == 0 &&
-                   ::pthread_key_create(&at_thread_exit, end_thread) == 0 &&
-                   ::pthread_atfork(nullptr, nullptr, in_child) == 0);
+    is_prepared =
+        is_prepared || (::madvise(&this_process, sizeof this_process, MADV_WIPEONFORK) == 0 &&
+                        ::pthread_key_create(&at_thread_exit, end_thread) == 0 &&
+                        ::pthread_atfork(nullptr, nullptr, in_child) == 0);
     return is_prepared;
 }
 

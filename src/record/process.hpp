@@ -57,8 +57,8 @@ int receive_descriptor(int socket) noexcept;
 
 // --- modules.cpp ---
 
-/// Appends the record of this process. `how` is start, attach, fork or exec; `process_before` is the number
-/// of the process that forked or executed this one, or 0.
+/// Appends the record of this process. `how` is start, attach, fork or exec; `process_before` is
+/// the number of the process that forked or executed this one, or 0.
 void append_process(thread_state& t, const char* how, std::uint32_t process_before) noexcept;
 
 /// Appends a record for each module that is loaded.

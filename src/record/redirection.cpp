@@ -30,17 +30,42 @@ struct function {
 };
 
 constinit function functions[] = {
-    {"malloc"}, {"free"}, {"calloc"}, {"realloc"}, {"reallocarray"}, {"cfree"}, {"free_sized"},
-    {"free_aligned_sized"}, {"aligned_alloc"}, {"memalign"}, {"posix_memalign"}, {"valloc"},
-    {"pvalloc"}, {"dlopen"}, {"dlclose"},
+    {"malloc"},
+    {"free"},
+    {"calloc"},
+    {"realloc"},
+    {"reallocarray"},
+    {"cfree"},
+    {"free_sized"},
+    {"free_aligned_sized"},
+    {"aligned_alloc"},
+    {"memalign"},
+    {"posix_memalign"},
+    {"valloc"},
+    {"pvalloc"},
+    {"dlopen"},
+    {"dlclose"},
     // operator new and new[]
-    {"_Znwm"}, {"_ZnwmRKSt9nothrow_t"}, {"_ZnwmSt11align_val_t"},
-    {"_ZnwmSt11align_val_tRKSt9nothrow_t"}, {"_Znam"}, {"_ZnamRKSt9nothrow_t"},
-    {"_ZnamSt11align_val_t"}, {"_ZnamSt11align_val_tRKSt9nothrow_t"},
+    {"_Znwm"},
+    {"_ZnwmRKSt9nothrow_t"},
+    {"_ZnwmSt11align_val_t"},
+    {"_ZnwmSt11align_val_tRKSt9nothrow_t"},
+    {"_Znam"},
+    {"_ZnamRKSt9nothrow_t"},
+    {"_ZnamSt11align_val_t"},
+    {"_ZnamSt11align_val_tRKSt9nothrow_t"},
     // operator delete and delete[]
-    {"_ZdlPv"}, {"_ZdlPvm"}, {"_ZdlPvSt11align_val_t"}, {"_ZdlPvmSt11align_val_t"},
-    {"_ZdlPvRKSt9nothrow_t"}, {"_ZdlPvSt11align_val_tRKSt9nothrow_t"}, {"_ZdaPv"}, {"_ZdaPvm"},
-    {"_ZdaPvSt11align_val_t"}, {"_ZdaPvmSt11align_val_t"}, {"_ZdaPvRKSt9nothrow_t"},
+    {"_ZdlPv"},
+    {"_ZdlPvm"},
+    {"_ZdlPvSt11align_val_t"},
+    {"_ZdlPvmSt11align_val_t"},
+    {"_ZdlPvRKSt9nothrow_t"},
+    {"_ZdlPvSt11align_val_tRKSt9nothrow_t"},
+    {"_ZdaPv"},
+    {"_ZdaPvm"},
+    {"_ZdaPvSt11align_val_t"},
+    {"_ZdaPvmSt11align_val_t"},
+    {"_ZdaPvRKSt9nothrow_t"},
     {"_ZdaPvSt11align_val_tRKSt9nothrow_t"},
 };
 constexpr std::size_t function_count = std::size(functions);
@@ -56,7 +81,7 @@ constexpr std::size_t entries_max = 65536;
 constinit redirected_entry* entries = nullptr; ///< has room for `entries_max`
 constinit std::size_t entry_count = 0;
 constinit std::atomic<int> lock{0};
-constinit bool is_on = false; ///< between `begin_redirection` and `restore`
+constinit bool is_on = false;                ///< between `begin_redirection` and `restore`
 constinit std::uintptr_t own_begin = 0;      ///< an address in this library
 constinit unsigned long long seen_loads = 0; ///< how many modules were loaded at the last look
 constinit bool is_complete = false;          ///< the last look has redirected all entries
@@ -316,9 +341,9 @@ bool find_functions() noexcept
 {
     own_begin = reinterpret_cast<std::uintptr_t>(&functions);
     if (entries == nullptr) {
-        void* const at = ::mmap(nullptr, entries_max * sizeof(redirected_entry),
-                                PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* const at =
+            ::mmap(nullptr, entries_max * sizeof(redirected_entry), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED)
             return false;
         entries = static_cast<redirected_entry*>(at);

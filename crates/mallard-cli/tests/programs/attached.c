@@ -20,6 +20,7 @@
 enum { KEPT = 64, THREADS_MAX = 64 };
 
 static atomic_int is_over;
+static atomic_int busy; /* threads that have called each function */
 static atomic_long failed;
 static void* kept[THREADS_MAX][KEPT];
 
@@ -49,6 +50,8 @@ static void* work(void* argument)
         free(*at);
         *at = block;
         free(calloc(3, bytes));
+        if (turn == 0)
+            atomic_fetch_add(&busy, 1);
         if (turn % 4 == 0)
             usleep(1000);
     }
@@ -124,6 +127,8 @@ int main(int count, char** arguments)
     setvbuf(stdout, NULL, _IOLBF, 4096);
     for (size_t i = 0; i < thread_count; ++i)
         pthread_create(&threads[i], NULL, work, (void*)i);
+    while ((size_t)atomic_load(&busy) < thread_count)
+        usleep(100);
     printf("ready\n");
     while (fgets(line, sizeof line, stdin) != NULL && strcmp(line, "end\n") != 0) {
         if (strcmp(line, "entries\n") == 0) {
