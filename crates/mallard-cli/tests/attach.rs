@@ -1,6 +1,6 @@
 //! Tests `mallard record --pid`: a program that allocates in threads is recorded while it runs, and runs on.
 
-use crate::support::{skip, until, Folder, Ran, MALLARD};
+use crate::support::{length, skip, until, Folder, Ran, MALLARD};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -198,10 +198,7 @@ fn a_process_can_be_recorded_many_times() {
     let folder = Folder::new();
     let mut program = Program::start(&folder, 8, true);
     let before = program.entries();
-    let times: usize = match std::env::var("MALLARD_ATTACHES") {
-        Ok(times) => times.parse().unwrap(),
-        Err(_) => 50,
-    };
+    let times = length(1000);
     let mut longest: f64 = 0.0;
     let mut mappings = 0;
     for time in 0..times {

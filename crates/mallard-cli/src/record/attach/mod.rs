@@ -15,13 +15,23 @@
 //! and `attached` ends the recording.
 
 mod attached;
+#[cfg(target_arch = "x86_64")]
 mod code;
+#[cfg(target_arch = "x86_64")]
 mod load;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_load.rs"]
+mod load;
+#[cfg(target_arch = "x86_64")]
 mod modules;
 mod refusals;
+#[cfg(target_arch = "x86_64")]
 mod request;
+#[cfg(target_arch = "x86_64")]
 mod seccomp;
+#[cfg(target_arch = "x86_64")]
 mod tracee;
+#[cfg(target_arch = "x86_64")]
 mod waiting;
 
 pub use attached::{Attached, Interrupt, Outcome};

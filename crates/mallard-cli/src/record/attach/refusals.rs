@@ -1,4 +1,5 @@
 //! Tells why a process cannot be recorded, before anything is changed in it.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // `load` uses the rest
 
 use mallard_measure::error::status::{CANNOT_RECORD, NOT_FOUND};
 use mallard_measure::error::Failure;
