@@ -53,7 +53,7 @@ static void* work(void* argument)
         if (turn == 0)
             atomic_fetch_add(&busy, 1);
         if (turn % 4 == 0)
-            usleep(1000);
+            usleep(4000);
     }
     return NULL;
 }
