@@ -8,9 +8,23 @@
 #include <cstring>
 #include <span>
 
+#include <elf.h>
 #include <link.h>
 
 namespace mallard::os {
+
+// The types of relocations that store the address of a symbol in a word.
+#if defined(__x86_64__)
+constexpr std::uint32_t jump_slot = R_X86_64_JUMP_SLOT;
+constexpr std::uint32_t glob_dat = R_X86_64_GLOB_DAT;
+constexpr std::uint32_t absolute = R_X86_64_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t jump_slot = R_AARCH64_JUMP_SLOT;
+constexpr std::uint32_t glob_dat = R_AARCH64_GLOB_DAT;
+constexpr std::uint32_t absolute = R_AARCH64_ABS64;
+#else
+#error "Mallard supports x86-64 and AArch64 only"
+#endif
 
 /// A module that is loaded in this process.
 struct loaded_module {

@@ -25,6 +25,7 @@ constexpr next_functions unknown() noexcept
 } // namespace
 
 constinit next_functions next = unknown();
+constinit definition_finder find_definition = nullptr;
 alignas(16) constinit std::byte bootstrap_memory[bootstrap_bytes]{};
 
 namespace {
@@ -39,7 +40,8 @@ constinit std::atomic<std::size_t> bootstrap_used{0};
 template <class Function>
 void look_up(Function& into, const char* name) noexcept
 {
-    into = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+    into = reinterpret_cast<Function>(find_definition == nullptr ? ::dlsym(RTLD_NEXT, name)
+                                                                 : find_definition(name));
 }
 
 } // namespace

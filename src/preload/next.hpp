@@ -28,6 +28,11 @@ struct next_functions {
 
 [[gnu::visibility("hidden")]] extern constinit next_functions next;
 
+/// Finds the next definition of a name. Null: dlsym(RTLD_NEXT) finds it. A library that was loaded
+/// into a running program sets the function, because no library comes after it in the search order.
+using definition_finder = void* (*)(const char*) noexcept;
+[[gnu::visibility("hidden")]] extern constinit definition_finder find_definition;
+
 /// Looks up the functions of `next`, unless they are known already. False: this thread is inside
 /// the lookup, which has called a hook of the library. The hook then uses `bootstrap`.
 bool find_next() noexcept;

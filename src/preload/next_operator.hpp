@@ -1,6 +1,8 @@
 // The operators new and delete that a program would call without the library that is preloaded.
 #pragma once
 
+#include "next.hpp"
+
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -69,7 +71,8 @@ constexpr unsigned align_log2_of(auto const&... more) noexcept
 /// runtime with a plugin. RTLD_NEXT does not find such a runtime.
 inline void* find_by_name(const char* name) noexcept
 {
-    if (void* const found = ::dlsym(RTLD_NEXT, name))
+    if (void* const found =
+            find_definition == nullptr ? ::dlsym(RTLD_NEXT, name) : find_definition(name))
         return found;
     for (const char* const runtime : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"})
         if (void* const loaded = ::dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD))

@@ -30,7 +30,8 @@ bool ask(int socket, const char* name, const char* token) noexcept
            ::send(socket, token, token_length, MSG_NOSIGNAL) == ssize_t{token_length};
 }
 
-/// Returns the descriptor that the command sends, or -1.
+} // namespace
+
 int receive_descriptor(int socket) noexcept
 {
     char byte = 0;
@@ -50,8 +51,6 @@ int receive_descriptor(int socket) noexcept
     std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
     return descriptor;
 }
-
-} // namespace
 
 int receive_ring(const char* name, const char* token, pid_t& command) noexcept
 {

@@ -3,6 +3,7 @@
 
 #include "../os/errno_kept_linux.hpp"
 #include "../preload/next.hpp"
+#include "attach_request.hpp"
 
 #include <mallard/detail/base/sampling.hpp>
 
@@ -10,12 +11,15 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace mallard::record {
@@ -28,7 +32,7 @@ constinit thread_local thread_state this_thread;
 
 namespace {
 
-enum : int { not_tried, trying, attached, off };
+enum : int { not_tried, trying, attached, off, asleep };
 
 // These variables stay as they are in the child of a fork.
 constinit std::atomic<int> attachment{not_tried};
@@ -36,6 +40,10 @@ constinit std::size_t ring_bytes = 0;
 constinit char* process_words = nullptr; ///< "PID:PROCESS" in the environment, ten digits each
 constinit pid_t command = 0;             ///< its process id; 0: not visible to this process
 constinit pthread_key_t at_thread_exit;
+constinit bool is_loaded_late = false; ///< `attach_running` has been called
+constinit bool is_prepared = false;    ///< the calls that a process makes once have been made
+constinit thread_state* all_threads = nullptr; ///< those that were started; empty if preloaded
+constinit pid_t pid_of_all_threads = 0;
 
 // Variables of this process: in the child of a fork, `attach_child` sets them anew.
 constinit std::uint32_t own_pid = 0;
@@ -91,17 +99,20 @@ int open_ring(char* value) noexcept
     return receive_ring(socket, socket + socket_name_length + 1, command);
 }
 
-/// Maps the ring. Null: the file cannot be mapped, or is not a ring of this version.
-ring_header* map_ring(char* value) noexcept
+/// Maps the ring, and closes the file. Null: the file cannot be mapped, or is not a ring of this
+/// version. `before` is a ring that this process has left, or null.
+ring_header* map_ring(int file, ring_header* before) noexcept
 {
-    int const file = open_ring(value);
     if (file < 0)
         return nullptr;
     struct stat of{};
     void* at = MAP_FAILED;
     if (::fstat(file, &of) == 0 && static_cast<std::size_t>(of.st_size) >= segment_table_offset) {
-        ring_bytes = static_cast<std::size_t>(of.st_size);
-        at = ::mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        auto const bytes = static_cast<std::size_t>(of.st_size);
+        bool const fits = before != nullptr && bytes == ring_bytes;
+        at = ::mmap(fits ? before : nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | (fits ? MAP_FIXED : 0), file, 0);
+        ring_bytes = bytes;
     }
     ::close(file);
     if (at == MAP_FAILED)
@@ -160,6 +171,16 @@ void protect_ring_of_parent() noexcept
 void in_child() noexcept;
 void end_thread(void* state) noexcept;
 
+/// Makes the calls that a process makes once, before its first ring.
+bool prepare_process() noexcept
+{
+    is_prepared =
+        is_prepared || (::madvise(&this_process, sizeof this_process, MADV_WIPEONFORK) == 0 &&
+                        ::pthread_key_create(&at_thread_exit, end_thread) == 0 &&
+                        ::pthread_atfork(nullptr, nullptr, in_child) == 0);
+    return is_prepared;
+}
+
 /// Attaches the process to the ring that the environment names. False: the environment names no
 /// ring, or the ring cannot be used.
 bool attach_program() noexcept
@@ -167,13 +188,11 @@ bool attach_program() noexcept
     char* const value = find_ring_variable();
     if (value == nullptr)
         return false;
-    ring_header* const ring = map_ring(value);
+    ring_header* const ring = map_ring(open_ring(value), nullptr);
     if (ring == nullptr)
         return false;
     bool const follows_exec = (ring->follow & ring_follow_exec) != 0;
-    if (::madvise(&this_process, sizeof this_process, MADV_WIPEONFORK) != 0 ||
-        ::pthread_key_create(&at_thread_exit, end_thread) != 0 ||
-        ::pthread_atfork(nullptr, nullptr, in_child) != 0) {
+    if (!prepare_process()) {
         ring->refused.store(static_cast<std::uint32_t>(errno), std::memory_order_release);
         ::munmap(ring, ring_bytes);
         return false;
@@ -250,6 +269,41 @@ void unmap_frames(thread_state& t) noexcept
     t.stack.forget();
 }
 
+/// Scope in which this thread alone uses the list of threads.
+class list_scope {
+public:
+    list_scope() noexcept
+    {
+        while (this_process.list_is_in_use.exchange(1, std::memory_order_acquire) != 0)
+            ::sched_yield();
+    }
+    list_scope(const list_scope&) = delete;
+    list_scope& operator=(const list_scope&) = delete;
+    ~list_scope() { this_process.list_is_in_use.store(0, std::memory_order_release); }
+};
+
+/// Adds the thread to the list of threads, unless it is there.
+void add_to_list(thread_state& t) noexcept
+{
+    list_scope const alone;
+    for (thread_state* other = all_threads; other != nullptr; other = other->after)
+        if (other == &t)
+            return;
+    t.after = all_threads;
+    all_threads = &t;
+}
+
+void remove_from_list(thread_state& t) noexcept
+{
+    list_scope const alone;
+    for (thread_state** at = &all_threads; *at != nullptr; at = &(*at)->after) {
+        if (*at != &t)
+            continue;
+        *at = t.after;
+        return;
+    }
+}
+
 /// Gives the thread a number and announces it. The thread that starts first also announces the
 /// process.
 void start(thread_state& t) noexcept
@@ -265,6 +319,8 @@ void start(thread_state& t) noexcept
     t.left = sampling::draw_distance(t.random);
     map_frames(t);
     ::pthread_setspecific(at_thread_exit, &t);
+    if (is_loaded_late) [[unlikely]]
+        add_to_list(t);
     if (const char* const how = std::exchange(how_process_began, nullptr)) {
         append_process(t, how, process_before);
         if (std::exchange(is_new_program, false)) // the child of a fork has its parent's modules
@@ -287,13 +343,15 @@ void start(thread_state& t) noexcept
 void end_thread(void* state) noexcept
 {
     auto& t = *static_cast<thread_state*>(state);
-    if (t.process != this_process.number.load(std::memory_order_relaxed))
-        return;
     t.exit_rounds += 1;
     if (t.exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
         ::pthread_setspecific(at_thread_exit, &t);
         return;
     }
+    if (is_loaded_late)
+        remove_from_list(t);
+    if (t.process != this_process.number.load(std::memory_order_relaxed))
+        return unmap_frames(t);
     t.now.store(in_call, std::memory_order_relaxed);
     append_text(t,
                 {.t = 0,
@@ -323,6 +381,8 @@ std::uint32_t system_process() noexcept
 
 bool command_has_ended() noexcept
 {
+    if (is_loaded_late && this_process.number.load(std::memory_order_relaxed) == 0)
+        return true;
     if (command == 0 || ::kill(command, 0) == 0 || errno != ESRCH)
         return false;
     the.ring->recording.store(0, std::memory_order_relaxed);
@@ -350,6 +410,12 @@ bool command_has_ended() noexcept
     return is_recorded ? &t : nullptr;
 }
 
+[[gnu::cold, gnu::noinline]] thread_state* enter_again(thread_state& t) noexcept
+{
+    t.now.store(in_program, std::memory_order_relaxed);
+    return enter_slowly(t);
+}
+
 /// Leaves a hook in a thread that has ended. Seals the segment, because no other call may follow.
 [[gnu::cold, gnu::noinline]] void leave_late(thread_state& t) noexcept
 {
@@ -359,11 +425,97 @@ bool command_has_ended() noexcept
 
 namespace {
 
+/// Whether the system lets each thread pass a memory barrier, so that all later reads of a thread
+/// come after its earlier writes.
+bool pass_barrier_in_all_threads() noexcept
+{
+    return ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
+           ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
+
+/// Waits until no thread is in a hook. False: some thread has been in a hook for a long time, for
+/// example because a signal handler has left the hook by a jump.
+bool wait_for_hooks() noexcept
+{
+    timespec const pause{0, 1'000'000};
+    if (!pass_barrier_in_all_threads())
+        ::nanosleep(&pause, nullptr);
+    for (int turn = 0; turn < 2000; ++turn) {
+        bool is_idle = true;
+        {
+            list_scope const alone;
+            for (thread_state* t = all_threads; t != nullptr; t = t->after)
+                is_idle &= t->now.load(std::memory_order_acquire) == in_program;
+        }
+        if (is_idle)
+            return true;
+        ::nanosleep(&pause, nullptr);
+    }
+    return false;
+}
+
+} // namespace
+
+std::int32_t attach_running(int ring_file, std::uint32_t process, pid_t of_command) noexcept
+{
+    // The child of a process that was recorded has another process id.
+    bool const is_same_process = std::exchange(pid_of_all_threads, ::getpid()) == ::getpid();
+    int seen = attachment.load(std::memory_order_acquire);
+    if (seen == attached && is_same_process)
+        return attach_busy;
+    if (seen == trying || !attachment.compare_exchange_strong(seen, trying))
+        return attach_busy;
+    is_loaded_late = true;
+    ring_header* const ring = map_ring(ring_file, is_same_process ? the.ring : nullptr);
+    std::int32_t const status = ring == nullptr      ? attach_no_ring
+                                : !prepare_process() ? attach_refused
+                                                     : attach_done;
+    if (status != attach_done) {
+        attachment.store(seen == attached ? off : seen, std::memory_order_release);
+        return status;
+    }
+    ::madvise(ring, ring_bytes, MADV_DONTDUMP);
+    ::madvise(ring, ring_bytes, MADV_DONTFORK);
+    ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    command = of_command;
+    read_settings(*ring);
+    if (!is_same_process)
+        all_threads = nullptr; // those of the parent
+    for (thread_state* t = all_threads; t != nullptr; t = t->after)
+        t->process = earlier_process;
+    os::forget_code(); // so that the modules are recorded again
+    if (the.has_stacks)
+        os::on_new_module(
+            [](os::code_module const& m) noexcept { append_new_module(m.begin, m.path); });
+    is_new_program = true;
+    attachment.store(attached, std::memory_order_release);
+    begin_process("attach", 0);
+    own_pid = process; // differs in another PID namespace
+    start(this_thread);
+    ring->attached.store(1, std::memory_order_release);
+    return attach_done;
+}
+
+void leave_ring() noexcept
+{
+    the.ring->recording.store(0, std::memory_order_relaxed);
+    this_process.number.store(0, std::memory_order_seq_cst);
+    static_cast<void>(wait_for_hooks());
+    static_cast<void>(::mmap(the.ring, ring_bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
+    attachment.store(asleep, std::memory_order_release);
+}
+
+namespace {
+
 /// Attaches while the library is loaded, before other constructors run. An allocation of the
-/// dynamic linker may have attached the process already.
+/// dynamic linker may have attached the process already. A library that a running process loads
+/// waits for `attach_running`.
 [[gnu::constructor]] void attach_at_load() noexcept
 {
     os::errno_kept const kept;
+    if (find_ring_variable() == nullptr)
+        return;
     thread_state& t = this_thread;
     bool const is_attached = this_process.number.load(std::memory_order_relaxed) != 0 || attach();
     if (is_attached && t.process == no_process)

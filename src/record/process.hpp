@@ -11,6 +11,15 @@ std::uint32_t system_process() noexcept;
 /// Whether the command that owns the ring has ended. Then recording ends in this process as well.
 bool command_has_ended() noexcept;
 
+/// Begins to record this process, which runs already, into a ring. Returns attach_status. The
+/// calling thread announces the process. `process` is the process id, as the command knows it, and
+/// `of_command` that of the command; 0: it is not visible to this process.
+std::int32_t attach_running(int ring_file, std::uint32_t process, pid_t of_command) noexcept;
+
+/// Ends what `attach_running` has begun. Waits for threads that are writing an event. Then other
+/// pages replace those of the ring, in case that a signal handler has left a call by a jump.
+void leave_ring() noexcept;
+
 // --- segments.cpp ---
 
 /// Seals the segment of the thread, if it has one.
@@ -43,10 +52,13 @@ constexpr std::size_t token_length = 32;
 /// visible to this process.
 int receive_ring(const char* name, const char* token, pid_t& command) noexcept;
 
+/// Returns the descriptor that the other side of a connected socket sends, or -1.
+int receive_descriptor(int socket) noexcept;
+
 // --- modules.cpp ---
 
-/// Appends the record of this process. `how` is start, fork or exec; `process_before` is the number
-/// of the process that forked or executed this one, or 0.
+/// Appends the record of this process. `how` is start, attach, fork or exec; `process_before` is
+/// the number of the process that forked or executed this one, or 0.
 void append_process(thread_state& t, const char* how, std::uint32_t process_before) noexcept;
 
 /// Appends a record for each module that is loaded.

@@ -43,6 +43,7 @@ struct alignas(4096) process_page {
     std::atomic<std::uint32_t> number;
     std::atomic<std::uint32_t> is_attaching;
     std::atomic<std::uint32_t> text_is_in_use; ///< 1: a thread is writing the record of a module
+    std::atomic<std::uint32_t> list_is_in_use; ///< 1: a thread is changing the list of threads
 };
 extern constinit process_page this_process;
 
@@ -56,6 +57,9 @@ enum activity : std::uint8_t {
 };
 
 constexpr std::uint32_t no_process = ~std::uint32_t{0};
+
+/// The process of a thread that was recorded by a command before this one.
+constexpr std::uint32_t earlier_process = no_process - 1;
 
 /// The state of one thread. Trivially destructible, so that the last frees of a thread find it.
 struct thread_state {
@@ -81,10 +85,13 @@ struct thread_state {
     std::uint32_t ended_in = 0; ///< the process in which the thread has ended, or 0
     std::uint32_t system_thread = 0;
     std::uint32_t exit_rounds = 0; ///< how often the destructor of the thread's key has run
+    thread_state* after = nullptr; ///< the next one in the list of threads, see `attach_running`
 };
 extern constinit thread_local thread_state this_thread;
 
 thread_state* enter_slowly(thread_state& t) noexcept;
+/// Does the same after `enter` has stored `in_call`.
+thread_state* enter_again(thread_state& t) noexcept;
 void leave_late(thread_state& t) noexcept;
 
 /// The frame of a hook: the base pointer of its caller, and the return address.
@@ -106,15 +113,19 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
 
 /// Returns the state of the thread if an event of the thread is to be recorded now, otherwise null.
 /// A signal handler that interrupts a call finds no state until `leave`.
+///
+/// `now` is stored before `this_process` is read, so that `leave_ring` can wait for all threads
+/// that may use the ring.
 [[gnu::always_inline]] inline thread_state* enter() noexcept
 {
     thread_state& t = this_thread;
-    if (t.now.load(std::memory_order_relaxed) != in_program ||
-        t.process != this_process.number.load(std::memory_order_relaxed) ||
-        the.ring->recording.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    if (t.now.load(std::memory_order_relaxed) != in_program) [[unlikely]]
         return enter_slowly(t);
     t.now.store(in_call, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (t.process != this_process.number.load(std::memory_order_relaxed) ||
+        the.ring->recording.load(std::memory_order_relaxed) == 0) [[unlikely]]
+        return enter_again(t);
     return &t;
 }
 

@@ -12,6 +12,7 @@ mod completions;
 mod diff;
 mod doctor;
 mod export;
+mod growth;
 mod import;
 mod look;
 mod output;
@@ -52,7 +53,7 @@ commands! {
     Plan(plan::Command),
     #[command(hide = true)]
     WhoseMalloc(mallocs::probe::WhoseMalloc),
-    Record(record::Command),
+    Record(growth::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
     Diff(diff::Command),

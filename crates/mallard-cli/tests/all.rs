@@ -6,6 +6,7 @@ mod advise;
 mod advise_input;
 mod advise_part;
 mod anonymize;
+mod attach;
 mod diff;
 mod export;
 mod fleet;

@@ -167,9 +167,18 @@ impl Manifest {
         self.notes.lacks.as_deref().unwrap_or_default()
     }
 
-    /// Where an imported trace comes from and what it lacks, in words; `None` for a recording of
-    /// Mallard: "imported from heaptrack 1.4.0: no threads, no call stacks of frees".
+    /// Where an imported trace comes from and what it lacks, in words: "imported from heaptrack 1.4.0: no
+    /// threads, no call stacks of frees". Of a recording that began in a running process, what that means.
+    /// `None` for other recordings of Mallard.
     pub fn origin(&self) -> Option<String> {
+        if let Some(seconds) = self.notes.attached_after {
+            return Some(format!(
+                "the recording began in a process that had run for {}: blocks from before are known by their \
+                 frees only ({} of them)",
+                duration(seconds),
+                self.counts.unknown_frees
+            ));
+        }
         let from = self.imported_from()?;
         Some(format!("imported from {from}: no {}", self.lacks().join(", no ")))
     }
@@ -231,5 +240,15 @@ impl Manifest {
             ));
         }
         serde_json::from_slice(bytes).map_err(|error| damaged(&error))
+    }
+}
+
+/// A time in words, in a unit that suits it.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
     }
 }

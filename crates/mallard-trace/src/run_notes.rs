@@ -69,6 +69,9 @@ notes! {
     allocates_by: String => removed,
     /// The words of the command line. Of an imported trace, the whole line as one word.
     arguments: Vec<SystemText> => removed,
+    /// For how long the process had run when the recording began, in seconds. Blocks that it had then are
+    /// known by their frees only.
+    attached_after: f64 => kept,
     /// The number of processors that the program could use.
     cores: u64 => kept,
     /// The name of the processor.

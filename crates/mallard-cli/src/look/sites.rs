@@ -12,7 +12,7 @@ use mallard_trace::{SiteRow, Trace};
 use regex::Regex;
 use serde_json::{json, Value};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Lists the call stacks that allocate, the largest first.
@@ -94,6 +94,20 @@ impl Sort {
 }
 
 impl Command {
+    /// The list of call stacks that hold memory at the end of a trace.
+    pub fn of_leaked(trace: &Path) -> Command {
+        Command {
+            name: Some(trace.to_path_buf()),
+            sort: Sort::Leaked,
+            filter: None,
+            top: 10,
+            depth: 4,
+            full: false,
+            explain: false,
+            json: false,
+        }
+    }
+
     /// Prints the list.
     pub fn run(self) -> Result<ExitCode, Failure> {
         if self.explain {

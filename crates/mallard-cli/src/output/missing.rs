@@ -24,7 +24,8 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
         all.push(format!("all later events, because the stream is {}", manifest.stream.ending));
     }
     // Of a part of a run, or of samples, most allocations are missing, and no event is lost.
-    let is_whole = manifest.stream.sample_bytes == 0 && manifest.notes.window.is_none();
+    let is_part = manifest.notes.window.is_some() || manifest.notes.attached_after.is_some();
+    let is_whole = manifest.stream.sample_bytes == 0 && !is_part;
     let unknown = manifest.counts.unknown_frees;
     if unknown > 0 && is_whole {
         all.push(format!(

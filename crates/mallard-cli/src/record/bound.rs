@@ -129,6 +129,9 @@ pub fn part(manifest: &Manifest) -> Option<String> {
         });
         return Some(what + &again);
     }
+    if manifest.notes.attached_after.is_some() {
+        return Some("the recording began in a running process".to_string());
+    }
     if let Some(window) = &manifest.notes.window {
         return Some(format!("only the time {window} of the run was recorded"));
     }

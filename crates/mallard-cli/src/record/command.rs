@@ -1,9 +1,11 @@
 //! The recording.
 
-use super::options::{Command, Follow, OnFull, Stacks};
+use super::attach::{self, Attached, Interrupt};
+use super::options::{Command, Follow, Growth, OnFull, Stacks};
 use super::ring::{self, Ring};
-use super::serving::{ServerWork, Serving};
-use super::session::{Limits, Session, Start};
+use super::serving::{ServerWork, Serving, Unserved};
+use super::session::{Limits, Outcome, Session, Start};
+use super::subject::Subject;
 use super::unrecorded::RecordedTime;
 use super::{names, summary, ticks};
 use crate::output::debuginfod::Debuginfod;
@@ -21,6 +23,7 @@ use mallard_measure::process::starter;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +38,16 @@ pub struct Recorded {
     pub ends_by_signals: Arc<AtomicBool>,
     /// The signal that asked the program to end. `None` if none did.
     pub interrupted_by: Option<i32>,
+}
+
+/// A recording that is about to begin.
+struct Begun {
+    ring: Ring,
+    names: names::Names,
+    file: File,
+    header: Header,
+    writer: Writer<File>,
+    start: Start,
 }
 
 impl Command {
@@ -66,6 +79,9 @@ impl Command {
             force: false,
             json: false,
             quiet: true,
+            verbose: false,
+            growth: None,
+            pid: None,
             streams,
             program: program.to_vec(),
         }
@@ -77,8 +93,16 @@ impl Command {
         Ok(self.record()?.0)
     }
 
+    /// This recording, with a function that prints the growth of a running process before the summary.
+    pub fn with_growth(self, growth: Growth) -> Command {
+        Command { growth: self.pid.map(|_| growth), ..self }
+    }
+
     /// Runs the program, and returns its exit status and the trace.
     pub fn record(self) -> Result<(ExitCode, Recorded), Failure> {
+        if let Some(process) = self.pid {
+            return self.record_running(process);
+        }
         let path = program::find(&self.program[0], "mallard record --")?;
         let findings = self.refuse_unrecordable(&path)?;
         let recorder = RECORDER.find("the program was not started")?;
@@ -86,8 +110,58 @@ impl Command {
         if let Some(limit) = limit.filter(|&limit| limit < ADDRESS_SPACE_MIN) {
             return Err(too_narrow(limit));
         }
+        let Begun { ring, names, file, header, writer, start } = self.begin(limit, &path)?;
+        let running = Running::start(
+            &path,
+            &self.program[0],
+            &self.program[1..],
+            &recorder,
+            &ring.variable(),
+            &self.streams,
+        )
+        .inspect_err(|_| names.remove_stream())?;
+        let ends_by_signals = running.ends_by_signals();
+        let serving = Serving::begin(&self.work, &running);
+        let recorded = RecordedTime::new(running.process(), &path, &self.follow, header.clock_hz);
+        let subject = Subject::Started(running);
+        let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
+        let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
+        let served = serving.map(Serving::finish);
+        self.finish(&path, names, header, outcome, served, findings, ends_by_signals)
+    }
+
+    /// Records a process that runs already.
+    fn record_running(self, process: u32) -> Result<(ExitCode, Recorded), Failure> {
+        let recorder = RECORDER.find("the process runs on, and nothing was recorded")?;
+        let recorder = std::path::absolute(&recorder).unwrap_or(recorder);
+        let target = attach::check(process, &recorder)?;
+        let path = target.path.clone();
+        let limit = proc::address_space_limit(Process::Id(process));
+        let Begun { ring, names, file, header, writer, start } =
+            self.begin(limit, Path::new(&target.name))?;
+        let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
+        let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
+            .inspect_err(|_| names.remove_stream())?;
+        if !self.quiet && !self.json {
+            let end = match self.work.repeated_for {
+                Some(for_time) => format!("for {}", units::time(for_time.as_nanos() as f64)),
+                None => "until Ctrl-C".to_string(),
+            };
+            tell(format!("mallard: process {process} ({}) is recorded {end}", target.name));
+        }
+        let attached = Attached::new(&target, loaded, interrupt, self.work.repeated_for);
+        let ends_by_signals = attached.ends_by_signals();
+        let recorded = RecordedTime::new(process, &path, &self.follow, header.clock_hz);
+        let subject = Subject::Attached(Box::new(attached));
+        let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
+        let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
+        self.finish(&path, names, header, outcome, None, Vec::new(), ends_by_signals)
+    }
+
+    /// Makes the ring, and the stream with its header.
+    fn begin(&self, limit: Option<u64>, path: &Path) -> Result<Begun, Failure> {
         let ring = Ring::create(&self.ring_options(limit)).map_err(|e| no_ring(&e))?;
-        let (names, file) = names::claim(self.output.as_deref(), &path, self.force)?;
+        let (names, file) = names::claim(self.output.as_deref(), path, self.force)?;
         let clock = ticks::best();
         let header = Header {
             clock_hz: ticks::per_second(clock),
@@ -104,33 +178,29 @@ impl Command {
             .inspect_err(|_| names.remove_stream())
             .map_err(|e| names.unwritable(&e))?;
         let start = Start { clock, ns: start_ns, begin: Instant::now() };
-        let running = Running::start(
-            &path,
-            &self.program[0],
-            &self.program[1..],
-            &recorder,
-            &ring.variable(),
-            &self.streams,
-        )
-        .inspect_err(|_| names.remove_stream())?;
-        let ends_by_signals = running.ends_by_signals();
-        let serving = Serving::begin(&self.work, &running);
-        let limits = Limits { window: self.window.clone(), max_bytes: self.max_size };
-        let recorded = RecordedTime::new(running.process(), &path, &self.follow, header.clock_hz);
-        let session = Session::new(ring, running, file, writer, limits, start, recorded);
-        let outcome = session.run().map_err(|e| {
-            Failure::new(
-                format!("cannot wait for the program: {e}"),
-                format!("the events until now are in {}", names.stream.display()),
-                format!("mallard import {}", quoted_path(&names.stream)),
-            )
-            .with_status(MALLARD_FAILED)
-        })?;
-        let served = serving.map(Serving::finish);
-        let (command, interrupted_by) = (&self, outcome.interrupted_by);
+        Ok(Begun { ring, names, file, header, writer, start })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { window: self.window.clone(), max_bytes: self.max_size }
+    }
+
+    /// Makes the trace and prints the summary.
+    #[allow(clippy::too_many_arguments)] // all parts of a recording meet here
+    fn finish(
+        &self,
+        path: &Path,
+        names: names::Names,
+        header: Header,
+        outcome: Outcome,
+        served: Option<Result<u64, Unserved>>,
+        findings: Vec<Finding>,
+        ends_by_signals: Arc<AtomicBool>,
+    ) -> Result<(ExitCode, Recorded), Failure> {
+        let interrupted_by = outcome.interrupted_by;
         let summary = summary::Summary {
-            command,
-            path: &path,
+            command: self,
+            path,
             names: &names,
             header,
             outcome,
@@ -184,6 +254,16 @@ impl Command {
             recording: self.window.as_ref().is_none_or(|window| window.start.is_zero()),
         }
     }
+}
+
+/// The error for a program whose end the system does not report.
+fn lost_program(names: &names::Names, error: &std::io::Error) -> Failure {
+    Failure::new(
+        format!("cannot wait for the program: {error}"),
+        format!("the events until now are in {}", names.stream.display()),
+        format!("mallard import {}", quoted_path(&names.stream)),
+    )
+    .with_status(MALLARD_FAILED)
 }
 
 /// The address space that making a trace takes, in bytes.

@@ -1,18 +1,19 @@
 //! The options of `mallard record`.
 
-use super::serving::ServerWork;
+use super::serving::{ServerWork, WORK};
 use crate::output::debuginfod::Debuginfod;
+use mallard_measure::error::Failure;
 use mallard_measure::parse::{bytes, window};
 use mallard_measure::process::launch::Streams;
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Records every allocation of a program, with its call stack.
 ///
 /// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
-/// ends with its exit status (with --load, with 0). The result is a folder NAME.mallard, which `mallard stats`, `sites`
+/// ends with its exit status (with --load, with 0). With --pid, a process that runs already is recorded. The result is a folder NAME.mallard, which `mallard stats`, `sites`
 /// and other commands read.
 #[derive(clap::Args)]
 pub struct Command {
@@ -20,6 +21,18 @@ pub struct Command {
     /// there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
     pub(super) output: Option<PathBuf>,
+    /// Records the process with this number, which runs already, for the time of --for, until Ctrl-C, or
+    /// until it ends. Then the process runs on as before. Lists which code allocated the memory that is
+    /// still in use at the end. Blocks from before the recording are known by their frees only.
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "PID",
+        value_parser = clap::value_parser!(u32).range(1..),
+        group = WORK,
+        conflicts_with_all = ["program", "load", "timeout", "window", "follow"]
+    )]
+    pub(super) pid: Option<u32>,
     /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
     /// the caller alone, or none.
     #[arg(long, value_enum, default_value = "full")]
@@ -69,17 +82,26 @@ pub struct Command {
     /// Writes nothing but errors.
     #[arg(short, long)]
     pub(super) quiet: bool,
+    /// Prints more about the recording: with --pid, for how long threads were stopped.
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// What is printed before the summary of a running process.
+    #[arg(skip)]
+    pub(super) growth: Option<Growth>,
     #[arg(skip)]
     pub(super) streams: Streams,
     /// The program and its arguments.
     #[arg(
-        required = true,
+        required_unless_present = "pid",
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "PROG ARGS"
     )]
     pub(super) program: Vec<OsString>,
 }
+
+/// Prints what a trace tells about the growth of a process.
+pub type Growth = fn(&Path) -> Result<(), Failure>;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Stacks {

@@ -223,6 +223,11 @@ impl Ring {
         format!("{path}:{:010}:{:010}{socket}", 0, 0)
     }
 
+    /// The file of the ring, for a process that does not find it by its path.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     fn header(&self) -> &Header {
         // SAFETY: the page is mapped as long as `self`, and all fields that change are atomic.
         unsafe { &*self.map.as_ptr().cast::<Header>() }

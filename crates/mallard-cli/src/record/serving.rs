@@ -22,6 +22,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// If a server ends within this time after its load failed, its end made the load fail.
 const CRASH: Duration = Duration::from_millis(200);
 
+/// The group of options of which one must be there if `--for` is.
+pub const WORK: &str = "work";
+
 /// The work of a server: a shell command, and the time for which it is repeated.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ServerWork {
@@ -29,10 +32,10 @@ pub struct ServerWork {
     /// succeeds, for at most 30 seconds, and the program is ended by SIGTERM, or by SIGKILL 30 seconds
     /// later. CMD must end by itself, also while the server does not answer yet. The exit status is 0,
     /// or 125 if the load fails.
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", group = WORK)]
     pub load: Option<String>,
-    /// Repeats the load for this time.
-    #[arg(long = "for", value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = "load")]
+    /// Repeats the load for this time. `mallard record --pid` records for this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = WORK)]
     pub repeated_for: Option<Duration>,
     /// Kills CMD if it takes longer than this time, 10 minutes by default. The recording then ends, and
     /// is kept.

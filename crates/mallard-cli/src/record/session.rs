@@ -2,10 +2,11 @@
 //! stream.
 
 use super::ring::{Owner, Ring};
+use super::subject::{Ending, Subject};
 use super::system::{is_alive, Memory, Sampler};
 use super::ticks;
 use super::unrecorded::{Events, RecordedTime};
-use mallard_measure::process::launch::{Ended, Running};
+use mallard_measure::process::launch::Ended;
 use mallard_measure::process::proc::{self, Process};
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
@@ -49,6 +50,8 @@ pub struct Start {
 pub struct Outcome {
     /// How the program ended.
     pub ended: Ended,
+    /// How the recording of a running process went. `None` for a program that was started.
+    pub ending: Option<Ending>,
     /// Wall time of the program.
     pub wall: Duration,
     /// The signal that asked the program to end. `None` if none did.
@@ -88,7 +91,7 @@ struct Full;
 /// A running recording.
 pub struct Session {
     ring: Ring,
-    running: Running,
+    running: Subject,
     /// `None` after a failed write.
     writer: Option<Writer<File>>,
     file: File,
@@ -113,10 +116,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of a program that was just started.
+    /// A session of a program that was just started, or of a process that has just loaded the recorder.
     pub fn new(
         ring: Ring,
-        running: Running,
+        running: Subject,
         file: File,
         writer: Writer<File>,
         limits: Limits,
@@ -145,7 +148,8 @@ impl Session {
         }
     }
 
-    /// Records until the program, and all followed processes, have ended.
+    /// Records until the program, and all followed processes, have ended, or until the recorder in a
+    /// running process sleeps again.
     pub fn run(mut self) -> io::Result<Outcome> {
         loop {
             if self.ended.is_some() {
@@ -154,8 +158,15 @@ impl Session {
                 self.pass(true);
                 self.address_space_limit =
                     proc::address_space_limit(Process::Id(self.running.process()));
-                self.forked = self.recorded.forked();
+                self.forked = match self.running.leaves_segments() {
+                    true => 0, // other processes of the program may be older than the recording
+                    false => self.recorded.forked(),
+                };
                 self.ended = Some(self.running.reap()?);
+            }
+            if self.ended.is_some() && self.running.leaves_segments() {
+                self.ring.find_segments();
+                self.ring.seal_segments_of(|_| true);
             }
             self.pass(false);
             if let (Some(ended), true) = (self.ended, self.is_over()) {
@@ -208,7 +219,7 @@ impl Session {
             over.contains_key(&owner.system_process)
                 || is_replaced && owner.system_process >= program
         });
-        if self.ring.free_share() < FREE_SHARE_MIN {
+        if self.ring.free_share() < FREE_SHARE_MIN && self.running.has_known_threads() {
             self.ring.seal_segments_of(|owner| !is_thread_alive(owner));
         }
         let (writer, lost) = (&mut self.writer, &mut self.lost_written);
@@ -353,8 +364,9 @@ impl Session {
         let mean = |(ticks, count): (u64, u64)| ticks as f64 / count.max(1) as f64;
         Outcome {
             ended,
+            ending: self.running.ending(),
             wall,
-            interrupted_by: self.running.interrupted_by,
+            interrupted_by: self.running.interrupted_by(),
             address_space_limit: self.address_space_limit,
             ring_bytes: self.ring.bytes(),
             is_attached: self.ring.is_attached(),

@@ -1,6 +1,7 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
+use super::attach;
 use super::bound::{bound, cost, unknown};
 use super::names::Names;
 use super::options::Follow;
@@ -99,6 +100,11 @@ impl Summary<'_> {
             self.names.remove_stream();
         }
         let manifest = trace.manifest();
+        if let (Some(print), false, false) =
+            (self.command.growth, self.command.json, self.command.quiet)
+        {
+            print(&self.names.trace)?;
+        }
         if self.command.json {
             tell_as_is(self.json(manifest, took.as_secs_f64()));
         } else if !self.command.quiet {
@@ -202,6 +208,7 @@ impl Summary<'_> {
     fn notes(&self, fault_ns: f64) -> RunNotes {
         let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
             self.outcome.ended;
+        let is_own = self.outcome.ending.is_none();
         let host = nix::sys::utsname::uname().ok();
         let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
         let follow = self.command.follow.iter().filter_map(Follow::to_possible_value);
@@ -215,11 +222,12 @@ impl Summary<'_> {
         let ns = |ticks: f64| ticks * 1e9 / self.header.clock_hz as f64;
         RunNotes {
             allocates_by: allocates_by(&self.findings).map(String::from),
-            arguments: Some(self.command.program.iter().map(SystemText::from).collect()),
+            arguments: is_own.then(|| self.command.program.iter().map(SystemText::from).collect()),
+            attached_after: self.outcome.ending.map(|ending| ending.age),
             cores: Some(std::thread::available_parallelism().map_or(0, usize::from) as u64),
             cpu: proc::processor(),
-            environment: Some(environment()),
-            folder: std::env::current_dir().ok().map(SystemText::from),
+            environment: is_own.then(environment),
+            folder: std::env::current_dir().ok().filter(|_| is_own).map(SystemText::from),
             follow: Some(follow.map(|of| of.get_name().to_string()).collect()),
             forked: Some(self.outcome.forked),
             host: host.as_ref().map(|host| text(host.nodename())),
@@ -236,8 +244,10 @@ impl Summary<'_> {
             recorded_cpu_ns: Some(self.waited_ns().saturating_sub(self.outcome.unrecorded_ns)),
             recording_ns_per_event: Some(ns(self.outcome.ticks_per_event)),
             ring_pages: Some(self.outcome.ring_pages),
-            status: Some(status),
-            stdin: stdin.map(|file| std::path::absolute(&file).unwrap_or(file).into()),
+            status: is_own.then_some(status),
+            stdin: stdin
+                .filter(|_| is_own)
+                .map(|file| std::path::absolute(&file).unwrap_or(file).into()),
             system_ns: Some(system_ns),
             unrecorded_ns: Some(self.outcome.unrecorded_ns),
             unwritten: stopped.as_ref().map(|_| self.outcome.lost_written),
@@ -259,9 +269,11 @@ impl Summary<'_> {
             plural(events, "event"),
             of_threads(manifest.totals.threads, manifest.totals.processes),
             time(self.outcome.wall.as_nanos() as f64),
-            how_it_ended(&self.outcome.ended),
+            self.end(),
             bytes(size_of(&self.names.trace)),
         );
+        text += &manifest.origin().map_or(String::new(), |origin| format!("  {origin}\n"));
+        text.extend(self.stops().map(|stops| format!("  {stops}\n")));
         text += &format!("  lost: {}\n", joined(losses(manifest)));
         text.extend(incomplete(manifest).iter().map(|what| format!("  incomplete: {what}\n")));
         if failed > 0 {
@@ -289,9 +301,37 @@ impl Summary<'_> {
                 "  its filter of system calls (seccomp) ended it: if that happens in recordings \
                      alone, use --on-full drop, which needs no nanosleep\n";
         }
-        let next = format!("mallard sites {}", quoted_path(&self.names.trace));
+        let sort = if self.outcome.ending.is_some() { " --sort leaked" } else { "" };
+        let next = format!("mallard sites {}{sort}", quoted_path(&self.names.trace));
         text += &format!("  next: {}\n", as_called(&next));
         text
+    }
+
+    /// How the recording ended, in a few words.
+    fn end(&self) -> String {
+        let Some(ending) = &self.outcome.ending else { return how_it_ended(&self.outcome.ended) };
+        let process = ending.process;
+        match ending.outcome {
+            attach::Outcome::Detached => format!("process {process} runs on as before"),
+            attach::Outcome::Ended => format!("process {process} has ended"),
+            attach::Outcome::Executed => {
+                format!("process {process} has executed another program or closed all its files")
+            }
+            attach::Outcome::Silent => {
+                format!("process {process} does not answer, and detaches when it runs again")
+            }
+        }
+    }
+
+    /// For how long threads of a running process were stopped. `None` unless the user wants to know it.
+    fn stops(&self) -> Option<String> {
+        let ending = self.outcome.ending.as_ref().filter(|_| self.command.verbose)?;
+        let loading = ending.ticks as f64 * 1e9 / self.header.clock_hz as f64;
+        Some(format!(
+            "the longest stop of a thread was {}; one thread loaded the recorder in {}",
+            time(ending.longest_stop.as_nanos() as f64),
+            time(loading)
+        ))
     }
 
     /// A warning that the address space of the program is limited. `None` without a limit.
@@ -338,6 +378,8 @@ impl Summary<'_> {
             "import_seconds": import_seconds,
             "bound": bound(manifest),
             "status": self.outcome.ended.exit_code(),
+            "longest_stop_seconds":
+                self.outcome.ending.map(|ending| ending.longest_stop.as_secs_f64()),
         })
     }
 }

@@ -135,7 +135,14 @@ pub fn status(process: Process, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
 }
 
-/// The same value in bytes, where the file has it in KiB.
+/// A value in the file of the same kind of a thread.
+pub fn status_of_thread(process: u32, thread: u32, name: &str) -> Option<String> {
+    let text = read(Process::Id(process), &format!("task/{thread}/status"))?;
+    let value = text.split(|&byte| byte == b'\n').find_map(|l| l.strip_prefix(name.as_bytes()))?;
+    Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
+}
+
+/// A value of `status` in bytes, where the file has it in KiB.
 pub fn status_bytes(process: Process, name: &str) -> Option<u64> {
     Some(status(process, name)?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
@@ -178,6 +185,87 @@ fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
 /// file was deleted.
 pub fn executable(process: u32) -> PathBuf {
     place(Process::Id(process), "exe")
+}
+
+/// A path to the memory of a process. An offset in the file is an address.
+pub fn memory(process: u32) -> PathBuf {
+    place(Process::Id(process), "mem")
+}
+
+/// A path to the root directory of a process.
+pub fn root(process: u32) -> PathBuf {
+    place(Process::Id(process), "root")
+}
+
+/// A path to the file behind a descriptor of a process.
+pub fn file_of(process: u32, descriptor: i32) -> PathBuf {
+    place(Process::Id(process), &format!("fd/{descriptor}"))
+}
+
+/// The namespace of a kind, such as `mnt`, that a process is in.
+pub fn namespace(process: Process, kind: &str) -> Option<PathBuf> {
+    fs::read_link(place(process, &format!("ns/{kind}"))).ok()
+}
+
+/// The numbers in the auxiliary vector that the kernel passed to a program, by their types.
+pub fn auxiliary(process: u32) -> Vec<(u64, u64)> {
+    let text = read(Process::Id(process), "auxv").unwrap_or_default();
+    let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    text.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect()
+}
+
+/// A mapping of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The first address, and the address after the last.
+    pub range: std::ops::Range<u64>,
+    /// Whether the process may write to it.
+    pub is_writable: bool,
+    /// Whether the process may execute it.
+    pub is_executable: bool,
+    /// The path of its file, or a name that the kernel gives. Empty if there is none.
+    pub name: Vec<u8>,
+}
+
+/// The mappings of a process, by their addresses.
+pub fn mappings(process: u32) -> Vec<Mapping> {
+    let text = read(Process::Id(process), "maps").unwrap_or_default();
+    text.split(|&byte| byte == b'\n').filter_map(mapping).collect()
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut words = words(line);
+    let (begin, end) = std::str::from_utf8(words.next()?).ok()?.split_once('-')?;
+    let [begin, end] = [begin, end].map(|text| u64::from_str_radix(text, 16));
+    let rights = words.next()?;
+    let name = words.nth(3).map_or(&b""[..], |name| {
+        let begin = name.as_ptr() as usize - line.as_ptr() as usize;
+        &line[begin..]
+    });
+    Some(Mapping {
+        range: begin.ok()?..end.ok()?,
+        is_writable: rights.get(1) == Some(&b'w'),
+        is_executable: rights.get(2) == Some(&b'x'),
+        name: name.to_vec(),
+    })
+}
+
+/// The state of a thread as the kernel shows it, such as `S` for one that waits.
+pub fn state_of_thread(process: u32, thread: u32) -> Option<char> {
+    let stat = Stat::parse(&read(Process::Id(process), &format!("task/{thread}/stat"))?)?;
+    let state = words(&stat.rest).next()?.first().copied();
+    state.map(char::from)
+}
+
+/// The number of the system call in which a thread waits. `None` if the thread runs.
+pub fn system_call_of_thread(process: u32, thread: u32) -> Option<u64> {
+    number(words(&read(Process::Id(process), &format!("task/{thread}/syscall"))?).next()?)
+}
+
+/// The value that restricts who may trace other processes: 0 to 3. `None` if the kernel has no such value.
+pub fn trace_restriction() -> Option<u8> {
+    let text = fs::read("/proc/sys/kernel/yama/ptrace_scope").ok()?;
+    number(&text).map(|value| value as u8)
 }
 
 /// A path to the stdin of this process.
@@ -243,6 +331,21 @@ mod tests {
         assert!(has(b"/opt/\xff it's\nx", None) && has(b"/opt/\xff it's\nx", Some(17)));
         assert!(has(b"/memfd:ring", Some(2)) && !has(b"/memfd:ring", Some(3)));
         assert!(!has(b"/opt/x", None));
+    }
+
+    #[test]
+    fn a_line_of_the_mappings_is_parsed_with_any_name() {
+        let line = b"7fa0-7fb0 r-xp 00001000 08:02 17        /opt/a b\xff (deleted)";
+        let expected = Mapping {
+            range: 0x7fa0..0x7fb0,
+            is_writable: false,
+            is_executable: true,
+            name: b"/opt/a b\xff (deleted)".to_vec(),
+        };
+        assert_eq!(mapping(line), Some(expected));
+        let unnamed = mapping(b"7f00-7f80 rw-p 00000000 00:00 0 ").unwrap();
+        assert!(unnamed.is_writable && !unnamed.is_executable && unnamed.name.is_empty());
+        assert_eq!(mapping(b""), None);
     }
 
     #[test]

@@ -308,7 +308,8 @@ impl Reading {
             (number, path) if has_parent => (number.parse().ok(), path),
             _ => (None, rest),
         };
-        if !matches!(begins, "start" | "fork" | "exec") || has_parent && parent.is_none() {
+        if !matches!(begins, "start" | "attach" | "fork" | "exec") || has_parent && parent.is_none()
+        {
             self.repairs.bad_texts += 1;
         }
         let number = record.stack;

@@ -1,0 +1,89 @@
+//! What is recorded: a program that this command has started, or a process that ran already.
+
+use super::attach::{Attached, Outcome};
+use mallard_measure::process::launch::{Ended, Running};
+use std::io;
+use std::time::Duration;
+
+/// A process that is recorded.
+pub enum Subject {
+    /// A program that this command has started.
+    Started(Running),
+    /// A process that ran already.
+    Attached(Box<Attached>),
+}
+
+impl Subject {
+    /// The process id.
+    pub fn process(&self) -> u32 {
+        match self {
+            Subject::Started(running) => running.process(),
+            Subject::Attached(attached) => attached.process(),
+        }
+    }
+
+    /// Waits until the recording ends with the program or by a request, but at most `limit`, and returns
+    /// whether it has ended.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
+        match self {
+            Subject::Started(running) => running.wait(limit),
+            Subject::Attached(attached) => attached.wait(limit),
+        }
+    }
+
+    /// The figures of the process, once `wait` has returned true.
+    pub fn reap(&self) -> io::Result<Ended> {
+        match self {
+            Subject::Started(running) => running.reap(),
+            Subject::Attached(attached) => Ok(attached.reap()),
+        }
+    }
+
+    /// The signal that asked for the end. `None` if none did.
+    pub fn interrupted_by(&self) -> Option<i32> {
+        match self {
+            Subject::Started(running) => running.interrupted_by,
+            Subject::Attached(attached) => attached.interrupted_by(),
+        }
+    }
+
+    /// Whether threads of the process may have segments of the ring although they write no more.
+    pub fn leaves_segments(&self) -> bool {
+        matches!(self, Subject::Attached(_))
+    }
+
+    /// Whether a thread in the ring can be looked up by its id.
+    pub fn has_known_threads(&self) -> bool {
+        match self {
+            Subject::Started(_) => true,
+            Subject::Attached(attached) => attached.has_known_threads(),
+        }
+    }
+
+    /// How the recording of a running process went. `None` for a program that was started.
+    pub fn ending(&self) -> Option<Ending> {
+        match self {
+            Subject::Started(_) => None,
+            Subject::Attached(attached) => Some(Ending {
+                process: attached.process(),
+                outcome: attached.outcome,
+                age: attached.age,
+                longest_stop: attached.longest_stop,
+                ticks: attached.ticks,
+            }),
+        }
+    }
+}
+
+/// How the recording of a running process went.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending {
+    pub process: u32,
+    pub outcome: Outcome,
+    /// For how long the process had run when the recording began, in seconds.
+    pub age: f64,
+    /// The longest time for which a thread was stopped.
+    pub longest_stop: Duration,
+    /// The ticks that a thread of the process needed to load the recorder.
+    pub ticks: u64,
+}
