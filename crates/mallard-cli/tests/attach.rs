@@ -1,6 +1,7 @@
 //! Tests `mallard record --pid`: a program that allocates in threads is recorded while it runs, and runs on.
 
 use crate::support::{length, skip, until, Folder, Ran, MALLARD};
+use nix::sys::ptrace;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -129,6 +130,24 @@ impl Recorder {
     }
 }
 
+/// Why no process can be recorded here while it runs. `None` if one can.
+fn obstacle() -> Option<&'static str> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    if !status.lines().any(|line| line == "Seccomp:\t0") {
+        return Some("a filter of system calls (seccomp) is in force here");
+    }
+    let restricted = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    // In scope 1, the test's program permits every process to trace it.
+    if restricted.is_ok_and(|scope| scope.trim() > "1") {
+        return Some("the system forbids ptrace: /proc/sys/kernel/yama/ptrace_scope is 2 or 3");
+    }
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    let seized = ptrace::seize(Pid::from_raw(child.id() as i32), ptrace::Options::empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    seized.is_err().then_some("the system refuses ptrace")
+}
+
 fn record(folder: &Folder, process: &str, options: &[&str]) -> Ran {
     folder.mallard(&[&["record", "--pid", process], options].concat())
 }
@@ -145,6 +164,9 @@ fn bytes_of(folder: &Folder, name: &str, function: &str) -> u64 {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_running_process_is_recorded_and_runs_on_as_before() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     for (bind_now, threads) in [(false, 4), (true, 64)] {
         let folder = Folder::new();
         let mut program = Program::start(&folder, threads, bind_now);
@@ -173,6 +195,9 @@ fn a_running_process_is_recorded_and_runs_on_as_before() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_module_that_is_loaded_during_the_recording_is_recorded() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let mut program = Program::start(&folder, 1, false);
     let before = program.entries();
@@ -195,6 +220,9 @@ fn a_module_that_is_loaded_during_the_recording_is_recorded() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_process_can_be_recorded_many_times() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let mut program = Program::start(&folder, 8, true);
     let before = program.entries();
@@ -223,6 +251,9 @@ fn a_process_can_be_recorded_many_times() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn an_idle_process_is_recorded() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let mut program = Program::start(&folder, 0, false); // waits for a line
     let before = program.entries();
@@ -239,6 +270,9 @@ fn an_idle_process_is_recorded() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_killed_mallard_leaves_the_process_as_it_was() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let mut program = Program::start(&folder, 4, true);
     let before = program.entries();
@@ -261,6 +295,9 @@ fn a_killed_mallard_leaves_the_process_as_it_was() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_second_recording_at_the_same_time_is_refused() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let program = Program::start(&folder, 2, false);
     let recorder = Recorder::start(&folder, &program, "a");
@@ -274,6 +311,9 @@ fn a_second_recording_at_the_same_time_is_refused() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_recording_ends_with_the_process_or_its_program() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let program = Program::start(&folder, 4, false);
     let recorder = Recorder::start(&folder, &program, "a");
@@ -301,6 +341,9 @@ fn a_recording_ends_with_the_process_or_its_program() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_child_that_is_forked_during_the_recording_is_not_recorded() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let mut program = Program::start(&folder, 4, false);
     let recorder = Recorder::start(&folder, &program, "a");
@@ -355,6 +398,9 @@ fn a_process_that_cannot_be_recorded_is_refused_with_its_reason() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_process_that_another_one_traces_or_has_stopped_is_refused() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let source = r#"
         #include <stdio.h>
@@ -394,6 +440,9 @@ fn a_process_that_another_one_traces_or_has_stopped_is_refused() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_process_in_other_namespaces_is_recorded() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let alone = ["-m", "-p", "-f", "--mount-proc"];
     let can_unshare = folder.command("unshare").args(alone).arg("true").status();
@@ -420,6 +469,9 @@ fn a_process_in_other_namespaces_is_recorded() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_process_with_a_filter_of_system_calls_is_recorded_if_the_filter_permits_that() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
     let folder = Folder::new();
     let source = r#"
         #include <linux/filter.h>
