@@ -1,4 +1,4 @@
-//! The box: the only owner of an object of a pool.
+//! The box, which is the only owner of an object of a pool.
 
 use crate::base::box_traits::{box_iterator, box_traits, deref_traits};
 use crate::base::source::{DefaultHeap, PinSource, Source};
@@ -147,8 +147,8 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         this.object
     }
 
-    /// Turns the box into a reference. The object exists while the pool is borrowed, and the pool
-    /// drops it.
+    /// Turns the box into a reference. The object exists while the pool is borrowed, and is dropped
+    /// with the pool.
     #[inline(always)]
     pub fn leak(this: Self) -> &'p mut T
     where
@@ -194,7 +194,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
 }
 
 impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
-    /// Pins the object: the object does not move until it is dropped.
+    /// Pins the object, which then does not move until it is dropped.
     ///
     /// ```compile_fail
     /// use mallard::{handles::Box, sync, Buffer, ObjectPool};

@@ -63,8 +63,8 @@ impl<W: word::Word> HandleCounts<W> {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
     }
-    /// Whether there is only one handle. Then no other thread can make another handle, and the only
-    /// handle can be used or dropped without counting.
+    /// Returns whether there is only one handle. Then no other thread can make another handle, and
+    /// the only handle can be used or dropped without counting.
     #[inline(always)]
     pub(super) fn is_sole(&self) -> bool {
         self.0.load() == ONE_STRONG + ONE_WEAK

@@ -83,7 +83,7 @@ impl ClassPool {
         self.pop()
     }
 
-    /// Whether the next block needs a new chunk.
+    /// Returns whether the next block needs a new chunk.
     pub(super) fn is_used_up(&self) -> bool {
         self.free.is_empty() && self.fresh_count() == 0 && !self.open_next()
     }
@@ -148,7 +148,7 @@ impl ClassPool {
         (self.fresh_end.get().addr() - self.fresh.get().addr()) / self.shape.bytes
     }
 
-    /// Whether this pool never had a chunk or a slot of a slab.
+    /// Returns whether this pool never had a chunk or a slot of a slab.
     pub(super) fn is_untouched(&self) -> bool {
         self.chunks.is_empty() && self.fresh_end.get().is_null()
     }

@@ -131,6 +131,6 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks. Exact
     /// while no other thread is inside a call.
     fn classify(&self, p: *const u8) -> Validity;
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     fn source(&self) -> &S;
 }
