@@ -87,7 +87,7 @@ macro_rules! adaptor {
         }
 
         impl<A $(, $name)*> $type<A $(, $name)*> {
-            /// The wrapped allocator or source.
+            /// Returns the wrapped allocator or source.
             pub const fn inner(&self) -> &A {
                 &self.inner
             }

@@ -62,7 +62,8 @@ impl Footer {
     }
 }
 
-/// Returns the layout of a chunk for one `layout` and a footer. `None` if its size overflows.
+/// Returns the layout of a chunk for one `layout` and a footer. Returns `None` if its size
+/// overflows.
 pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
     let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
     crate::base::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))

@@ -72,8 +72,8 @@ impl ClassPool {
         unsafe { self.free.push(block) }
     }
 
-    /// Takes a block as `pop` does, or else from a new chunk. `None`: the source is exhausted, or
-    /// the limit is reached.
+    /// Takes a block as `pop` does, or else from a new chunk. Returns `None` if the source is
+    /// exhausted, or the limit is reached.
     pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
         self.refills.set(self.refills.get() + 1);
         if self.is_used_up() {
@@ -106,7 +106,7 @@ impl ClassPool {
         }
     }
 
-    /// Makes the next chunk the bump range. `false`: there is no next chunk.
+    /// Makes the next chunk the bump range. Returns `false` if there is no next chunk.
     fn open_next(&self) -> bool {
         let Some(chunk) = self.chunks.advance() else { return false };
         self.fresh.set(chunk.begin(self.shape.align));

@@ -104,8 +104,8 @@ impl LargeBlocks {
         })
     }
 
-    /// Returns whether `p` is the first byte of a block. `None`: `p` is in no large block. O(large
-    /// blocks).
+    /// Returns whether `p` is the first byte of a block. Returns `None` if `p` is in no large
+    /// block. O(large blocks).
     pub(super) fn find(&self, p: *const u8) -> Option<bool> {
         self.iter().find_map(|footer| {
             let offset = p.addr().wrapping_sub(footer.taken.data.addr().get());

@@ -231,8 +231,8 @@ impl<S: Source> Multipool<S> {
         ptr::eq(self.core(class), &ABSENT.0)
     }
 
-    /// Makes the pools of the class `first` and of the seven classes after it. `None`: the source
-    /// is exhausted.
+    /// Makes the pools of the class `first` and of the seven classes after it. Returns `None` if
+    /// the source is exhausted.
     #[cold]
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;

@@ -44,7 +44,8 @@ pub unsafe trait Core<S: Source>: Sized {
         0
     }
 
-    /// Allocates an uninitialised block. `None`: the limit is reached, or the source is exhausted.
+    /// Allocates an uninitialised block. Returns `None` if the limit is reached, or the source is
+    /// exhausted.
     fn try_allocate(&self) -> Option<Block>;
 
     /// # Safety

@@ -305,8 +305,8 @@ impl FreeBitmap {
         &self.chunks.layout
     }
 
-    /// Takes the next block that was never handed out. `None`: there is none, or free bits have to
-    /// be used first.
+    /// Takes the next block that was never handed out. Returns `None` if there is none, or free
+    /// bits have to be used first.
     #[inline(always)]
     pub(crate) fn bump(&self) -> Option<Block> {
         let next = self.next.get();
@@ -322,8 +322,8 @@ impl FreeBitmap {
         self.partial.get().is_some()
     }
 
-    /// Opens a new bump range, unless there are free bits. `false`: there are neither free bits nor
-    /// slots that were never handed out.
+    /// Opens a new bump range, unless there are free bits. Returns `false` if there are neither
+    /// free bits nor slots that were never handed out.
     pub(crate) fn refill(&self, core: *const ()) -> bool {
         if self.has_free() {
             return true;
@@ -428,7 +428,7 @@ impl FreeBitmap {
     }
 
     /// Returns whether `p` is the first byte of a block that was handed out and whose bit is clear.
-    /// `None`: `p` is in no chunk.
+    /// Returns `None` if `p` is in no chunk.
     pub(crate) fn is_out(&self, p: *const u8) -> Option<bool> {
         let chunk = self.chunk(self.chunks.find(p)?);
         let is_out = |slot| chunk.is_carved(slot) && !self.is_in_range(p) && !chunk.is_free(slot);

@@ -169,8 +169,8 @@ impl ThreadCache {
         Some(unsafe { NonNull::new_unchecked((*last).load(Relaxed)) })
     }
 
-    /// Pushes a block. `false`: the magazine is full, or `close` was called, and nothing has
-    /// changed.
+    /// Pushes a block. Returns `false`, and changes nothing, if the magazine is full, or `close`
+    /// was called.
     #[inline(always)]
     pub(crate) fn try_push(&self, block: Block) -> bool {
         let top = self.top.load(Relaxed);
