@@ -107,8 +107,8 @@ public:
     /// Drops this handle; destroys the object if this handle was the last owner.
     void reset() noexcept
     {
-        // Tested here and not in the class body: an object may have a handle of its own type as a
-        // member, and that type is incomplete there.
+        // Tested here and not in the class body, because an object may have a handle of its own
+        // type as a member, and that type is incomplete there.
         static_assert(Pool::shares != counts::none,
                       "rc, arc and weak need .counts = counts::local or counts::shared in the "
                       "options of the object_pool");

@@ -119,7 +119,7 @@ public:
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        // If the system refuses the range, tries a quarter of it.
+        // If the system cannot reserve the range, tries a quarter of it.
         for (std::size_t bytes = bytes_max;; bytes /= 4) {
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));

@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// True for a type that may be winked out. Specialise it for a type of your own whose destructor
-/// only frees memory of the allocator that the object was constructed with.
+/// True for a type that may be winked out. Specialise `enable_wink_out` for your type if its
+/// destructor only frees memory of the allocator with which the object was constructed.
 ///
 ///     template <>
 ///     inline constexpr bool mallard::enable_wink_out<board> = true;

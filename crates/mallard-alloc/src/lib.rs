@@ -3,10 +3,10 @@
 //!
 //! | what the part allocates | allocator |
 //! |---|---|
-//! | objects that are all freed at once | [`Arena`]; for one type, with destructors, [`TypedArena`]; for several threads, `SharedArena` |
+//! | objects that are all freed together | [`Arena`]; for one type, with destructors, [`TypedArena`]; for several threads, `SharedArena` |
 //! | objects of one type, made and dropped one by one | [`ObjectPool`]; with shared owners, [`RcPool`] and `ArcPool` |
 //! | objects that others refer to by keys, and that may be removed before the keys | [`SlotMap`]; for several threads, `SharedSlotMap` |
-//! | blocks of many sizes, freed one by one | [`Multipool`]; over an arena, to free all at once too |
+//! | blocks of many sizes, freed one by one | [`Multipool`]; over an arena, to free all of them together too |
 //! | blocks of one layout | [`Pool`] |
 //!
 //! ```

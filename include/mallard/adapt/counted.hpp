@@ -221,7 +221,7 @@ template <class Counted>
 class counting_scope;
 
 /// Returns whether the counters of an adaptor are atomic: false for `sync::none`, true for
-/// `sync::lock_free`. The wrapped allocator has its own rules for threads.
+/// `sync::lock_free`. Which threads may call the wrapped allocator does not change.
 constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;

@@ -111,7 +111,7 @@ typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
  * error, nothing has changed. */
 int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
 
-/* --- heaps: blocks that can be freed all at once ------------------------------- */
+/* --- heaps: blocks that can be freed together ---------------------------------- */
 
 /** An allocator with separate memory, whose blocks can be freed together. The first chunk of a heap
  * has 64 KiB, and each later chunk is twice as large as the one before, up to 4 MiB. Blocks above 1

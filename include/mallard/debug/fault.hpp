@@ -146,8 +146,8 @@ inline void print_calls(const faulty_block& b) noexcept
         b.freed.print->calls("freed by ", b.freed.calls);
 }
 
-/// Prints the help line that says how to find the source lines of recorded calls. Returns false if
-/// no calls were recorded.
+/// Prints the help line about how to find the source lines of recorded calls. Returns false if no
+/// calls were recorded.
 inline bool print_how_to_read(const faulty_block& b) noexcept
 {
     if (b.allocated.print == nullptr)

@@ -1,4 +1,4 @@
-// A source of pages that can be made read-only and writable again, all at once.
+// A source of pages that can all be made read-only, and writable again, by one call.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>

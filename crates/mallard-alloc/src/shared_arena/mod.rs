@@ -69,10 +69,10 @@ struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
-    /// A list of parts of the arena, one for each thread. Each part serves only its own thread.
+    /// The parts of the arena. Each part serves one thread.
     parts: *mut Part<M>,
-    /// Serves threads that have no part of their own: because they are ending, or because there was
-    /// no memory for one.
+    /// Serves threads that have no part, because they are exiting or because there was no memory
+    /// for a part.
     fallback: Blocks<M>,
 }
 
@@ -186,8 +186,8 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         self.shared.lock()
     }
 
-    /// Returns the blocks of the calling thread. Returns `None` before its first allocation and
-    /// while it ends.
+    /// Returns the blocks of the calling thread, or `None` before its first allocation and while it
+    /// exits.
     #[inline(always)]
     fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
