@@ -94,7 +94,7 @@ public:
     /// Makes an allocator over `from`. The conversion is implicit, so `from` itself can be passed
     /// to the constructor of a container.
     allocator(A& from) noexcept : from_(&from) {}
-    /// Must not be called: a call does not compile.
+    /// Must not be called. A call does not compile.
     allocator() noexcept
         requires detail::compiles_default_allocators
         : from_(nullptr)
@@ -125,7 +125,7 @@ public:
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args && ...>::value)
     void construct(U* at, Args&&... args)
     {
-        // Makes a pair first: libstdc++ 12 can construct a pair with an allocator only from
+        // Makes a pair first, because libstdc++ 12 can construct a pair with an allocator only from
         // nothing, from two values or from another pair.
         if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
                       !(is_pair<std::remove_cvref_t<Args>> && ...))

@@ -435,8 +435,9 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Needs no test for an arena without a chunk: cursor and end are both null, so nothing fits.
-    // Needs no test for an overflow of `align_up`: a block that causes one fits in no chunk.
+    // Needs no test for an arena without a chunk, because cursor and end are both null, so nothing
+    // fits. Needs no test for an overflow of `align_up`, because a block that causes one fits in no
+    // chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {

@@ -292,7 +292,7 @@ public:
         });
     }
 
-    /// Destroys all objects and keeps the memory. Weak handles may stay: from now on their `lock`
+    /// Destroys all objects and keeps the memory. Weak handles may stay. From now on their `lock`
     /// returns an empty handle, and their slots stay in use. No other handle may be left, except in
     /// objects of the pool.
     void clear() noexcept

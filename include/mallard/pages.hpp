@@ -1,5 +1,5 @@
-// A source of whole pages of the operating system. Needs the compiled library: the system calls are
-// in src/os.
+// A source of whole pages of the operating system. Needs the compiled library, because the system
+// calls are in src/os.
 #pragma once
 
 #include <mallard/source.hpp>

@@ -230,7 +230,7 @@ public:
     }
 
     /// Whether `owner_of` can be called. True with `Options.owned`, unless the growth has only one
-    /// step: the only chunk may have any address, so a mask does not find its header.
+    /// step, because then the only chunk may have any address, so a mask does not find its header.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
     /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.

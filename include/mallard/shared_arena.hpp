@@ -20,7 +20,7 @@ namespace mallard {
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,
-/// `release` and the destructor: no other thread may be inside a call while one of these runs.
+/// `release` and the destructor. No other thread may be inside a call while one of these runs.
 /// Threads may exit before or after the arena is destroyed. The source must not call the arena.
 /// Neither copied nor moved. Needs the compiled library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
@@ -149,8 +149,8 @@ private:
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
             if (p == nullptr) {
-                // There is no memory for an arena of this thread: uses the built-in arena, under
-                // the lock.
+                // There is no memory for an arena of this thread, so this uses the built-in arena,
+                // under the lock.
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);

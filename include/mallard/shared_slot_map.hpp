@@ -72,7 +72,7 @@ public:
                 return true;
         return false;
     }
-    /// Ends a guard. Returns true if it was the last guard of a removed element: then the caller
+    /// Ends a guard. Returns true if it was the last guard of a removed element. Then the caller
     /// owns the slot.
     bool let_go() noexcept
     {
@@ -147,8 +147,8 @@ public:
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    // Rounded down to whole pages: otherwise the range would be rounded up, and could have more
-    // than SlotsMax blocks.
+    // Rounded down to whole pages, because otherwise the range would be rounded up, and could have
+    // more than SlotsMax blocks.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
@@ -212,7 +212,7 @@ struct shared_slot_map_options {
 /// `read` needs a trivially copyable T. If another thread changes the element through a guard, the
 /// copy may be torn.
 ///
-/// Elements do not move. A guard keeps an element alive, but is not a lock: threads that use an
+/// Elements do not move. A guard keeps an element alive, but is not a lock, so threads that use an
 /// element at the same time must synchronise. The thread that ends the last guard of a removed
 /// element destroys the element. Constructors, destructors and `f` may use the map, because the map
 /// holds no lock while they run.

@@ -1,4 +1,4 @@
-// A slot map: a pool whose elements are addressed by generational keys.
+// A slot map: a container whose elements are found by generational keys.
 #pragma once
 
 #include <mallard/detail/slots/slot_table.hpp>
@@ -88,8 +88,8 @@ public:
     /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
-        // A small value is captured by copy: a captured reference would force the value into
-        // memory.
+        // A small value is captured by copy, because a captured reference would force the value
+        // into memory.
         if constexpr (fits_registers)
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else

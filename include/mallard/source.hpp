@@ -11,7 +11,7 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator with marks: it can free all blocks that were allocated after a mark.
+/// An allocator with marks, which can free all blocks that were allocated after a mark.
 template <class A>
 concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
@@ -47,8 +47,8 @@ public:
     {
         std::span const left = bytes.subspan(used_);
         std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Even a chunk of 0 bytes must not start at the end of the buffer: another object may have
-        // that address.
+        // Even a chunk of 0 bytes must not start at the end of the buffer, because another object
+        // may have that address.
         if (left.size() <= padding || left.size() - padding < l.bytes)
             return {};
         used_ += padding + l.bytes;

@@ -18,7 +18,7 @@ concept counting = requires(const A& a) { { a.counts() } noexcept; };
 /// An allocator with `stats`: an arena, pool or multipool, or an adaptor around one.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
-/// An allocator whose blocks all have one size, as a pool: `allocate` needs no layout.
+/// An allocator whose blocks all have one size, such as a pool, so that `allocate` needs no layout.
 template <class A>
 concept of_one_size = block_allocator<A> && requires(A& a, void* block) {
     { a.block_bytes() } noexcept -> std::same_as<std::size_t>;

@@ -73,7 +73,7 @@ struct guarded_options {
 /// An access to a freed block faults too, as long as the addresses of the block are in quarantine;
 /// the memory of a freed block returns to the system immediately. The alignment of a block may
 /// leave a gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
-/// redzones: they are filled, and the free verifies that no byte has changed. Bad frees are found
+/// redzones. They are filled, and the free verifies that no byte has changed. Bad frees are found
 /// at the free, as with `checked`. Leaks are not found. In a handler of SIGSEGV, `explain` finds
 /// the block to which an address belongs.
 ///
@@ -293,8 +293,8 @@ private:
     }
 
     /// Extends the address range of guarded blocks to contain `taken`. Only guarded blocks lie in
-    /// this range. The stores can be relaxed: the block is returned to the program after them, so a
-    /// thread that has the block and frees it sees the new range.
+    /// this range. The stores can be relaxed, because the block is returned to the program after
+    /// them, so a thread that has the block and frees it sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);

@@ -105,8 +105,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset: the caller asked for an aligned address, wherever the
-    // file is mapped.
+    // Aligns the address, not the offset, because the caller requested an aligned address, wherever
+    // the file is mapped.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {

@@ -54,8 +54,9 @@ struct segment_header {
     /// The offset at which the free part of the segment begins, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
-    /// The state of the root. 0: there is no root. `root_is_ready`: the root is constructed. Any
-    /// other value: the `checked_number` of the process that constructs the root now.
+    /// The state of the root. 0 means that there is no root, and `root_is_ready` that the root is
+    /// constructed. Any other value is the `checked_number` of the process that constructs the root
+    /// now.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
     std::atomic<std::uint64_t> root{0}; ///< `checked_number` of the root's offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root

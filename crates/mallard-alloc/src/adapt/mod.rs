@@ -1,4 +1,4 @@
-//! Adaptors: each wraps any allocator or source and adds one thing.
+//! Adaptors. Each adaptor wraps any allocator or source and adds one feature.
 
 pub(crate) mod as_source;
 pub(crate) mod by_size;

@@ -281,7 +281,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Forgets all blocks: the wrapped allocator is about to free them.
+    /// Removes all records, because the wrapped allocator is about to free the blocks.
     fn forget_all(&self) {
         self.verify();
         let allocations = self.records.borrow().allocations;
@@ -405,7 +405,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> core::fmt::Debug for Checked<A, H> {
     }
 }
 
-/// Reports leaks, and leaves leaked blocks allocated: something may still use them.
+/// Reports leaks, and leaves leaked blocks allocated, because something may still use them.
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]

@@ -37,7 +37,7 @@ where
     pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
 
-/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`: a handle must not
+/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`. A handle must not
 /// become a handle of a type with a shorter lifetime, because the pool still reads the object after
 /// the handle was leaked.
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
@@ -64,8 +64,8 @@ pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
 }
 
 impl<C: Core<S>, S: Source> FreesSlot<'_, C, S> {
-    /// Makes the guard of a block. The place of the block is computed here and not in `drop`: the
-    /// compiler inlines this function always, and `drop` only if it is short.
+    /// Makes the guard of a block. The place of the block is computed here and not in `drop`,
+    /// because the compiler inlines this function always, and `drop` only if it is short.
     ///
     /// # Safety
     /// `block` is in use in a core of this type and shape, and the core outlives the guard.

@@ -89,8 +89,9 @@ struct Absent(ClassPool);
 // SAFETY: nothing is ever written to this pool: it never grows, and no block is freed to it.
 unsafe impl Sync for Absent {}
 
-/// An empty pool. It stands for the pool of each class that does not have a pool yet. Because this pool
-/// is empty, `try_allocate` need not test whether the pool of a class exists: only `refill` does.
+/// An empty pool. It stands for the pool of each class that does not have a pool yet. Because this
+/// pool is empty, only `refill` has to test whether the pool of a class exists, and `try_allocate`
+/// does not.
 static ABSENT: Absent = Absent(ClassPool::new(SHAPES[0], GROWTH));
 
 const fn absent() -> NonNull<ClassPool> {

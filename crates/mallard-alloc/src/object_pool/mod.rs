@@ -119,8 +119,8 @@ where
 {
     /// Between any two calls, each slot in use holds an object.
     slots: Slots<M, S, H>,
-    /// Makes the pool invariant in `T`: `make` writes objects through `&self`, and the end of the
-    /// pool reads these objects.
+    /// Makes the pool invariant in `T`, because `make` writes objects through `&self`, and the
+    /// destructor of the pool reads these objects.
     objects: PhantomData<UnsafeCell<T>>,
 }
 

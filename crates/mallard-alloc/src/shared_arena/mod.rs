@@ -180,8 +180,8 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
         self.shared.get_mut()
     }
-    /// Locks the state. A panic of the source under the lock does no harm: the state is changed
-    /// only after the source has returned.
+    /// Locks the state. A panic of the source under the lock does no harm, because the state is
+    /// changed only after the source has returned.
     fn lock(&self) -> Held<'_, Shared<S, M>> {
         self.shared.lock()
     }

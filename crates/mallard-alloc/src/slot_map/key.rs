@@ -132,8 +132,8 @@ impl Bits for u64 {
 /// slot 0      { 0, 0 }                    never has a value
 /// ```
 ///
-/// A key names a live element exactly if the key equals the word of the slot that it addresses:
-/// only the word of a live slot has the slot's own index, and no key is 0.
+/// A key names a live element exactly if the key equals the word of the slot that it addresses,
+/// because only the word of a live slot has the slot's own index, and no key is 0.
 ///
 /// The index of a key is masked to a power of two before use, so that every integer addresses some
 /// slot. If the slot is not the key's own, the comparison fails nevertheless, because the index in
