@@ -74,7 +74,7 @@ struct pool_options {
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free block is allocated next
     /// Maximum total bytes of the free blocks in one magazine (array of pointers to free blocks).
-    /// Each thread cache, or otherwise an ordered pool, has one magazine.
+    /// Each thread cache has one magazine. Without thread caches, an ordered pool has one.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
     /// Lets `owner_of` find the owner of a block, and aligns chunks as for `reuse::ordered`.

@@ -15,12 +15,11 @@ namespace mallard {
 ///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
 ///
 /// A pool requests no memory before the first allocation. Then it requests chunks of 64 KiB, in
-/// steps that double to 1 MiB. The pool touches a block only when it allocates the block for the
-/// first time. It allocates freed blocks first, then blocks that were never used, and then it
-/// grows. A block has `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the
-/// alignment. A block has no header. In addition to the blocks, a pool needs 1/8 byte for each
-/// block, 104 bytes for each chunk, and with `reuse::ordered` 8 bytes for each recently freed
-/// block.
+/// steps that double to 1 MiB. Memory of blocks that were never allocated is not touched. The pool
+/// allocates freed blocks first, then blocks that were never used, and then it grows. A block has
+/// `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the alignment. A block
+/// has no header. In addition to the blocks, a pool needs 1/8 byte for each block, 104 bytes for
+/// each chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
 ///
 /// `reuse::ordered` (the default) is faster than `reuse::lifo` when many blocks are freed in random
 /// order: see `reuse`. Chunks stay until `trim`, `release` or the destructor.

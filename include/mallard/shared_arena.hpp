@@ -15,8 +15,9 @@ namespace mallard {
 ///
 /// The arena of a thread grows as an `arena` does: the first chunk has 1 KiB, and each later chunk
 /// is four times as large as the one before, up to 16 MiB. A limit in the growth applies to each
-/// thread's arena. When a thread exits, the next new thread continues with its arena. `deallocate`
-/// frees the block that the calling thread allocated last, and does nothing for any other block.
+/// thread's arena. When a thread exits, the next new thread continues with the arena of the exited
+/// thread. `deallocate` frees the block that the calling thread allocated last, and does nothing
+/// for any other block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,

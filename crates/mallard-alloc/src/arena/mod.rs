@@ -55,10 +55,11 @@ use object_arena::ObjectArena;
 /// numbers, and can limit the bytes held.
 ///
 /// **Blocks.** Addresses rise, and each block begins where the last one ended, except for
-/// alignment. Only the block that was allocated last can be freed, and only that block can grow in
-/// place. A zero-sized value has a dangling address and uses no memory. Every alignment that the
-/// source can provide works. `MIN_ALIGN` is a power of two up to 16, and all blocks begin at
-/// multiples of `MIN_ALIGN`. This saves instructions for types that need no larger alignment.
+/// alignment. Only the block that was allocated last can be freed, or grow in place, and not if it
+/// is a large block with a separate chunk. A zero-sized value has a dangling address and uses no
+/// memory. Every alignment that the source can provide works. `MIN_ALIGN` is a power of two up to
+/// 16, and all blocks begin at multiples of `MIN_ALIGN`. This saves instructions for types that
+/// need no larger alignment.
 ///
 /// **Errors.** A function that begins with `try_` returns an error if there is no memory. The error
 /// contains the value, or the closure that was to make the value. Any other function calls
@@ -404,7 +405,8 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the block that was allocated last. Does nothing for any other block.
+    /// Frees the block that was allocated last, unless it is a large block with a separate chunk.
+    /// Does nothing for any other block.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         self.blocks.pop(block, layout.size());

@@ -33,9 +33,9 @@ use core::ptr::{self, NonNull};
 /// ```
 ///
 /// Each part grows like an [`Arena`](crate::Arena). A limit in the growth applies to all parts
-/// together. When a thread exits, the next new thread continues with its part. Only the block that
-/// the calling thread allocated last can be freed, or grow in place. Owned values and boxes may be
-/// dropped by another thread.
+/// together. When a thread exits, the next new thread continues with the part of the exited thread.
+/// Only the block that the calling thread allocated last can be freed, or grow in place. Owned
+/// values and boxes may be dropped by another thread.
 ///
 /// Any thread may call the functions that take `&self`. The source must not call the arena. Threads
 /// may exit before or after the arena is dropped, and may allocate while they exit.
