@@ -15,10 +15,12 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
-/// Whether a constructor argument of a `U` is an allocator, or is converted to one, as an arena.
+/// Whether `Arg`, a constructor argument of a `U`, is an allocator, or converts to one, as an arena
+/// does.
 template <class U, class Arg>
 inline constexpr bool is_allocator_for = std::uses_allocator_v<U, std::remove_cvref_t<Arg>>;
-/// The same for a `U` with an allocator of its own: `Arg` is that allocator, or is converted to it.
+/// The same for a `U` with an `allocator_type`: whether `Arg` is, or converts to, an
+/// `allocator_type`.
 template <class U, class Arg>
     requires requires { typename U::allocator_type; }
 inline constexpr bool is_allocator_for<U, Arg> =
@@ -74,13 +76,13 @@ void allocator_names_no_source() noexcept;
 ///     mallard::arena<> a;
 ///     std::vector<int, mallard::allocator<int, mallard::arena<>>> v(a);
 ///
-/// Two such allocators are equal if they allocate from the same `A`. An allocator is not propagated
-/// by copy assignment, move assignment or swap of a container; a copy of a container allocates from
-/// the same `A`. As with `std::pmr`, elements that use such an allocator are constructed with the
-/// allocator of their container. Under `std::scoped_allocator_adaptor` such elements are
-/// constructed with the inner allocator. `A` must outlive all blocks. The container follows the
-/// thread rule of `A`. `allocate` throws `std::bad_alloc`, also for a count that exceeds the
-/// address space. `deallocate` does nothing over an arena.
+/// Two such allocators are equal if they allocate from the same `A`. Copy assignment, move
+/// assignment and swap of containers do not propagate the allocator. A copy of a container
+/// allocates from the same `A`. As with `std::pmr`, elements that use such an allocator are
+/// constructed with the allocator of their container. Under `std::scoped_allocator_adaptor` such
+/// elements are constructed with the inner allocator. `A` must outlive all blocks. The thread rules
+/// of `A` apply to the container. `allocate` throws what `A` throws, and `std::bad_alloc` for a
+/// count that exceeds the address space. `deallocate` does nothing over an arena.
 template <class T, block_allocator A>
 class allocator {
 public:
@@ -89,10 +91,10 @@ public:
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
-    /// An allocator over `from`. The conversion is implicit, so `from` itself can be passed to the
-    /// constructor of a container.
+    /// Makes an allocator over `from`. The conversion is implicit, so `from` itself can be passed
+    /// to the constructor of a container.
     allocator(A& from) noexcept : from_(&from) {}
-    /// Not for use: a call is an error of the compiler.
+    /// Must not be called. A call does not compile.
     allocator() noexcept
         requires detail::compiles_default_allocators
         : from_(nullptr)
@@ -116,13 +118,14 @@ public:
             from_->deallocate(first, layout_of<T>(count));
     }
 
-    /// Constructs an element that takes an allocator, and passes this allocator on. This function
-    /// does not exist for other elements, so that containers may treat them as trivial.
+    /// Constructs an element whose constructor accepts an allocator, and passes this allocator to
+    /// it. For other elements this function does not exist, so that containers may treat them as
+    /// trivial.
     template <class U, class... Args>
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args && ...>::value)
     void construct(U* at, Args&&... args)
     {
-        // Makes a pair first: libstdc++ 12 can construct a pair with an allocator only from
+        // Makes a pair first, because libstdc++ 12 can construct a pair with an allocator only from
         // nothing, from two values or from another pair.
         if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
                       !(is_pair<std::remove_cvref_t<Args>> && ...))
@@ -131,7 +134,7 @@ public:
             std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
     }
 
-    /// The allocator from which this one allocates.
+    /// Returns the allocator from which this one allocates.
     A& resource() const noexcept { return *from_; }
 
     template <class U>

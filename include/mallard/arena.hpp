@@ -1,4 +1,4 @@
-// An arena: allocates blocks by moving a pointer, and frees them all at once.
+// An arena: allocates blocks by moving a pointer, and frees all of them together.
 #pragma once
 
 #include <mallard/detail/arena/arena_objects.hpp>
@@ -15,12 +15,12 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// The sizes of chunks: each is four times the last. If sizes doubled, an arena that ends would
-    /// free its chunks side by side in glibc's heap, with more bytes than M_TRIM_THRESHOLD. glibc
-    /// would return the pages to the system, and the next arena would fault them in again
-    /// (docs/decisions/0023).
+    /// The sizes of chunks. Each chunk is four times as large as the one before. If sizes doubled,
+    /// the destructor of an arena would free adjacent chunks in glibc's heap, with more bytes than
+    /// M_TRIM_THRESHOLD. glibc would return the pages to the system, and the next arena would fault
+    /// them in again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
-    std::size_t min_align = 1; ///< the least alignment of blocks; an allocation with at most this
+    std::size_t min_align = 1; ///< the minimum alignment of blocks; an allocation with at most this
                                ///< alignment takes fewer instructions
     check checks = check::off; ///< verify the order of rewinds, and mark free memory for Valgrind
 };
@@ -33,22 +33,22 @@ struct arena_chunk {
     arena_chunk* next; ///< the next chunk of the same list
     chunk taken;       ///< the chunk as the source returned it
 
-    /// The first byte of the chunk.
+    /// Returns the first byte of the chunk.
     std::byte* begin() const noexcept { return static_cast<std::byte*>(taken.data); }
-    /// The end of the memory for blocks: the address of the header.
+    /// Returns the end of the memory for blocks, which is the address of the header.
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this); }
-    /// The size of the memory for blocks.
+    /// Returns the size of the memory for blocks.
     std::size_t bytes() noexcept { return static_cast<std::size_t>(end() - begin()); }
 
-    /// Where a block of layout `l` would be if the chunk were empty; null when the block does not
-    /// fit.
+    /// Returns the address that a block of layout `l` would have if the chunk were empty, or null
+    /// when the block does not fit.
     std::byte* place(layout l) noexcept
     {
         std::byte* const p = align_up(begin(), l.align);
         return p < end() && l.bytes <= static_cast<std::size_t>(end() - p) ? p : nullptr;
     }
 
-    /// Size of a chunk that has room for one block of `block` bytes.
+    /// Returns the size of a chunk that has room for one block of `block` bytes.
     static constexpr std::size_t bytes_for(std::size_t block) noexcept
     {
         return saturating_add(block, align - 1 + sizeof(arena_chunk)) & ~(align - 1);
@@ -63,7 +63,7 @@ struct arena_chunk {
 };
 static_assert(sizeof(arena_chunk) % arena_chunk::align == 0);
 
-/// The chunks of an arena, in two lists, newest first: used chunks and idle ones.
+/// The chunks of an arena, in a list of used chunks and a list of idle chunks, both newest first.
 class arena_chunks {
 public:
     constexpr arena_chunks() noexcept = default;
@@ -74,12 +74,12 @@ public:
     {
     }
 
-    /// The newest used chunk; older chunks follow.
+    /// Returns the newest used chunk; older chunks follow.
     arena_chunk* used() const noexcept { return used_; }
-    /// The newest idle chunk; older chunks follow.
+    /// Returns the newest idle chunk; older chunks follow.
     arena_chunk* idle() const noexcept { return idle_; }
 
-    /// How many times a chunk was added to the used list.
+    /// Returns how many times a chunk was added to the used list.
     std::size_t uses() const noexcept { return uses_; }
 
     /// Adds a chunk to the used list.
@@ -132,7 +132,7 @@ public:
     /// Removes all used chunks, and returns their list.
     arena_chunk* detach_used() noexcept { return std::exchange(used_, nullptr); }
 
-    /// Whether `p` points into a used or an idle chunk. O(chunks).
+    /// Returns whether `p` points into a used or an idle chunk. O(chunks).
     bool owns(const void* p) const noexcept
     {
         for (const arena_chunk* const list : {used_, idle_})
@@ -142,7 +142,7 @@ public:
         return false;
     }
 
-    /// Whether `wanted` is in the used list. O(chunks).
+    /// Returns whether `wanted` is in the used list. O(chunks).
     bool is_used(const arena_chunk* wanted) const noexcept
     {
         const arena_chunk* c = used_;
@@ -172,7 +172,7 @@ public:
         valid_ = number;
         stale_max_ = last_;
     }
-    /// Whether the mark with this number is stale, because of a rewind to an older mark.
+    /// Returns whether the mark with this number is stale, because of a rewind to an older mark.
     bool is_stale(std::size_t number) const noexcept
     {
         return valid_ < number && number <= stale_max_;
@@ -201,20 +201,19 @@ public:
 ///     auto& file = scratch.own<std::ofstream>(path); // its destructor runs at the reset
 ///     scratch.reset();                               // frees all blocks, keeps the memory
 ///
-/// The first block takes a chunk of 1 KiB from the source. Each later chunk is four times as large
-/// as the one before, up to 16 MiB. A request larger than the next chunk gets a chunk of its own
-/// size. Such a chunk does not enlarge later chunks. After the request, the arena allocates from
-/// the chunk with more free bytes, the new or the previous one. So a large block does not waste the
-/// rest of the previous chunk. When the source refuses a chunk, the arena asks for half the size,
-/// then for a quarter, and so on down to the size of the request.
+/// The first chunk has 1 KiB. Each later chunk is four times as large as the one before, up to 16
+/// MiB. A request larger than the next chunk gets a chunk of the size of the request, which does
+/// not enlarge later chunks. After the request, the arena allocates from the chunk with more free
+/// bytes, the new or the previous one. So a large block does not waste the rest of the previous
+/// chunk. When the source cannot supply a chunk, the arena requests half the size, then a quarter,
+/// and so on down to the size of the request.
 ///
-/// `deallocate` frees the block that was allocated last, unless that block has a chunk of its own,
-/// and does nothing for any other block. No
-/// destructor runs for objects made by `make`; see `winked` for whole containers. `allocate` throws
-/// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
-/// nothing. One thread at a time.
+/// `deallocate` frees the block that was allocated last, unless it is a large block with a separate
+/// chunk, and does nothing for any other block. No destructor runs for objects made by `make`; see
+/// `winked` for whole containers. `allocate` throws `std::bad_alloc`, or what the source throws;
+/// `try_allocate` returns null. A failed call changes nothing. One thread at a time.
 ///
-/// An arena is no `std::pmr::memory_resource`, so `std::pmr::vector<int> v(&scratch)` finds no
+/// An arena is not a `std::pmr::memory_resource`, so `std::pmr::vector<int> v(&scratch)` finds no
 /// matching constructor. For containers of `std::pmr`, write `mallard::pmr::arena scratch`, or
 /// `mallard::pmr_resource<mallard::arena<>> scratch` (<mallard/pmr.hpp>).
 ///
@@ -235,17 +234,17 @@ class arena : public arena_objects<arena<Source, Options>> {
     };
 
 public:
-    /// A position in the arena to rewind to. Marks nest: rewind to the newest mark first.
+    /// A position in the arena, for `rewind`. A rewind to a mark makes all later marks stale.
     using mark_type = position;
 
     constexpr arena() noexcept
         requires std::default_initializable<Source>
     = default;
-    /// An arena over a source, without memory yet.
+    /// Makes an empty arena over a source. Allocates nothing.
     constexpr explicit arena(Source from) noexcept : source_(std::move(from)) {}
 
-    /// Allocates from the bytes of the caller first, and again after every `reset`. The bytes must
-    /// outlive the arena, and are never returned to the source.
+    /// Makes an arena that allocates from the bytes of the caller first, and again after every
+    /// `reset`. The bytes must outlive the arena, and are never returned to the source.
     ///
     ///     std::array<std::byte, 4096> buffer;
     ///     mallard::arena<> scratch(buffer);
@@ -254,14 +253,14 @@ public:
     {
         begin_again();
     }
-    /// An arena that uses the bytes of the caller first, with a growth rule.
+    /// Makes an arena that uses the bytes of the caller first, with a growth rule.
     constexpr explicit arena(std::span<std::byte> initial, growth_argument<Options.grow> rule,
                              Source from = Source())
         : source_(std::move(from)), initial_(whole_units(initial)), growth_(rule)
     {
         begin_again();
     }
-    /// An arena with a growth rule: see `growth_argument`.
+    /// Makes an empty arena with a growth rule: see `growth_argument`.
     constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
         : source_(std::move(from)), growth_(rule)
     {
@@ -294,7 +293,7 @@ public:
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
     /// Frees the block if no later block follows it in the chunk from which the arena allocates.
-    /// That is the block that was allocated last, unless it is a large one with a chunk of its own.
+    /// That is the block that was allocated last, unless it is a large block with a separate chunk.
     /// Does nothing for any other block.
     void deallocate(void* block, layout l) noexcept
     {
@@ -327,7 +326,7 @@ public:
         return to.bytes <= from.bytes;
     }
 
-    /// The current position, for `rewind`. See `scope` for a mark with a destructor.
+    /// Returns the current position, for `rewind`. A `scope` rewinds in its destructor.
     ///
     ///     auto const before = scratch.mark();
     ///     parse(scratch, line);
@@ -338,8 +337,8 @@ public:
     }
 
     /// Frees all blocks that were allocated after the mark, and keeps the memory. O(chunks since
-    /// the mark). Beware: if an older block has grown by `try_expand` since the mark, the added
-    /// bytes are freed too.
+    /// the mark). If an older block has grown by `try_expand` since the mark, the added bytes are
+    /// freed too.
     ///
     /// A rewind makes all later marks stale. With `check::on`, a rewind to a mark that the last
     /// rewind made stale stops the process; a mark that has been stale for longer may go unnoticed.
@@ -386,14 +385,14 @@ public:
     /// Used chunks stay.
     void trim(std::size_t keep = 0) noexcept { give_all(chunks_.detach_idle(keep)); }
 
-    /// Whether `p` points into memory of this arena, used or idle. O(chunks).
+    /// Returns whether `p` points into memory of this arena, used or idle. O(chunks).
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return is_inside(initial_, p) || chunks_.owns(p);
     }
 
-    /// The statistics, computed by a walk of all chunks. Unused bytes at the end of a used chunk
-    /// count as live, except in the current chunk.
+    /// Returns the statistics. O(chunks). Unused bytes at the end of a used chunk count as live,
+    /// except in the current chunk.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.bytes_idle = room(cursor_, end_),
@@ -409,7 +408,7 @@ public:
         return s;
     }
 
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     Source& upstream() noexcept { return source_; }
     const Source& upstream() const noexcept { return source_; }
 
@@ -436,8 +435,9 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Needs no test for an arena without a chunk: cursor and end are both null, so nothing fits.
-    // Needs no test for an overflow of `align_up`: a block that causes one fits in no chunk.
+    // Needs no test for an arena without a chunk, because cursor and end are both null, so nothing
+    // fits. Needs no test for an overflow of `align_up`, because a block that causes one fits in no
+    // chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {

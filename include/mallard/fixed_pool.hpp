@@ -13,16 +13,16 @@ struct fixed_pool_of {
     static constexpr pool_options shape{.block = Block, .order = Order, .checks = Checks};
     /// The size of the buffer.
     static constexpr std::size_t bytes = pool<null, shape>::bytes_for(Count);
-    /// The options of the pool: one step takes the whole buffer.
+    /// The options of the pool. The only step is the whole buffer.
     static constexpr pool_options options{
         .block = Block, .grow = growth::none(bytes), .order = Order, .checks = Checks};
     using type = pool<buffer<bytes>, options>; ///< the pool
 };
 
 /// A pool with room for `Count` blocks of `Block` bytes inside the object itself. The pool never
-/// uses the heap. A static fixed_pool can be constant-initialised. Padding for alignment may leave
-/// room for one block more than `Count`. An allocation with a layout that does not fit a block
-/// fails, because the buffer has room for blocks only.
+/// uses the heap. A static fixed_pool can be constant-initialised. Because of padding for
+/// alignment, there may be room for one block more than `Count`. An allocation with a layout that
+/// does not fit a block fails, because the buffer has room for blocks only.
 ///
 ///     constinit mallard::fixed_pool<48, 100> timers;
 template <std::size_t Block, std::size_t Count, reuse Order = reuse::lifo,

@@ -1,5 +1,5 @@
-// Growth rules: how many bytes an allocator takes from its source at a time. A step is the memory
-// of one such request.
+// Growth rules: how many bytes an allocator requests from its source at a time. A step is the
+// memory of one such request.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -17,11 +17,11 @@ namespace mallard {
 ///     growth::linear(4096, 4096)        // 4, 8, 12 KiB, ...
 ///     growth::none(1 << 20)             // one step, then exhausted
 ///
-/// A request larger than the next step gets a step of its own size. Such a step does not enlarge
-/// later steps. `limit` bounds all memory that the allocator holds: the last step is cut to what is
-/// left of the limit. If the limit is 8 KiB or more, blocks can fill at least nine tenths of the
-/// limit. To make this possible, a step under a limit ends after its last whole block, and a pool
-/// fits the size of its chunks to the size of its blocks.
+/// A request larger than the next step gets a step of the size of the request, which does not
+/// enlarge later steps. `limit` is the maximum of bytes that the allocator holds. The last step is
+/// cut to what is left of the limit. If the limit is 8 KiB or more, blocks can fill at least nine
+/// tenths of the limit. To make this possible, a step under a limit ends after its last whole
+/// block, and a pool fits the size of its chunks to the size of its blocks.
 struct growth {
     std::size_t first = 4096;                                    ///< the first step
     std::size_t max = std::size_t{1} << 20;                      ///< the largest step
@@ -30,40 +30,41 @@ struct growth {
     std::size_t add = 0;                                         ///< see `num`
     std::size_t limit = std::numeric_limits<std::size_t>::max(); ///< limit of all bytes held
 
-    /// A rule with a single step of `bytes` bytes.
+    /// Returns a rule with a single step of `bytes` bytes.
     static constexpr growth none(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1, .limit = bytes};
     }
-    /// A rule whose steps all have `bytes` bytes.
+    /// Returns a rule whose steps all have `bytes` bytes.
     static constexpr growth fixed(std::size_t bytes) noexcept
     {
         return {.first = bytes, .max = bytes, .num = 1};
     }
-    /// A rule by which each step has `add` bytes more than the step before.
+    /// Returns a rule by which each step has `add` bytes more than the step before.
     static constexpr growth linear(std::size_t first, std::size_t add) noexcept
     {
         return {.first = first, .num = 1, .add = add};
     }
 
-    /// A placeholder in the options of an allocator. The constructor then takes the growth rule as
-    /// an argument.
+    /// Returns a placeholder in the options of an allocator. The constructor then takes the growth
+    /// rule as an argument.
     static constexpr growth at_run_time() noexcept
     {
         return {.den = std::numeric_limits<std::size_t>::max()};
     }
-    /// Whether this is `at_run_time()`.
+    /// Returns whether this is `at_run_time()`.
     constexpr bool is_at_run_time() const noexcept
     {
         return den == std::numeric_limits<std::size_t>::max();
     }
 
-    /// Whether there is only one step.
+    /// Returns whether there is only one step.
     constexpr bool is_single() const noexcept { return limit <= first; }
 
     friend constexpr bool operator==(const growth&, const growth&) = default;
 
-    /// The step after a step of `last` bytes, before it is cut to `max` and `limit`.
+    /// Returns the size of the step after a step of `last` bytes, before it is cut to `max` and
+    /// `limit`.
     constexpr std::size_t after(std::size_t last) const noexcept
     {
         return last == 0
@@ -72,9 +73,9 @@ struct growth {
     }
 };
 
-/// A custom rule, passed to a constructor. Returns the bytes of the next step. `last` is the size
-/// of the step before (0 at first), and `asked` is the size of the request. `max` and `limit` still
-/// apply.
+/// A custom rule, passed to a constructor: a function that returns the size of the next step.
+/// `last` is the size of the step before (0 at first), and `asked` is the size of the request, all
+/// in bytes. `max` and `limit` still apply.
 ///
 ///     auto by_pages = [](std::size_t, std::size_t asked) noexcept { return asked + 4096; };
 ///     mallard::arena<> scratch(by_pages);
@@ -85,9 +86,11 @@ template <growth Growth>
 struct growth_rule {
     growth_function custom = nullptr; ///< computes each step; null: use the rule of the type
 
-    /// The rule in the type of the allocator. Its `max` and `limit` bound a custom function too.
+    /// Returns the rule in the type of the allocator, whose `max` and `limit` bound a custom
+    /// function too.
     static constexpr const growth& bounds() noexcept { return bounds_of_type; }
-    /// The step after a step of `last` bytes, for a request of `asked` bytes, before it is cut.
+    /// Returns the size of the step after a step of `last` bytes, for a request of `asked` bytes,
+    /// before it is cut to `max` and `limit`.
     constexpr std::size_t next(std::size_t last, std::size_t asked) const noexcept
     {
         return custom != nullptr ? custom(last, asked) : Growth.after(last);
@@ -103,9 +106,9 @@ template <growth Growth>
 struct growth_rule<Growth> {
     growth chosen{}; ///< the rule, as given to the constructor
 
-    /// The rule, for its bounds.
+    /// Returns the rule, whose `max` and `limit` bound each step.
     constexpr const growth& bounds() const noexcept { return chosen; }
-    /// The bytes of the step after a step of `last` bytes.
+    /// Returns the size of the step after a step of `last` bytes.
     constexpr std::size_t next(std::size_t last, std::size_t) const noexcept
     {
         return chosen.after(last);
@@ -121,17 +124,17 @@ template <growth Growth>
 class growth_state {
 public:
     constexpr growth_state() noexcept = default;
-    /// A state without memory, whose steps follow `given`.
+    /// Makes a state without memory, whose steps follow `given`.
     constexpr explicit growth_state(growth_argument<Growth> given) noexcept : rule_{given} {}
 
-    /// The bytes of the next step, cut to `max` but not to `limit`.
+    /// Returns the size of the next step, cut to `max` but not to `limit`.
     constexpr std::size_t rule(std::size_t asked) const noexcept
     {
         return std::min(rule_.next(last_, asked), rule_.bounds().max);
     }
 
-    /// The bytes to take next for a request of `asked` bytes, at least `asked`; 0 if the limit does
-    /// not allow them.
+    /// Returns the size of the step for a request of `asked` bytes, which is at least `asked`, or 0
+    /// if the limit does not allow `asked` bytes.
     constexpr std::size_t step(std::size_t asked) const noexcept
     {
         return asked > left() ? 0 : std::min(std::max(rule(asked), asked), left());
@@ -149,15 +152,15 @@ public:
     /// Records that the source supplied `bytes` for a step of the same size.
     constexpr void took(std::size_t bytes) noexcept { took(bytes, bytes); }
 
-    /// Whether the limit allows `bytes` more for bookkeeping. This memory does not belong to a
-    /// step, but counts towards the limit.
+    /// Returns whether the limit allows `bytes` more for bookkeeping. This memory does not belong
+    /// to a step, but counts towards the limit.
     constexpr bool admits(std::size_t bytes) const noexcept { return bytes <= left(); }
     /// Records that `bytes` were taken for bookkeeping.
     constexpr void took_aside(std::size_t bytes) noexcept { taken_ += bytes; }
     /// Records that `bytes` were returned to the source.
     constexpr void gave(std::size_t bytes) noexcept { taken_ -= bytes; }
 
-    /// A copy with the same rule and no memory, as at construction.
+    /// Returns a copy with the same rule and no memory, as at construction.
     constexpr growth_state anew() const noexcept
     {
         growth_state fresh;
@@ -172,19 +175,19 @@ public:
         last_ = 0;
     }
 
-    /// The limit of the bytes that the allocator may hold at once.
+    /// Returns the maximum of bytes that the allocator may hold.
     constexpr std::size_t limit() const noexcept { return rule_.bounds().limit; }
-    /// Whether the rule has a limit.
+    /// Returns whether the rule has a limit.
     constexpr bool is_limited() const noexcept
     {
         return limit() != std::numeric_limits<std::size_t>::max();
     }
     constexpr std::size_t taken() const noexcept { return taken_; } ///< bytes held now
-    /// The number of steps since construction.
+    /// Returns the number of steps since construction.
     constexpr std::size_t steps() const noexcept { return steps_; }
 
-    /// The bytes that the limit still allows. A source that supplies more than requested may exceed
-    /// the limit.
+    /// Returns the bytes that the limit still allows. A source that supplies more than requested
+    /// may exceed the limit.
     constexpr std::size_t left() const noexcept { return limit() - std::min(limit(), taken_); }
 
 private:

@@ -15,10 +15,10 @@ namespace mallard {
 ///     order_t* raw = order.leak();       // now the caller has to destroy the object
 ///     orders.destroy(raw);               // or orders.adopt(raw), which returns a box
 ///
-/// A box contains only the address of the object. A mask of the address gives the chunk of the
-/// pool, and the chunk has the address of the pool. A box can be moved but not copied, and must not
-/// outlive its pool. One thread at a time may use a box. If the pool is for several threads, any
-/// thread may destroy a box.
+/// A box contains only the address of the object. A mask of that address gives the chunk, and the
+/// chunk has the address of the pool. (If the pool has only one chunk, the slot has the address.) A
+/// box can be moved but not copied, and must not outlive its pool. One thread at a time may use a
+/// box. If the pool is for several threads, any thread may destroy a box.
 template <class T, class Pool>
 class box {
 public:
@@ -41,14 +41,14 @@ public:
             Pool::drop(leak());
     }
 
-    /// Releases the object without destroying it: the caller has to pass it to `destroy` or `adopt`
+    /// Releases the object without destroying it. The caller has to pass it to `destroy` or `adopt`
     /// of the pool.
     [[nodiscard]] T* leak() noexcept { return std::exchange(object_, nullptr); }
 
     T* get() const noexcept { return object_; }        ///< the object, or null
     T& operator*() const noexcept { return *object_; } ///< the object; the box must not be empty
     T* operator->() const noexcept { return object_; } ///< the object; the box must not be empty
-    /// Whether the handle has an object.
+    /// Returns whether the handle has an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
     /// Exchanges the objects of two boxes.
@@ -74,9 +74,9 @@ private:
 ///     auto again = mesh;                      // one more owner
 ///     mallard::weak watcher = mesh;           // not an owner
 ///
-/// There is no control block: the count is in the slot, behind the object. A handle must not
-/// outlive its pool. Threads may copy and drop arcs of one object at the same time, but each thread
-/// needs an `arc` of its own. A copy costs one atomic operation, and so does a drop, unless the
+/// There is no control block, because the counts are in the slot, after the object. A handle must
+/// not outlive its pool. Threads may copy and drop arcs of one object at the same time, but each
+/// thread needs a separate `arc`. A copy costs one atomic operation, and so does a drop, unless the
 /// handle is the only one of its object.
 template <class T, class Pool>
 class shared_handle {
@@ -107,8 +107,8 @@ public:
     /// Drops this handle; destroys the object if this handle was the last owner.
     void reset() noexcept
     {
-        // Tested here and not in the class body: an object may have a handle of its own type as a
-        // member, and that type is incomplete there.
+        // Tested here and not in the class body, because an object may have a handle of its own
+        // type as a member, and that type is incomplete there.
         static_assert(Pool::shares != counts::none,
                       "rc, arc and weak need .counts = counts::local or counts::shared in the "
                       "options of the object_pool");
@@ -128,8 +128,8 @@ public:
         return box(sole ? std::exchange(object_, nullptr) : nullptr);
     }
 
-    /// The number of owners, this one included; 0 for an empty handle. Other threads may change the
-    /// count of an `arc` at any time.
+    /// Returns the number of owners, including this one, or 0 for an empty handle. Other threads
+    /// may change the count of an `arc` at any time.
     std::size_t use_count() const noexcept
     {
         return object_ == nullptr ? 0 : Pool::handles_of(object_).strong();
@@ -138,7 +138,7 @@ public:
     T* get() const noexcept { return object_; }        ///< the object, or null
     T& operator*() const noexcept { return *object_; } ///< the object; the handle must not be empty
     T* operator->() const noexcept { return object_; } ///< the object; the handle must not be empty
-    /// Whether the handle has an object.
+    /// Returns whether the handle has an object.
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
     /// Exchanges the objects of two handles.
@@ -167,7 +167,7 @@ private:
 ///         owner->draw();
 ///
 /// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
-/// outlive their objects, use the keys of a `slot_map` instead: they keep no slot in use. A weak
+/// outlive their objects, use the keys of a `slot_map` instead, which keep no slot in use. A weak
 /// handle must not outlive its pool.
 template <class T, class Pool>
 class weak {
@@ -198,14 +198,14 @@ public:
             Pool::free_slot(object);
     }
 
-    /// An owner of the object, or an empty handle if the object is destroyed.
+    /// Returns an owner of the object, or an empty handle if the object is destroyed.
     [[nodiscard]] strong lock() const noexcept
     {
         bool const lives = object_ != nullptr && Pool::handles_of(object_).lock();
         return strong(lives ? object_ : nullptr);
     }
-    /// Whether `lock` would return an empty handle. With an `arc`, another thread may destroy the
-    /// object right after this function returned false.
+    /// Returns whether `lock` would return an empty handle. With an `arc`, another thread may
+    /// destroy the object right after this function returned false.
     bool expired() const noexcept
     {
         return object_ == nullptr || !Pool::handles_of(object_).is_alive();

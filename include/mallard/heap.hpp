@@ -1,5 +1,5 @@
-// Heaps: allocators of the malloc engine with memory of their own, whose blocks can be freed all at
-// once.
+// Heaps: allocators of the malloc engine with separate memory. All blocks of a heap can be freed
+// together.
 //
 // A program that includes this header must link Mallard's malloc, or the linker prints "undefined
 // reference to `mallard_heap_create'":
@@ -27,18 +27,19 @@ enum class sharing {
     any_thread  ///< any thread, under a lock
 };
 
-/// Limits of a heap, in bytes of its chunks and large blocks. 0: no limit.
+/// Limits for the bytes of a heap's chunks and large blocks. 0 means no limit.
 ///
 ///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
-    /// Calls `met` when the heap exceeds this limit. Calls it again only after the heap was below
-    /// three quarters of the limit.
+    /// When the heap exceeds this limit, it calls `met`. It calls `met` again only after it was
+    /// below three quarters of the limit.
     std::size_t limit_soft = 0;
-    /// Fails an allocation that would exceed this limit, after a call of `met`.
+    /// An allocation that would exceed this limit calls `met`, and fails if it would still exceed
+    /// the limit.
     std::size_t limit = 0;
     /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
     /// reached a limit. The function may use the heap, except `reset` and `release`, and must not
-    /// throw. The function may free blocks: after the call, the allocation is tried once more.
+    /// throw. It may free blocks, because the allocation is tried once more after the call.
     mallard_limit_met met = nullptr;
     void* context = nullptr; ///< the first argument of `met`
 };
@@ -46,7 +47,7 @@ struct heap_options {
 /// Statistics of a heap.
 struct heap_statistics : statistics {
     std::size_t bytes_taken_max = 0; ///< the largest `bytes_taken` so far
-    std::size_t large_blocks = 0;    ///< blocks with memory of their own, outside chunks
+    std::size_t large_blocks = 0;    ///< blocks that are not in chunks
 };
 
 namespace detail {
@@ -69,13 +70,14 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// The bump ranges of a heap without fresh blocks: each call takes the slow path. Used for a
-/// moved-from heap, and when the loaded library has another version.
+/// Empty bump ranges, with which each call takes the slow path. Used for a moved-from heap, and
+/// when the loaded library has another version.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
 
-/// Blocks of any size, freed one by one by any thread, or all at once.
+/// Allocates blocks of any size. Any thread may free a block, and `release` frees all blocks
+/// together.
 ///
 ///     mallard::heap request;
 ///     void* block = request.allocate(100);
@@ -85,14 +87,14 @@ inline constinit mallard_fresh nothing_fresh{};
 /// A heap uses the malloc engine, so the program must link mallard::malloc or
 /// mallard::malloc_static.
 ///
-/// A heap has chunks of its own. The first chunk has 64 KiB, and each later chunk is twice as large
-/// as the one before, up to 4 MiB. Blocks above 1 MiB have memory of their own. `release` returns
-/// all memory to the engine, so the rest of the program can use it. `reset` keeps the chunks. The
-/// time of `release` and `reset` depends only on the number of chunks and of blocks above 1 MiB. A
-/// heap without blocks takes less than 4 KiB, so thousands of heaps are fine. A block is at most a
-/// quarter larger than requested, and at least 16 bytes. Each size class takes 16 KiB or more of a
-/// chunk at a time, but touches only the pages that it needs. For a few blocks of each of many
-/// sizes, a `multipool` needs less memory.
+/// A heap has separate chunks. The first chunk has 64 KiB, and each later chunk is twice as large
+/// as the one before, up to 4 MiB. Blocks above 1 MiB are not in chunks. `release` returns all
+/// memory to the engine, so the rest of the program can use it. `reset` keeps the chunks. The time
+/// of `release` and `reset` depends only on the number of chunks and of blocks above 1 MiB. A heap
+/// without blocks uses less than 4 KiB, so a program may have thousands of heaps. A block is at
+/// most a quarter larger than requested, and at least 16 bytes. Each size class reserves 16 KiB or
+/// more of a chunk at a time, but touches only the pages that it needs. For a few blocks of each of
+/// many sizes, a `multipool` needs less memory.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.
@@ -102,7 +104,7 @@ inline constinit mallard_fresh nothing_fresh{};
 /// thread may call all functions of a `shared_heap`. No other thread may use blocks of the heap
 /// when `reset`, `release` or the destructor is called.
 ///
-/// When the system refuses memory or the limit is reached, `allocate` throws `std::bad_alloc`, and
+/// When the system has no memory or the limit is reached, `allocate` throws `std::bad_alloc`, and
 /// `try_allocate` returns null. A moved-from heap fails every request. A failed call changes
 /// nothing.
 template <sharing Threads>
@@ -180,14 +182,13 @@ public:
         mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
     }
 
-    /// Whether `p` points into memory of this heap. O(1). Any thread may call.
+    /// Returns whether `p` points into memory of this heap. O(1). Any thread may call.
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return mallard_heap_owns(handle_, p) != 0;
     }
 
-    /// The statistics, counted at the call: O(bytes taken / 16 KiB). Members that a heap does not
-    /// count are 0.
+    /// Returns the statistics. O(bytes taken / 16 KiB). Members that a heap does not count are 0.
     [[nodiscard]] heap_statistics stats() const noexcept
     {
         mallard_heap_statistics s{};
@@ -205,7 +206,7 @@ public:
         return result;
     }
 
-    /// The heap for the C functions of mallard/c/malloc.h.
+    /// Returns the heap for the C functions of mallard/c/malloc.h.
     mallard_heap* handle() const noexcept { return handle_; }
 
 private:

@@ -24,8 +24,8 @@ namespace mallard {
 /// other. `Tag` makes the keys of different maps different types. Any integer can be converted to a
 /// key; if no map has returned that integer, the key names nothing.
 ///
-/// Layout: the index is in the low bits, the generation above it. Keys are ordered as integers: by
-/// generation first.
+/// The index is in the low bits, and the generation is in the bits above. Keys are compared as
+/// integers, so by generation first.
 template <unsigned IndexBits, unsigned GenerationBits, class Tag = void>
 class key {
     static_assert(IndexBits >= 1 && GenerationBits >= 1, "a key has an index and a generation");
@@ -39,7 +39,7 @@ public:
 
     /// The number of bits of the index, which are the lowest bits of the key.
     static constexpr unsigned index_bits = IndexBits;
-    /// Bits of the generation, above the index.
+    /// The number of bits of the generation, which are above the index.
     static constexpr unsigned generation_bits = GenerationBits;
     /// The bits of the index.
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
@@ -50,17 +50,17 @@ public:
                                           (8 * sizeof(raw_type) - IndexBits - GenerationBits);
 
     constexpr key() noexcept = default;
-    /// The key with this integer, as `value` returned it.
+    /// Makes the key with this integer, which `value` returned.
     constexpr explicit key(raw_type value) noexcept : value_(value) {}
 
-    /// The key as an integer, to store or send.
+    /// Returns the key as an integer, to store or send.
     constexpr raw_type value() const noexcept { return value_; }
-    /// The index of the slot; 0 only in the null key.
+    /// Returns the index of the slot, which is 0 only in the null key.
     constexpr std::size_t index() const noexcept { return value_ & index_mask; }
-    /// The generation; 0 only in the null key.
+    /// Returns the generation, which is 0 only in the null key.
     constexpr std::size_t generation() const noexcept { return value_ >> IndexBits; }
 
-    /// False for the null key. True does not mean that the key names an element.
+    /// Returns false for the null key. True does not mean that the key names an element.
     constexpr explicit operator bool() const noexcept { return value_ != 0; }
 
     friend constexpr auto operator<=>(key, key) noexcept = default;
@@ -69,11 +69,11 @@ private:
     raw_type value_ = 0;
 };
 
-/// The usual key, 4 bytes: a million slots, each for 4,095 elements in turn.
+/// The usual key, 4 bytes: a million slots, each for 4,095 elements, one after the other.
 using key32 = key<20, 12>;
 
 /// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
-/// elements in turn.
+/// elements, one after the other.
 using key64 = key<32, 32>;
 
 } // namespace mallard

@@ -18,19 +18,20 @@ struct multipool_options {
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
-    /// Maximum total bytes of the free blocks in one array. Each thread cache has an array for each
-    /// size. Without thread caches, each ordered pool has one array.
+    /// Maximum total bytes of the free blocks in one magazine (array of pointers to free blocks).
+    /// Each thread cache has a magazine for each size class. Without thread caches, each ordered
+    /// pool has one.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 
-    /// Whether all pools share a few slabs for their first blocks. False if the growth rule was
-    /// changed. False with `reuse::ordered` or `check::on`, because both need each block in a chunk
-    /// of its size class.
+    /// Returns whether all pools share a few slabs for their first blocks. They do not if the
+    /// growth rule was changed, nor with `reuse::ordered` or `check::on`, because both need each
+    /// block in a chunk of its size class.
     constexpr bool has_slabs() const noexcept
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
     }
-    /// The options of each pool of the multipool.
+    /// Returns the options of each pool of the multipool.
     constexpr pool_options of_each_pool() const noexcept
     {
         return {.chunk = chunk,
@@ -42,7 +43,7 @@ struct multipool_options {
     }
 };
 
-/// Allocates blocks of any size and frees them one by one. Blocks have no header: the size
+/// Allocates blocks of any size and frees them one by one. Blocks have no header, because the size
 /// given to `deallocate` selects the pool.
 ///
 ///     mallard::multipool<> memory;                   // chunks from the heap
@@ -50,16 +51,16 @@ struct multipool_options {
 ///
 /// A block below 128 bytes is at most 7 bytes larger than requested, and any other pooled block at
 /// most 12.5 % larger (see `size_class`). A block above `largest()`, or aligned to more than a
-/// cache line, is a large block: it comes directly from the source, and a free returns it to the
+/// cache line, is a large block. It comes directly from the source, and a free returns it to the
 /// source. The first blocks of all sizes are cut from shared slabs of 1, 4, 16, 64 and 256 KiB.
-/// When the slabs are used up, each size takes chunks of its own: the first step has 2 KiB, and
-/// each later step four times as much, up to 1 MiB. With `check::on`, `reuse::ordered` or a growth
-/// in `Options` there are no slabs. A limit in the growth applies to each size separately; to limit
-/// all sizes together, wrap the source in `limited`.
+/// When the slabs are used up, each size class requests separate chunks. The first step has 2 KiB,
+/// and each later step is four times as large, up to 1 MiB. With `check::on`, `reuse::ordered` or a
+/// growth in `Options` there are no slabs. A limit in the growth applies to each size separately;
+/// to limit all sizes together, wrap the source in `limited`.
 ///
 /// `deallocate` needs the layout that was requested. `allocate` throws `std::bad_alloc`, or what
 /// the source throws; `try_allocate` returns null. A failed call changes nothing. For one thread at
-/// a time, or as `Options.threads` says: see `pool`.
+/// a time, unless `Options.threads` says otherwise: see `pool`.
 ///
 /// Containers of `std::pmr` find no matching constructor for a `multipool*`. For them, write
 /// `mallard::pmr::multipool`, or `mallard::pmr_resource<mallard::multipool<>>` (<mallard/pmr.hpp>).
@@ -82,7 +83,7 @@ public:
     {
         hold_at_fork();
     }
-    /// A multipool over `from`. `rule` is the growth of each of its pools.
+    /// Makes a multipool over `from`. `rule` is the growth rule of each pool.
     constexpr explicit multipool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), cores_(class_shapes<class_count>, rule)
     {
@@ -124,13 +125,14 @@ public:
         cores_.deallocate(source_, block, size_class::of(l));
     }
 
-    /// Whether `p` points into a chunk of this multipool. O(classes * log chunks).
+    /// Returns whether `p` points into a chunk of this multipool. O(classes * log chunks).
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return large_.owns(p) || cores_.owns(p);
     }
 
-    /// Whether `p` is a block of this multipool that is in use and not large.
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// Large blocks are outside.
     [[nodiscard]] validity classify(const void* p) const noexcept { return cores_.classify(p); }
 
     /// Frees every block and keeps the memory of the pools.
@@ -140,8 +142,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. A source that can free everything at
-    /// once, such as an arena that the multipool owns, is released by one call.
+    /// Frees every block and returns all memory to the source. If the source can free everything
+    /// together, such as an arena that the multipool owns, one call releases it.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -156,7 +158,7 @@ public:
     /// Returns idle memory to the source, except for `keep` bytes in each pool. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { cores_.trim(source_, keep); }
 
-    /// The sum of the statistics of all pools and large blocks.
+    /// Returns the sum of the statistics of all pools and large blocks.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s = large_.stats();
@@ -164,7 +166,7 @@ public:
         return s;
     }
 
-    /// Bytes of the largest block that comes from a pool.
+    /// Returns the size of the largest block that comes from a pool.
     static constexpr std::size_t largest() noexcept { return size_class::bytes(class_count - 1); }
 
     Source& upstream() noexcept { return source_; } ///< the source

@@ -1,4 +1,4 @@
-// A pool that makes and destroys objects of one type, and returns handles of them.
+// A pool that makes and destroys objects of one type, and returns handles to them.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -23,10 +23,10 @@ struct object_pool_options {
     growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free slot is used next
-    std::size_t cached_bytes = std::size_t{1} << 18; ///< maximum total bytes in one array of slots
+    std::size_t cached_bytes = std::size_t{1} << 18; ///< maximum bytes of the slots in a magazine
     check checks = check::off; ///< verify calls, and mark free slots for Valgrind
 
-    /// The options of the pool of slots, each of `bytes` bytes at a multiple of `align`.
+    /// Returns the options of the pool of slots, each of `bytes` bytes at a multiple of `align`.
     constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
     {
         return {.block = bytes,
@@ -41,8 +41,8 @@ struct object_pool_options {
     }
 };
 
-/// The default hooks of an `object_pool`: none. The pool calls hooks with each new and each dying
-/// object. Hooks are an object with one or both of these functions:
+/// The default for the hooks of an `object_pool`: no hooks. Hooks are an object with one or both of
+/// these functions, which the pool calls for each object:
 ///
 ///     void acquired(T& object);          // after the constructor
 ///     void released(T& object) noexcept; // before the destructor
@@ -149,14 +149,15 @@ public:
     {
         set_owner(this);
     }
-    /// A pool over `from`. `rule` computes the growth steps; null means the growth of the options.
+    /// Makes a pool over `from`. `rule` computes the growth steps; null means the growth of the
+    /// options.
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
     {
         set_owner(this);
     }
-    /// A pool with hooks, whose source is default-constructed.
+    /// Makes a pool with hooks, whose source is default-constructed.
     constexpr explicit object_pool(Hooks hooks) noexcept
         requires(!std::same_as<Hooks, no_hooks> && std::default_initializable<Source>)
         : hooks_(std::move(hooks))
@@ -194,7 +195,7 @@ public:
         return box(make_object<false>(std::forward<Args>(args)...));
     }
 
-    /// Makes an object and returns an `rc`: handles for one thread. Needs `counts::local`.
+    /// Makes an object and returns an `rc`, a handle for one thread. Needs `counts::local`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] rc make_rc(Args&&... args)
@@ -210,7 +211,7 @@ public:
     {
         return try_make(std::forward<Args>(args)...);
     }
-    /// Makes an object and returns an `arc`: handles for any thread. Needs `counts::shared`.
+    /// Makes an object and returns an `arc`, a handle for any thread. Needs `counts::shared`.
     template <class... Args>
         requires std::constructible_from<T, Args...>
     [[nodiscard]] arc make_arc(Args&&... args)
@@ -239,9 +240,10 @@ public:
     /// Makes a box for an object that `leak` released.
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
-    /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Not for
-    /// an object that a box owns, nor in a constructor or destructor. The end of such a box
-    /// destroys the object; with `check::on`, it stops the process if the object has another owner.
+    /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Must
+    /// not be called in a constructor or destructor, nor for an object that a box owns. The
+    /// destructor of such a box destroys the object or, with `check::on`, stops the process because
+    /// the object has another owner.
     ///
     ///     void node::watch(nodes_type& nodes) { watchers.push_back(nodes.share(*this)); }
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept
@@ -290,7 +292,7 @@ public:
         });
     }
 
-    /// Destroys all objects and keeps the memory. Weak handles may stay: from now on their `lock`
+    /// Destroys all objects and keeps the memory. Weak handles may stay. From now on their `lock`
     /// returns an empty handle, and their slots stay in use. No other handle may be left, except in
     /// objects of the pool.
     void clear() noexcept
@@ -324,15 +326,17 @@ public:
     /// Returns idle chunks to the source, except for `keep` bytes: see `pool::trim`.
     void trim(std::size_t keep = 0) noexcept { slots_.trim(keep); }
 
-    /// Whether `p` points into a chunk of the pool.
+    /// Returns whether `p` points into a chunk of the pool.
     [[nodiscard]] bool owns(const T* p) const noexcept { return slots_.owns(p); }
-    /// Whether `p` is the first byte of a slot in use. See `pool::classify`.
+    /// Returns whether `p` is the first byte of a slot in use, another address in a chunk, or
+    /// outside all chunks. See `pool::classify`.
     [[nodiscard]] validity classify(const T* p) const noexcept { return slots_.classify(p); }
-    /// Statistics of the slots. A destroyed object that a weak handle refers to counts as in use.
+    /// Returns statistics of the slots. A destroyed object to which a weak handle refers counts as
+    /// in use.
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
 
-    /// Source bytes that are enough for `count` objects, in a pool of one chunk. The result is the
-    /// same for every `growth::none`:
+    /// Returns how many bytes of the source are enough for `count` objects, in a pool of one chunk.
+    /// The result is the same for every `growth::none`:
     ///
     ///     constexpr std::size_t bytes = object_pool<order, null, object_pool_options{
     ///                                       .grow = growth::none(1)}>::bytes_for(100);
@@ -348,7 +352,7 @@ public:
 
     // --- Functions for handles. A handle stores only the address of its object.
 
-    /// The pool of an object; null while the pool destroys all of its objects.
+    /// Returns the pool of an object, or null while the pool destroys all of its objects.
     static object_pool* owner_of(T* object) noexcept
     {
         if constexpr (pool_in_slot)
@@ -358,14 +362,14 @@ public:
     }
 
     /// Destroys the object and frees its slot. Does nothing while the pool itself destroys all
-    /// objects: during that time, `owner_of` returns null.
+    /// objects, because `owner_of` then returns null.
     static void drop(T* object) noexcept
     {
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
             pool->destroy(object);
     }
     /// Destroys an object whose last owner is gone. Frees the slot unless a weak handle is left.
-    /// `sole`: no weak handle is left.
+    /// `sole` means that no weak handle is left.
     static void drop_last(T* object, bool sole) noexcept
         requires counted
     {
@@ -382,7 +386,7 @@ public:
     {
         owner_of(object)->slots_.deallocate(object);
     }
-    /// The reference counts of an object.
+    /// Returns the reference counts of an object.
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:

@@ -5,7 +5,7 @@
 
 namespace mallard {
 
-/// Which threads may call a pool at the same time: an option of each pool, not of a build.
+/// Which threads may call a pool at the same time. This is an option of each pool, not of a build.
 ///
 ///     constexpr mallard::pool_options shared{.block = 64,
 ///                                            .threads = mallard::sync::thread_cached};
@@ -19,10 +19,11 @@ enum class sync {
     mutex, ///< any thread; each call holds a lock
     /// Any thread may call, and so may a signal handler. If a thread is suspended inside a call, no
     /// other thread has to wait for it. Only for pools that do not grow (`growth::none`). The first
-    /// allocation takes the only chunk under a lock. Later calls neither lock nor wait nor call the
-    /// source. Call `trim` only while no other thread is inside a call; `stats` is exact only then.
-    /// `order` has no effect: the block freed last is allocated first. A block has at least 8
-    /// bytes, and its link takes 4 bytes more, outside the block. Not for a multipool, which grows.
+    /// allocation requests the only chunk, under a lock. Later calls neither lock nor wait nor call
+    /// the source. Call `trim` only while no other thread is inside a call; `stats` is exact only
+    /// then. `order` has no effect, because the block freed last is allocated first. A block has at
+    /// least 8 bytes, and costs 4 bytes more for a link outside the block. Not for a multipool,
+    /// which grows.
     lock_free,
     /// Any thread may call; most calls use a cache of the thread and take no lock. Blocks that
     /// another thread frees return to their chunk. A thread caches at most 1,024 free blocks, and
@@ -35,7 +36,8 @@ enum class sync {
 
 /// Which free block a pool allocates next.
 enum class reuse {
-    /// The block freed last, from a linked list through the free blocks: the shortest code.
+    /// The block freed last, from a linked list through the free blocks. This needs the shortest
+    /// code.
     lifo,
     /// First the recently freed blocks, from an array; then the others in address order, from a
     /// bitmap. Free blocks are never read, so frees in random order stay fast.
@@ -49,7 +51,7 @@ enum class reuse {
 /// Whether an allocator verifies calls and marks free blocks for Valgrind. See `pool` and `arena`.
 enum class check {
     off, ///< no checks: the shortest code
-    on   ///< a wrong call stops the process with a message
+    on   ///< an invalid call stops the process with a message
 };
 
 /// What a pool knows about an address: the result of `classify`.
@@ -65,30 +67,30 @@ enum class validity {
 struct pool_options {
     std::size_t block = 0; ///< bytes of a block; 0: an argument of the constructor
     std::size_t align = 0; ///< 0: the largest power of two up to 16 that divides `block`
-    /// Bytes and alignment of a chunk of `reuse::ordered`, a power of two. Chunks are larger for
-    /// large blocks, and smaller under a low limit.
+    /// Size and alignment of the chunks with `reuse::ordered`, in bytes; a power of two. Chunks are
+    /// larger for large blocks, and smaller under a low limit.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16}; ///< how much memory each growth step takes
+    growth grow{.first = std::size_t{1} << 16}; ///< the size of each growth step
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free block is allocated next
-    /// Maximum total bytes of the free blocks in one array: the array of one thread, or of an
-    /// ordered pool.
+    /// Maximum total bytes of the free blocks in one magazine (array of pointers to free blocks).
+    /// Each thread cache has one magazine. Without thread caches, an ordered pool has one.
     std::size_t cached_bytes = std::size_t{1} << 18;
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
-    /// Lets `owner_of` find the owner of a block; aligns chunks as for `reuse::ordered`.
+    /// Lets `owner_of` find the owner of a block, and aligns chunks as for `reuse::ordered`.
     bool owned = false;
 
-    /// The smallest block, and the unit of block sizes. A free list needs room for a link in each
-    /// free block. Where threads free neighbouring blocks without a lock, two blocks must not share
-    /// an aligned group of 8 bytes: AddressSanitizer describes each group by one byte, and changes
-    /// this byte without an atomic operation.
+    /// Returns the minimum size of a block, of which all block sizes are multiples. A free list
+    /// needs room for a link in each free block. Where threads free adjacent blocks without a lock,
+    /// two blocks must not share an aligned group of 8 bytes, because AddressSanitizer describes
+    /// each group by one byte, and changes this byte without an atomic operation.
     constexpr std::size_t block_min() const noexcept
     {
         bool const by_itself = threads == sync::lock_free || threads == sync::thread_cached;
         return by_itself || order != reuse::ordered ? sizeof(void*) : 1;
     }
 
-    /// A copy of these options with the order `another`.
+    /// Returns a copy of these options with the order `another`.
     constexpr pool_options with(reuse another) const noexcept
     {
         pool_options changed = *this;
@@ -97,15 +99,15 @@ struct pool_options {
     }
 };
 
-/// Which shared handles an object_pool has. The reference counts are stored behind each object.
+/// Which shared handles an object_pool has. The reference counts are stored after each object.
 ///
 ///     mallard::object_pool<mesh, mallard::default_heap,
 ///                          mallard::object_pool_options{.counts = mallard::counts::local}> meshes;
 ///     auto first = meshes.make_rc("tree.obj");
 enum class counts {
     none,  ///< `box` only: no counts
-    local, ///< `rc` and `weak`, for one thread at a time: 8 bytes an object
-    shared ///< `arc` and `weak`, for any thread: 8 bytes an object, changed atomically
+    local, ///< `rc` and `weak`, for one thread at a time: 8 bytes for each object
+    shared ///< `arc` and `weak`, for any thread: 8 bytes for each object, changed atomically
 };
 
 /// What an allocator holds, computed when `stats` is called.
@@ -113,12 +115,12 @@ struct statistics {
     std::size_t blocks_live = 0; ///< blocks in use; 0 in an arena, which does not count them
     std::size_t bytes_live = 0;  ///< bytes in use
     std::size_t bytes_idle = 0;  ///< free bytes, held for later blocks
-    std::size_t bytes_taken = 0; ///< bytes taken from the source: live, idle and bookkeeping
+    std::size_t bytes_taken = 0; ///< bytes held from the source: live, idle and bookkeeping
     std::size_t chunks = 0;      ///< chunks held, used or idle
     /// Growth steps since construction; arrays and large blocks are not counted.
     std::size_t growths = 0;
-    /// How often, since construction, an empty cache was refilled, from free blocks, from slots
-    /// that were never used, or from a new chunk. For an arena: how often the arena started another
+    /// How often, since construction, an empty cache was refilled from free blocks, from slots that
+    /// were never used, or from a new chunk. For an arena: how often the arena started another
     /// chunk.
     std::size_t refills = 0;
     /// How often, since construction, a full cache returned the older half of its blocks.

@@ -1,5 +1,5 @@
-// A source of whole pages of the operating system. Needs the compiled library: the system calls are
-// in src/os.
+// A source of whole pages of the operating system. Needs the compiled library, because the system
+// calls are in src/os.
 #pragma once
 
 #include <mallard/source.hpp>
@@ -25,12 +25,13 @@ struct numa {
     int node = -1;       ///< -1: no preference
     bool strict = false; ///< fail when the node has no memory
 
-    /// Memory of that node while the node has free memory, otherwise memory of another node.
+    /// Returns the option for memory of that node while it has free memory, otherwise of another
+    /// node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// Memory of that node, or no chunk. The system allocates the memory of a page when the page is
-    /// first touched. If the node has no memory at that time, the system kills a process. With
-    /// `populate`, all pages are touched in `try_take`, which then returns null instead.
+    /// Returns the option for memory of that node, or no chunk. The system allocates the memory of
+    /// a page when the page is first touched. If the node has no memory at that time, the system
+    /// kills a process. With `populate`, `try_take` touches all pages, and returns null instead.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
     friend constexpr bool operator==(numa, numa) = default;
@@ -53,7 +54,7 @@ namespace os {
 /// The implementation of `pages`, compiled once for all options. In src/os.
 class page_source {
 public:
-    /// A source with these options. Maps no memory yet.
+    /// Makes a source with these options. Maps no memory yet.
     constexpr explicit page_source(pages_options options) noexcept : options_(options) {}
     page_source(page_source&& other) noexcept;
     page_source& operator=(page_source&& other) noexcept;
@@ -63,18 +64,18 @@ public:
     chunk try_take(layout l) noexcept;
     /// Unmaps the pages of a chunk.
     void give(chunk c) noexcept;
-    /// The same as `pages::quarantine`.
+    /// Does the same as `pages::quarantine`.
     bool quarantine(chunk c) noexcept;
     /// Commits all pages of the reserved range that have a byte in the `bytes` at `offset`. The
     /// content of pages that are committed already stays. Needs a range, so `try_take` must have
     /// succeeded before. The caller of this function manages the range, and does not call `give`.
     /// Returns the offset of the end of these pages. Returns 0, and changes nothing, when the
-    /// system refuses or the range is too small.
+    /// system call fails or the range is too small.
     std::size_t commit_part(std::size_t offset, std::size_t bytes) noexcept;
 
-    /// The `errno` of the last failure; 0 if nothing failed.
+    /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return error_; }
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return failure_; }
 
 protected:
@@ -117,7 +118,7 @@ private:
 class growing_range {
 public:
     growing_range() noexcept = default;
-    /// A range of `bytes` of address space. The first call of `commit` reserves the range.
+    /// Makes a range of `bytes` of address space. The first call of `commit` reserves the range.
     explicit growing_range(std::size_t bytes) noexcept : pages_({.reserve_bytes = bytes}) {}
     growing_range(growing_range&& other) noexcept
         : pages_(std::move(other.pages_)), begin_(std::exchange(other.begin_, nullptr)),
@@ -133,7 +134,7 @@ public:
     }
 
     /// Commits at least the first `bytes`, zeroed. The first call fixes the alignment. Returns
-    /// false, and changes nothing, when the system refuses.
+    /// false, and changes nothing, when the system call fails.
     bool commit(std::size_t bytes, std::size_t align) noexcept
     {
         if (bytes <= bytes_)
@@ -151,19 +152,19 @@ public:
         return true;
     }
     /// Commits a part that is far from the committed part, zeroed. The first `commit` must have
-    /// succeeded. `bytes()` does not count the part; a later `commit` may include it, and keeps its
-    /// content. Returns false, and changes nothing, when the system refuses.
+    /// succeeded. `bytes()` does not count the part. A later `commit` may include the part, and
+    /// keeps its content. Returns false, and changes nothing, when the system call fails.
     bool commit_far(std::size_t offset, std::size_t bytes) noexcept
     {
         return pages_.commit_part(offset, bytes) != 0;
     }
 
-    /// The first byte; null before the first growth.
+    /// Returns the address of the first byte, or null before the first `commit`.
     std::byte* begin() const noexcept { return begin_; }
     std::size_t bytes() const noexcept { return bytes_; } ///< the size of the committed part
-    /// The `errno` of the last failure; 0 if nothing failed.
+    /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return pages_.last_error(); }
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return pages_.last_failure(); }
 
 private:
@@ -182,36 +183,37 @@ private:
 ///     if (source.try_take({1 << 24}).data == nullptr)
 ///         std::puts(source.last_failure()); // no huge pages are configured: ...
 ///
-/// The size of a chunk is rounded up to whole pages, and `chunk::bytes` is the rounded size: a
-/// request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. Any alignment is honoured. When the
-/// system refuses, the chunk is null, and nothing stays mapped.
+/// The size of a chunk is rounded up to whole pages, and `chunk::bytes` is the rounded size. For
+/// example, a request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. Chunks can have any
+/// alignment. When the system call fails, the chunk is null, and nothing stays mapped.
 ///
 /// With `reserve_bytes`, all chunks lie in one range of address space. The first `try_take`
 /// reserves the range, at the cost of a bit of memory for each page. Each chunk is at the lowest
-/// free address that fits, so the chunks of a fresh range follow each other without a gap, or with
-/// one guard page in between. `give` returns the pages to the system at once, and their addresses
-/// can be used for later chunks. When the range is full, `try_take` returns a null chunk. The
-/// destructor of the source unmaps the range and all its chunks; without a range, chunks that were
+/// free address that fits, so the chunks of a new range follow each other without a gap, or with
+/// one guard page in between. `give` returns the pages to the system immediately, and their
+/// addresses can be used for later chunks. When the range is full, `try_take` returns a null chunk.
+/// The destructor of the source unmaps the range with all chunks. Without a range, chunks that were
 /// not returned by `give` stay mapped.
 ///
 /// For one thread at a time. Movable: the moved-from source is like a new source.
 template <pages_options O = pages_options{}>
 class pages {
 public:
-    /// Takes zeroed pages, or returns a null chunk.
+    /// Maps zeroed pages, or returns a null chunk.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
     /// Returns the pages of a chunk to the system.
     void give(chunk c) noexcept { source_.give(c); }
 
     /// Returns the memory of a chunk to the system, and keeps its addresses inaccessible until
-    /// `give` is called with the chunk. Returns false, and changes nothing, if the system refuses.
+    /// `give` is called with the chunk. Returns false, and changes nothing, if the system call
+    /// fails.
     bool quarantine(chunk c) noexcept { return source_.quarantine(c); }
 
-    /// The `errno` of the last failure; 0 if nothing failed.
+    /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return source_.last_error(); }
 
-    /// What the system refused last and what to do about it: one line, which is never freed. Two
-    /// refusals do not make `try_take` fail, but are reported here: `huge::madvise` on a kernel
+    /// Returns what failed last and what to do about it, in one line that is never freed. Two
+    /// failures do not make `try_take` fail, but are reported here: `huge::madvise` on a kernel
     /// without transparent huge pages, and `numa::prefer` of a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 

@@ -34,7 +34,7 @@ public:
     using std::pmr::memory_resource::allocate;
     using std::pmr::memory_resource::deallocate;
 
-    /// The resource from which this one takes its memory. Exists only if the source is a memory
+    /// Returns the resource from which this one allocates. Exists only if the source is a memory
     /// resource.
     std::pmr::memory_resource* upstream_resource() const noexcept
         requires requires(const A& a) { a.upstream().resource(); }
@@ -57,7 +57,7 @@ protected:
             A::deallocate(block, layout(bytes, align));
     }
 
-    /// Whether `other` is this object.
+    /// Returns whether `other` is this object.
     bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override
     {
         return this == &other;
@@ -65,7 +65,7 @@ protected:
 };
 
 /// Replacements for the standard's memory resources, with the same constructors. Each resource here
-/// takes memory from the default resource, or from the upstream resource given to the constructor.
+/// allocates from the default resource, or from the upstream resource given to the constructor.
 /// Exceptions of the upstream resource pass through unchanged. docs/guide/pmr.md lists the
 /// differences.
 namespace pmr {
@@ -84,29 +84,29 @@ class arena : public pmr_resource<
     static constexpr growth usual = arena_options{}.grow;
 
 public:
-    /// An arena over the default resource, with the usual growth.
+    /// Makes an arena over the default resource, with the usual growth.
     arena() : arena(usual) {}
-    /// An arena over `upstream`, with the usual growth.
+    /// Makes an arena over `upstream`, with the usual growth.
     explicit arena(std::pmr::memory_resource* upstream) : pmr_resource(usual, upstream) {}
-    /// An arena whose steps follow `rule`.
+    /// Makes an arena whose steps follow `rule`.
     explicit arena(growth rule,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(rule, upstream)
     {
     }
-    /// An arena whose first chunk holds at least `initial_size` bytes.
+    /// Makes an arena whose first chunk holds at least `initial_size` bytes.
     explicit arena(std::size_t initial_size,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(beginning_with(arena_chunk::bytes_for(initial_size)), upstream)
     {
     }
-    /// An arena that begins in a buffer of the caller, and goes on in `upstream`.
+    /// Makes an arena that allocates from a buffer of the caller first, then from `upstream`.
     arena(void* buffer, std::size_t bytes,
           std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : arena(std::span(static_cast<std::byte*>(buffer), bytes), upstream)
     {
     }
-    /// An arena that begins in a buffer of the caller, and goes on in `upstream`.
+    /// Makes an arena that allocates from a buffer of the caller first, then from `upstream`.
     explicit arena(std::span<std::byte> buffer,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(buffer,
@@ -126,7 +126,7 @@ private:
     }
 };
 
-/// Blocks of one size; requests of other sizes go to the upstream resource.
+/// Allocates blocks of one size. Requests of other sizes go to the upstream resource.
 ///
 ///     mallard::pmr::pool nodes(64);
 using pool = pmr_resource<mallard::pool<pmr_source>>;
@@ -134,23 +134,23 @@ using pool = pmr_resource<mallard::pool<pmr_source>>;
 /// Base of `multipool` and `shared_multipool`: has the constructors and members of the standard's
 /// pool resources.
 ///
-/// `pool_options` are accepted and have no effect: `options()` returns the actual values.
+/// `pool_options` are accepted but have no effect. `options()` returns the actual values.
 template <class Multipool>
 class pool_resource : public pmr_resource<Multipool> {
 public:
     using pmr_resource<Multipool>::pmr_resource;
-    /// A resource over the default resource.
+    /// Makes a resource over the default resource.
     pool_resource() = default;
     /// Accepts and ignores the options of the standard's pool resources.
     explicit pool_resource(const std::pmr::pool_options&) : pool_resource() {}
-    /// Accepts and ignores the options; takes memory from `upstream`.
+    /// Accepts and ignores the options, and allocates from `upstream`.
     pool_resource(const std::pmr::pool_options&, std::pmr::memory_resource* upstream)
         : pool_resource(upstream)
     {
     }
 
-    /// The size of the largest block that is pooled, and how many of the smallest blocks a chunk
-    /// may hold.
+    /// Returns the size of the largest block that comes from a pool, and how many of the smallest
+    /// blocks a chunk may hold.
     static constexpr std::pmr::pool_options options() noexcept
     {
         return {.max_blocks_per_chunk = multipool_options{}.grow.max / size_class::bytes(0),

@@ -14,15 +14,15 @@ namespace mallard {
 ///
 ///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
 ///
-/// A pool takes no memory before the first allocation. Then it takes chunks of 64 KiB, in steps
-/// that double to 1 MiB, and carves them lazily: memory that was never handed out has never been
-/// touched. Blocks that were freed are allocated first, then fresh blocks; then the pool grows. A
-/// block has `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the alignment.
-/// A block has no header. Memory beside the blocks: 1/8 byte for each block, 104 bytes for each
-/// chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
+/// A pool requests no memory before the first allocation. Then it requests chunks of 64 KiB, in
+/// steps that double to 1 MiB. Memory of blocks that were never allocated is not touched. The pool
+/// allocates freed blocks first, then blocks that were never used, and then it grows. A block has
+/// `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the alignment. A block
+/// has no header. In addition to the blocks, a pool needs 1/8 byte for each block, 104 bytes for
+/// each chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
 ///
 /// `reuse::ordered` (the default) is faster than `reuse::lifo` when many blocks are freed in random
-/// order: see `reuse`. Chunks stay until `trim`, `release` or the end of the pool.
+/// order: see `reuse`. Chunks stay until `trim`, `release` or the destructor.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null. A
 /// failed call changes nothing. It is an error to free a block of another pool, or a block that
@@ -38,7 +38,7 @@ namespace mallard {
 /// large blocks from the source. So a container may allocate both its nodes and its table from one
 /// pool. The layout decides between pool and source, so `deallocate` needs the layout of the
 /// allocation. The limit of the growth does not apply to large blocks. A pool with `growth::none`
-/// takes its only step before its first large block, which could otherwise use up the source.
+/// requests its only step before its first large block, which could otherwise use up the source.
 ///
 /// Containers of `std::pmr` find no matching constructor for a `pool*`. For them, write
 /// `mallard::pmr::pool`, or `mallard::pmr_resource<mallard::pool<>>` (<mallard/pmr.hpp>).
@@ -74,7 +74,7 @@ public:
     {
         hold_at_fork();
     }
-    /// A pool over `from`. `rule` is its growth.
+    /// Makes a pool over `from`. `rule` is the growth rule.
     constexpr explicit pool(Source from, growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block != 0)
         : source_(std::move(from)), core_(fixed_shape, rule)
@@ -82,8 +82,8 @@ public:
         hold_at_fork();
     }
 
-    /// An `align` of 0 stands for the natural alignment: the largest power of two up to 16 that
-    /// divides `block_bytes`.
+    /// Makes a pool whose block size is chosen at run time. An `align` of 0 stands for the natural
+    /// alignment: the largest power of two up to 16 that divides `block_bytes`.
     constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0,
                             growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0) && std::default_initializable<Source>
@@ -91,7 +91,7 @@ public:
     {
         hold_at_fork();
     }
-    /// A pool over `from`, whose block size is chosen at run time.
+    /// Makes a pool over `from`, whose block size is chosen at run time.
     constexpr explicit pool(std::size_t block_bytes, std::size_t align, Source from,
                             growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0)
@@ -126,8 +126,8 @@ public:
     /// Frees a block of this pool.
     void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
 
-    /// Allocates a block of the pool if `l` fits a block, otherwise memory of the source. Throws if
-    /// there is no memory.
+    /// Allocates a block of the pool if `l` fits a block, and otherwise a large block from the
+    /// source. Throws if there is no memory.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
     /// Like `allocate(l)`, but returns null if there is no memory.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
@@ -146,8 +146,8 @@ public:
             large_.template deallocate<Options.checks == check::on>(source_, block, l.bytes);
     }
 
-    /// Fills `out` with blocks. If this function throws, no block was allocated; chunks that were
-    /// taken for some of the blocks stay idle until `trim`.
+    /// Fills `out` with blocks. If this function throws, no block was allocated, but chunks that
+    /// were requested for some of the blocks stay idle until `trim`.
     void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
 
     /// Like `allocate_batch`, but returns false instead of throwing.
@@ -161,18 +161,19 @@ public:
         core_.deallocate_batch(source_, blocks);
     }
 
-    /// Whether `p` points into a chunk of this pool. O(log chunks).
+    /// Returns whether `p` points into a chunk of this pool. O(log chunks).
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return core_.owns(p) || large_.owns(p);
     }
 
-    /// Whether `p` is a block of this pool that is in use, other than a large block. O(log chunks)
-    /// with `check::on`. Without `check::on`, the recently freed blocks are searched too.
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// Large blocks are outside. O(log chunks) with `check::on`. Without `check::on`, the recently
+    /// freed blocks are searched too.
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
     /// Calls `f(void*)` for each block in use, except large blocks, in address order. `f` may free
-    /// its argument, but must call no other function of this pool: otherwise `f` could be called
+    /// its argument, but must call no other function of this pool, because then `f` could be called
     /// for a block that is free already. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
@@ -188,8 +189,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. A source that can free everything at
-    /// once, such as an arena that the pool owns, is released by one call.
+    /// Frees every block and returns all memory to the source. If the source can free everything
+    /// together, such as an arena that the pool owns, one call releases it.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -202,10 +203,10 @@ public:
     }
 
     /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole growth
-    /// steps. A growth step is idle when no block in it is in use. O(free blocks).
+    /// steps. A growth step is idle when none of its blocks is in use. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { core_.trim(source_, keep); }
 
-    /// The statistics, computed by a walk of chunks and free blocks.
+    /// Returns the statistics. O(chunks + free blocks).
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s = large_.stats();
@@ -213,12 +214,12 @@ public:
         return s;
     }
 
-    /// The size of each block.
+    /// Returns the size of each block.
     constexpr std::size_t block_bytes() const noexcept { return core_.shape().bytes; }
-    /// The alignment of each block.
+    /// Returns the alignment of each block.
     constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
 
-    /// How many bytes of the source are enough for `count` blocks, as an argument for
+    /// Returns how many bytes of the source are enough for `count` blocks, as an argument for
     /// `growth::none` and `buffer`. Includes the header, bitmaps, the array of `ordered`, and
     /// padding.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
@@ -227,9 +228,8 @@ public:
         return core::bytes_for(fixed_shape, count);
     }
 
-    /// Whether `owner_of` can be called: true with `Options.owned`, unless the growth has only one
-    /// step. The only chunk of such a pool may have any address, so a mask does not find its
-    /// header.
+    /// Whether `owner_of` can be called. True with `Options.owned`, unless the growth has only one
+    /// step, because then the only chunk may have any address, so a mask does not find its header.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
     /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.
@@ -240,7 +240,7 @@ public:
         core_.set_owner(owner);
     }
 
-    /// The owner of a block of any pool of this type, found by a mask and a load. Not for large
+    /// Returns the owner of a block of any pool of this type, by a mask and a load. Not for large
     /// blocks.
     static void* owner_of(void* block) noexcept
         requires(knows_owner && Options.block != 0)
@@ -282,8 +282,8 @@ private:
         return large_.template allocate<Throws>(source_, l.bytes, l.align);
     }
 
-    /// Takes the only chunk of a `growth::none` pool, before a large block can use up the bytes of
-    /// the source.
+    /// Requests the only chunk of a `growth::none` pool, before a large block can use up the bytes
+    /// of the source.
     void take_only_chunk() noexcept
     {
         if (void* const block = core_.template allocate<false>(source_))

@@ -22,11 +22,11 @@ namespace mallard {
 /// over the slot map (as above). To remove the other values, call `erase_if` for the keys that the
 /// slot map does not contain.
 ///
-/// A lookup costs as much as in the slot map. The map takes memory near the slots that have values:
-/// a chunk, or a few pages, for each neighbourhood. So a key with a very large index, such as a
-/// made-up one, takes no more memory than another key. If only a few of many keys have values, see
-/// `sparse_secondary_map`. `Storage`, iterators, growth, exceptions and threads are as for
-/// `slot_map`.
+/// A lookup costs as much as in the slot map. The map allocates memory only around slots that have
+/// values: a chunk, or a few pages, for each group of near indices. So a key with a very large
+/// index, such as a made-up one, costs no more memory than another key. If only a few of many keys
+/// have values, see `sparse_secondary_map`. `Storage`, iterators, growth, exceptions and threads
+/// are as for `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
 class secondary_map : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key,
                                         scattered<Storage>, Checks> {
@@ -37,7 +37,7 @@ class secondary_map : public slot_table<secondary_map<Key, V, Storage, Checks>, 
 
 public:
     secondary_map() = default;
-    /// A map that takes its memory from the given storage.
+    /// Makes a map that requests memory from the given storage.
     explicit secondary_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -55,7 +55,7 @@ public:
 
     /// Sets the value of `k`, constructed from `args`. Returns null, and constructs nothing, when
     /// the key is null, or when there is a value for a newer key of the same slot. Throws
-    /// `std::bad_alloc` when memory is refused. If the constructor throws, the old value is gone.
+    /// `std::bad_alloc` when no memory is left. If the constructor throws, the old value is lost.
     ///
     ///     speeds.emplace(key, 3, 4);
     template <class... Args>
@@ -65,7 +65,7 @@ public:
     }
     /// Like `emplace`, with a value that exists already.
     V* set(Key k, V value) { return place<true>(k, std::move(value)); }
-    /// Like `emplace`, but returns null when memory is refused.
+    /// Like `emplace`, but also returns null when no memory is left.
     template <class... Args>
     [[nodiscard]] V* try_emplace(Key k, Args&&... args)
     {
@@ -81,7 +81,7 @@ public:
         slots_.word_of(k.index()) = 0;
         return true;
     }
-    /// Removes the value of `k` and returns the value.
+    /// Removes the value of `k` and returns it. Returns nothing when `k` has no value.
     std::optional<V> remove(Key k)
     {
         std::optional<V> value = this->take(k);
@@ -95,7 +95,7 @@ public:
         this->for_each([this](Key k, V&) { erase(k); });
     }
 
-    /// Counts and bytes of the map. O(1).
+    /// Returns the statistics of the map. O(1).
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.blocks_live = this->size(), .bytes_live = this->size() * sizeof(V)};
@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    /// Gives memory to slot `i`.
+    /// Provides memory for slot `i`.
     template <bool Throws>
     bool provide(std::size_t i)
     {
@@ -136,8 +136,8 @@ private:
     }
 };
 
-/// A `secondary_map` for many keys and few values: a hash table that takes memory only for values
-/// that are set. `Allocator` is an allocator as for `std::unordered_map`.
+/// A `secondary_map` for many keys and few values: a hash table that allocates memory only for
+/// values that are set. `Allocator` is an allocator as for `std::unordered_map`.
 ///
 ///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
 ///     nicknames.set(key, "duck");
@@ -155,10 +155,10 @@ public:
     using value_type = V;
 
     sparse_secondary_map() = default;
-    /// A map that allocates from `from`.
+    /// Makes a map that allocates from `from`.
     explicit sparse_secondary_map(const Allocator& from) : entries_(entry_allocator(from)) {}
 
-    /// The value of a key, or null.
+    /// Returns the value of a key, or null.
     [[nodiscard]] V* get(Key k) noexcept
     {
         auto const found = entries_.find(k.index());
@@ -166,15 +166,15 @@ public:
                    ? std::addressof(found->second.value)
                    : nullptr;
     }
-    /// The value of a key, or null, in a constant map.
+    /// Returns the value of a key, or null, in a constant map.
     [[nodiscard]] const V* get(Key k) const noexcept
     {
         return const_cast<sparse_secondary_map&>(*this).get(k);
     }
-    /// Whether there is a value for the key.
+    /// Returns whether there is a value for the key.
     [[nodiscard]] bool contains(Key k) const noexcept { return get(k) != nullptr; }
 
-    /// Like `secondary_map::set`. If this function throws, the old value may be gone.
+    /// Like `secondary_map::set`. If this function throws, the old value may be lost.
     V* set(Key k, V value) // NOLINT(performance-unnecessary-value-param): some V can be moved
     {
         if (!k)
@@ -190,7 +190,7 @@ public:
     }
     /// Erases the value of `k`. Returns false when `k` has no value.
     bool erase(Key k) noexcept { return contains(k) && entries_.erase(k.index()) != 0; }
-    /// Removes the value of `k` and returns the value.
+    /// Removes the value of `k` and returns it. Returns nothing when `k` has no value.
     std::optional<V> remove(Key k)
     {
         V* const at = get(k);
@@ -203,9 +203,9 @@ public:
     /// Erases all values.
     void clear() noexcept { entries_.clear(); }
 
-    /// The number of values.
+    /// Returns the number of values.
     [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-    /// Whether there is no value.
+    /// Returns whether there is no value.
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
     /// Calls `f(key, value)` for each value, in any order. `f` must not set or erase values.
@@ -231,7 +231,8 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Says that any slot may have a value in this map, so `slot_map::for_each` looks up each key.
+    /// Returns all bits set, because any slot may have a value in this map. So `slot_map::for_each`
+    /// looks up each key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

@@ -6,8 +6,8 @@
 
 namespace mallard {
 
-/// An arena for any number of threads. Each thread allocates from an arena of its own, without a
-/// lock or an atomic operation. All blocks are freed together.
+/// An arena for any number of threads. Each thread allocates from a separate arena, without a lock
+/// or an atomic operation. All blocks are freed together.
 ///
 ///     mallard::shared_arena<> request;
 ///     ... in any thread: auto& node = request.make<tree_node>(7);
@@ -15,15 +15,15 @@ namespace mallard {
 ///
 /// The arena of a thread grows as an `arena` does: the first chunk has 1 KiB, and each later chunk
 /// is four times as large as the one before, up to 16 MiB. A limit in the growth applies to each
-/// thread's arena. When a thread ends, the next new thread continues with the arena of the ended
+/// thread's arena. When a thread exits, the next new thread continues with the arena of the exited
 /// thread. `deallocate` frees the block that the calling thread allocated last, and does nothing
 /// for any other block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,
-/// `release` and the destructor: no other thread may be inside a call while one of these runs.
-/// Threads may end before or after the arena. The source must not call the arena. Neither copied
-/// nor moved. Needs the compiled library.
+/// `release` and the destructor. No other thread may be inside a call while one of these runs.
+/// Threads may exit before or after the arena is destroyed. The source must not call the arena.
+/// Neither copied nor moved. Needs the compiled library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
@@ -46,7 +46,7 @@ public:
     {
         arenas_.hold_at_fork(mutex_of(source_), nullptr);
     }
-    /// An arena over a source, optionally with a growth rule.
+    /// Makes an arena over a source, optionally with a growth rule.
     constexpr explicit shared_arena(Source from, growth_argument<Options.grow> rule = {}) noexcept
         : source_(std::move(from)), rule_(rule), arenas_(source_, rule_)
     {
@@ -98,7 +98,7 @@ public:
             p->blocks.trim(keep);
     }
 
-    /// The sum of the statistics of all threads' arenas, at one moment.
+    /// Returns the sum of the statistics of all threads' arenas, at one moment.
     [[nodiscard]] statistics stats() const noexcept
     {
         std::lock_guard const alone(arenas_.lock);
@@ -110,12 +110,12 @@ public:
         return all;
     }
 
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     Source& upstream() noexcept { return source_; }
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// A scope in which the thread is inside its arena. Its destructor leaves the arena, after an
+    /// A scope in which the thread is inside its arena. The destructor leaves the arena, after an
     /// exception too.
     struct visit {
         thread_cache& arena;
@@ -150,8 +150,8 @@ private:
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
             if (p == nullptr) {
-                // There is no memory for an arena of this thread: uses the built-in arena, under
-                // the lock.
+                // There is no memory for an arena of this thread, so this uses the built-in arena,
+                // under the lock.
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);

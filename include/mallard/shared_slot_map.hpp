@@ -17,8 +17,8 @@
 namespace mallard {
 
 /// The state of a slot in a `shared_slot_map`: one atomic word, which all threads read and change.
-/// States are kept apart from the elements and exist until the end of the map, so any key can be
-/// looked up safely, even after its element is gone.
+/// States are stored apart from the elements and exist until the map is destroyed, so any key can
+/// be looked up safely, even after its element is gone.
 ///
 ///     state   { generation 32 | live 1 | guards 31 }
 ///
@@ -41,10 +41,10 @@ namespace mallard {
 /// this change owns the slot. tests/models/shared_slot.pml is a model of this protocol.
 ///
 /// `read` copies the element between two loads of the state. Meanwhile another thread may remove
-/// the element, and insert another element in the slot. insert stores the words of an element with
-/// release, and read loads them with acquire. So if read has copied a word of the later element,
-/// the second load of the state shows that the first element was removed, and read discards the
-/// copy.
+/// the element, and insert another element in the slot. `insert` stores the words of an element
+/// with release, and `read` loads them with acquire. So if `read` has copied a word of the later
+/// element, the second load of the state shows that the first element was removed, and `read`
+/// discards the copy.
 class shared_slot {
 public:
     using word = std::uint64_t; ///< generation, whether the slot is live, and number of guards
@@ -52,11 +52,11 @@ public:
     static constexpr word live = word{1} << 31; ///< the bit of a live element
     static constexpr word guards = live - 1;    ///< selects the number of guards
 
-    /// The word of a generation that is neither live nor guarded.
+    /// Returns the word of a generation that is neither live nor guarded.
     static constexpr word of(std::size_t generation) noexcept { return word{generation} << 32; }
-    /// The generation of a word.
+    /// Returns the generation of a word.
     static constexpr std::size_t generation(word s) noexcept { return s >> 32; }
-    /// Whether the slot holds a live element of this generation.
+    /// Returns whether the slot holds a live element of this generation.
     static constexpr bool is_live(word s, std::size_t generation) noexcept
     {
         return (s & ~guards) == (of(generation) | live);
@@ -72,7 +72,7 @@ public:
                 return true;
         return false;
     }
-    /// Ends a guard. Returns true if it was the last guard of a removed element: then the caller
+    /// Ends a guard. Returns true if it was the last guard of a removed element. Then the caller
     /// owns the slot.
     bool let_go() noexcept
     {
@@ -112,14 +112,14 @@ public:
     shared_slots(const shared_slots&) = delete;
     shared_slots& operator=(const shared_slots&) = delete;
 
-    /// Takes a chunk of slots, or other memory of the pool. Returns null if there is no memory.
+    /// Maps a chunk of slots, or other memory of the pool. Returns null if there is no memory.
     chunk try_take(layout l) noexcept
     {
         if (!is_numbered(l.align))
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        // If the system refuses the range, tries a quarter of it.
+        // If the system cannot reserve the range, tries a quarter of it.
         for (std::size_t bytes = bytes_max;; bytes /= 4) {
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
@@ -131,32 +131,32 @@ public:
     /// Returns a chunk to the system.
     void give(chunk c) noexcept { (is_numbered(c.align) ? values_ : beside_).give(c); }
 
-    /// The number of a block. The first number is 1.
+    /// Returns the number of a block. The first number is 1.
     std::size_t number_of(const void* block) const noexcept
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(block) - base_) / Stride + 1;
     }
-    /// The slot with a number, or null when there is no such slot.
+    /// Returns the slot with a number, or null when there is no such slot.
     shared_slot* at(std::size_t number) const noexcept
     {
         return number < end_.load(std::memory_order_acquire) ? slots() + number : nullptr;
     }
-    /// One more than the last number.
+    /// Returns one more than the last number.
     std::size_t end() const noexcept { return end_.load(std::memory_order_acquire); }
     std::size_t bytes() const noexcept { return slots_.bytes(); } ///< bytes of committed slots
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    // Rounded down to whole pages: otherwise the range would be rounded up, and could have more
-    // than SlotsMax blocks.
+    // Rounded down to whole pages, because otherwise the range would be rounded up, and could have
+    // more than SlotsMax blocks.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
-    /// Whether a chunk has numbered blocks. Only chunks with blocks are aligned to more than a
-    /// page.
+    /// Returns whether a chunk has numbered blocks. Only chunks with blocks are aligned to more
+    /// than a page.
     static constexpr bool is_numbered(std::size_t align) noexcept { return align > page_bytes; }
 
-    /// Takes a chunk, and commits a slot for each block that it may hold.
+    /// Maps a chunk, and commits a slot for each block that the chunk may hold.
     chunk take_with_slots(layout l) noexcept
     {
         chunk const taken = values_.try_take(l);
@@ -177,7 +177,7 @@ private:
         return taken;
     }
 
-    /// The slots. New pages are zero, which is the state of a slot that was never used.
+    /// Returns the slots. New pages are zero, which is the state of a slot that was never used.
     shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
 
     os::page_source values_{{}};
@@ -204,26 +204,26 @@ struct shared_slot_map_options {
 ///         s->touch();
 ///     sessions.remove(id); // the key is stale at once; the last guard destroys the session
 ///
-/// Three functions read an element. They never wait for another thread:
-///   get(key)      returns a guard: costs two atomic read-modify-writes
+/// Three functions read an element, and never wait for another thread:
+///   get(key)      returns a guard; costs two atomic read-modify-writes
 ///   with(key, f)  calls f(element) under a guard
 ///   read(key)     returns a copy, without an atomic read-modify-write
 ///
 /// `read` needs a trivially copyable T. If another thread changes the element through a guard, the
 /// copy may be torn.
 ///
-/// Elements do not move. A guard keeps an element alive, but is not a lock: threads that use an
-/// element at the same time must synchronise. A removed element is destroyed by the thread that
-/// ends its last guard. Constructors, destructors and `f` may use the map, because the map holds no
-/// lock while they run.
+/// Elements do not move. A guard keeps an element alive, but is not a lock, so threads that use an
+/// element at the same time must synchronise. The thread that ends the last guard of a removed
+/// element destroys the element. Constructors, destructors and `f` may use the map, because the map
+/// holds no lock while they run.
 ///
-/// Slots come from a pool with a cache for each thread (`sync::thread_cached`). While the cache
-/// of a thread is neither empty nor full, its inserts and removes touch no memory that other
-/// threads write. The size of an element is rounded up to a multiple of 8, and each element costs
-/// 16 bytes more. Memory is kept until the end of the map. A slot retires when its generations are
+/// Slots come from a pool with a cache for each thread (`sync::thread_cached`). While the cache of
+/// a thread is neither empty nor full, its inserts and removes touch no memory that other threads
+/// write. The size of an element is rounded up to a multiple of 8, and each element costs 16 bytes
+/// more. The map keeps its memory until it is destroyed. A slot retires when its generations are
 /// used up.
 ///
-/// When memory or a slot is refused, `insert` and `emplace` throw `std::bad_alloc`, and
+/// When no memory or no slot is left, `insert` and `emplace` throw `std::bad_alloc`, and
 /// `try_emplace` returns the null key. A call that fails or throws changes nothing. When the map is
 /// destroyed, there must be no guard, and no other thread may use the map. Neither copied nor
 /// moved. Needs the compiled library.
@@ -263,7 +263,7 @@ public:
     {
         return place(pool_.allocate(), std::forward<Args>(args)...);
     }
-    /// Like `emplace`, but returns the null key when memory or a slot is refused.
+    /// Like `emplace`, but returns the null key when no memory or no slot is left.
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
@@ -271,14 +271,14 @@ public:
         return block == nullptr ? Key() : place(block, std::forward<Args>(args)...);
     }
 
-    /// A guard of the element. The guard is false when the key names nothing.
+    /// Returns a guard of the element. The guard is false when the key names nothing.
     [[nodiscard]] guard get(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
         return slot != nullptr && slot->try_hold(k.generation()) ? guard(*this, *slot) : guard();
     }
 
-    /// A copy of the element, or nothing when the key names nothing.
+    /// Returns a copy of the element, or nothing when the key names nothing.
     ///
     ///     if (std::optional<price> const p = prices.read(id)) ...
     [[nodiscard]] std::optional<T> read(Key k) const noexcept
@@ -293,7 +293,7 @@ public:
         return std::bit_cast<T>(copy);
     }
 
-    /// Calls `f(element)` and returns true; or returns false when the key names nothing.
+    /// Calls `f(element)` and returns true, or returns false when the key names nothing.
     ///
     ///     sessions.with(id, [](session& s) { s.touch(); });
     template <std::invocable<T&> F>
@@ -305,15 +305,15 @@ public:
         return bool(held);
     }
 
-    /// Whether the key names an element at this moment.
+    /// Returns whether the key names an element at this moment.
     [[nodiscard]] bool contains(Key k) const noexcept
     {
         shared_slot* const slot = slot_of(k);
         return slot != nullptr && is_live(*slot, k, std::memory_order_relaxed);
     }
 
-    /// Removes the element: the key is stale from now on. If several threads remove one element,
-    /// the call of exactly one of them returns true.
+    /// Removes the element, so that the key is stale. Returns false when the key names nothing. If
+    /// several threads remove the same element, exactly one call returns true.
     bool remove(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
@@ -345,15 +345,15 @@ public:
         for_each([this](Key k, T&) { remove(k); });
     }
 
-    /// The number of elements, including removed elements that still have guards. Takes time
-    /// proportional to the caches of all threads.
+    /// Returns the number of elements, including removed elements that still have guards. Takes
+    /// time proportional to the caches of all threads.
     [[nodiscard]] std::size_t size() const noexcept { return stats().blocks_live; }
-    /// The number of slots that have used up their generations.
+    /// Returns the number of slots that have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept
     {
         return retired_.load(std::memory_order_relaxed);
     }
-    /// Counts and bytes of the map. Takes time proportional to the caches of all threads.
+    /// Returns the statistics of the map. Takes time proportional to the caches of all threads.
     [[nodiscard]] statistics stats() const noexcept
     {
         // The pool counts retired slots as live. `retired()` only grows, so it is read first.
@@ -374,8 +374,8 @@ private:
     {
         return pool_.upstream().number_of(block);
     }
-    /// The slot that the key addresses, or null. For keys of 32 or 64 bits, the compiler removes
-    /// the range test.
+    /// Returns the slot that the key addresses, or null. For keys of 32 or 64 bits, the compiler
+    /// removes the range test.
     shared_slot* slot_of(Key k) const noexcept
     {
         return k.value() > Key::value_max ? nullptr : at(k.index());
@@ -465,8 +465,8 @@ private:
     std::atomic<std::size_t> retired_ = 0;
 };
 
-/// Keeps one element of a `shared_slot_map` alive, even when another thread removes it. A guard is
-/// for one thread at a time, and may be destroyed by another thread than the one that created it.
+/// Keeps one element of a `shared_slot_map` alive, even when another thread removes it. One thread
+/// at a time may use a guard. The thread that destroys a guard need not be the one that created it.
 ///
 ///     if (auto const s = sessions.get(id))
 ///         s->touch();
@@ -487,9 +487,9 @@ public:
     }
     ~guard() { reset(); }
 
-    /// Whether the guard holds an element.
+    /// Returns whether the guard holds an element.
     explicit operator bool() const noexcept { return slot_ != nullptr; }
-    /// The element.
+    /// Returns the element.
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
     T* operator->() const noexcept { return static_cast<T*>(slot_->value); } ///< the element
 

@@ -1,4 +1,4 @@
-// A slot map: a pool whose elements are addressed by generational keys.
+// A slot map: a container whose elements are found by generational keys.
 #pragma once
 
 #include <mallard/detail/slots/slot_table.hpp>
@@ -25,26 +25,26 @@ struct slot_map_options {
 ///         e->health -= 1;
 ///     enemies.erase(target); // get(target) is null from now on
 ///
-/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key, even for a
-/// key of another map or a made-up number. Pointers stay valid until their element is erased.
+/// A lookup is one load and one comparison (see `slot_words`), and is safe for any key, even a key
+/// of another map or a made-up number. Pointers stay valid until their element is erased.
 ///
-/// `Storage` says where the slots are:
+/// `Storage` determines where the slots are:
 ///   reserved<>   ranges of address space that grow in place; needs the compiled library
 ///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB; a lookup has one more
 ///                load
 ///   fixed<N>     N slots inside the object, which is then neither copied nor moved
-/// A map takes no memory before the first element. Each element costs a word (4 bytes for `key32`)
-/// and a bit beside its own size. Memory is kept until the end of the map, because the slots
-/// record which keys are stale.
+/// A map allocates no memory before the first element. Each element costs a word (4 bytes for
+/// `key32`) and a bit in addition to its size. The map keeps its memory until it is destroyed,
+/// because the slots record which keys are stale.
 ///
 /// The slot that was erased last is used next. When all generations of a slot are used up, the slot
-/// retires: it stays empty. `retired()` counts such slots. With `key32`, a slot retires after 4,095
+/// retires and stays empty. `retired()` counts such slots. With `key32`, a slot retires after 4,095
 /// elements.
 ///
-/// When memory is refused, or every slot that a key can name is used or retired, `insert` and
+/// When no memory is left, or every slot that a key can name is used or retired, `insert` and
 /// `emplace` throw `std::bad_alloc`, or what the source throws; the `try_` functions return the
 /// null key. A call that fails, or in which a constructor throws, changes nothing. Not copyable;
-/// moved and swapped in constant time. One thread at a time: for several threads see
+/// moved and swapped in constant time. One thread at a time; for several threads, see
 /// `shared_slot_map`. Constructors, destructors and the function given to `for_each` may use the
 /// map.
 template <class T, class Key = key32, class Storage = reserved<>,
@@ -65,7 +65,7 @@ class slot_map
 
 public:
     slot_map() = default;
-    /// A map over a source.
+    /// Makes a map over a source.
     explicit slot_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -88,8 +88,8 @@ public:
     /// Inserts an element and returns its key.
     Key insert(const T& value)
     {
-        // A small value is captured by copy: a captured reference would force the value into
-        // memory.
+        // A small value is captured by copy, because a captured reference would force the value
+        // into memory.
         if constexpr (fits_registers)
             return place<true>([value](Key, T* at) { std::construct_at(at, value); });
         else
@@ -102,14 +102,14 @@ public:
         return emplace(std::move(value));
     }
 
-    /// Constructs an element from `args` in its slot.
+    /// Constructs an element from `args` in its slot, and returns its key.
     template <class... Args>
     Key emplace(Args&&... args)
     {
         return place<true>([&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
-    /// Like `emplace`, but returns the null key when no memory or no slot is left. An exception of
-    /// the constructor passes through.
+    /// Like `emplace`, but returns the null key when no memory or no slot is left. An exception
+    /// from the constructor passes through.
     template <class... Args>
     [[nodiscard]] Key try_emplace(Args&&... args)
     {
@@ -136,7 +136,7 @@ public:
         return recycle(i, k.value());
     }
 
-    /// Moves the element out and erases it.
+    /// Moves the element out of the map and erases it. Returns nothing when the key names nothing.
     std::optional<T> remove(Key k)
     {
         std::optional<T> value = this->take(k);
@@ -145,7 +145,7 @@ public:
         return value;
     }
 
-    /// Moves the element out and reserves its key: the key names nothing until `reattach`, and no
+    /// Moves the element out and reserves its key. The key names nothing until `reattach`, and no
     /// other element receives the key. `erase` and `clear` end the reservation.
     ///
     ///     std::optional<enemy> away = enemies.detach(target);
@@ -181,8 +181,9 @@ public:
                 free_detached(Key(static_cast<word>(slots_.word_of(i) | i)));
     }
 
-    /// The key of an element of this map, found by its address. With `check::on`, an address that
-    /// is not of an element stops the process. O(1); with a source as storage O(chunks).
+    /// Returns the key of an element of this map, found by its address. With `check::on`, an
+    /// address that is not of an element stops the process. O(1); with a source as storage
+    /// O(chunks).
     [[nodiscard]] Key key_of(const T& element) const noexcept
     {
         std::size_t const i = slots_.find(std::addressof(element));
@@ -191,13 +192,14 @@ public:
         return this->key_at(i);
     }
 
-    /// Takes memory so that the map can hold `count` elements in total, or throws `std::bad_alloc`.
+    /// Allocates memory so that the map can hold `count` elements in total, or throws
+    /// `std::bad_alloc`, or what the source throws.
     void reserve(std::size_t count)
     {
         while (capacity() < count)
             slots_.template grow<true>();
     }
-    /// Like `reserve`, but returns false when memory is refused.
+    /// Like `reserve`, but returns false when no memory is left.
     [[nodiscard]] bool try_reserve(std::size_t count) noexcept
     {
         while (capacity() < count)
@@ -206,18 +208,18 @@ public:
         return true;
     }
 
-    /// How many elements fit in the memory of the map, including present elements.
+    /// Returns how many elements fit in the memory of the map, including present elements.
     [[nodiscard]] std::size_t capacity() const noexcept
     {
         std::size_t const slots = slots_.capacity();
         return slots == 0 ? 0 : slots - 1 - retired_ - detached_;
     }
-    /// The number of slots that have used up their generations.
+    /// Returns the number of slots that have used up their generations.
     [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
-    /// The number of detached keys, which wait for `reattach`.
+    /// Returns the number of detached keys, which wait for `reattach`.
     [[nodiscard]] std::size_t detached() const noexcept { return detached_; }
 
-    /// Counts and bytes of the map. O(1).
+    /// Returns the statistics of the map. O(1).
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.blocks_live = size_, .bytes_live = size_ * sizeof(T)};

@@ -11,14 +11,14 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator with marks: it can free all blocks that were allocated after a mark.
+/// An allocator with marks, which can free all blocks that were allocated after a mark.
 template <class A>
 concept rewindable = resettable<A> && requires(A& a, typename A::mark_type m) {
     { a.mark() } noexcept -> std::same_as<typename A::mark_type>;
     a.rewind(m);
 };
 
-/// An allocator or source with `owns(p)`: whether the address `p` is in its memory.
+/// An allocator or source with `owns(p)`, which returns whether the address `p` is in its memory.
 template <class S>
 concept owning = requires(const S& s, const void* p) {
     { s.owns(p) } noexcept -> std::same_as<bool>;
@@ -31,24 +31,24 @@ concept expanding = block_allocator<A> && requires(A& a, void* p, layout from, l
 };
 // clang-format on
 
-/// Whether `p` points into `bytes`.
+/// Returns whether `p` points into `bytes`.
 inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
 {
     return bytes.data() <= p && p < bytes.data() + bytes.size();
 }
 
-/// How much of a buffer is taken. Chunks are taken from the front of the buffer. If the chunk that
-/// was taken last is returned, its bytes are free again. The bytes of any other returned chunk
-/// become free only when all chunks were returned.
+/// Records how much of a buffer is in use. Chunks come from the front of the buffer. When the
+/// newest chunk is returned, its bytes are free again. The bytes of any other returned chunk become
+/// free only when all chunks were returned.
 class taken_front {
 public:
-    /// Takes the next chunk of `bytes`, or returns null if the rest is too small.
+    /// Takes the next chunk from `bytes`, or returns null if the rest is too small.
     chunk try_take(std::span<std::byte> bytes, layout l) noexcept
     {
         std::span const left = bytes.subspan(used_);
         std::size_t const padding = -reinterpret_cast<std::uintptr_t>(left.data()) & (l.align - 1);
-        // Even a chunk of 0 bytes must not start at the end of the buffer: another object may have
-        // that address.
+        // Even a chunk of 0 bytes must not start at the end of the buffer, because another object
+        // may have that address.
         if (left.size() <= padding || left.size() - padding < l.bytes)
             return {};
         used_ += padding + l.bytes;
@@ -79,7 +79,7 @@ private:
 class borrowed {
 public:
     constexpr borrowed() noexcept = default;
-    /// A source that uses `bytes`.
+    /// Makes a source that uses `bytes`.
     constexpr explicit borrowed(std::span<std::byte> bytes) noexcept : bytes_(bytes) {}
     constexpr borrowed(borrowed&& other) noexcept
         : bytes_(std::exchange(other.bytes_, {})), taken_(std::exchange(other.taken_, {}))
@@ -95,7 +95,7 @@ public:
     /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
-    /// Whether `p` points into the buffer.
+    /// Returns whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
@@ -117,7 +117,7 @@ public:
     /// Takes a chunk of the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
-    /// Whether `p` points into the buffer.
+    /// Returns whether `p` points into the buffer.
     bool owns(const void* p) const noexcept { return is_inside(bytes_, p); }
 
 private:
@@ -128,17 +128,17 @@ private:
     };
 };
 
-/// A buffer has just the bytes that its type names.
+/// A buffer has exactly the bytes that its type names.
 template <std::size_t Bytes>
 inline constexpr std::size_t source_bytes<buffer<Bytes>> = Bytes;
 
-/// A source over any `std::pmr::memory_resource`. Without an argument, uses the resource that is
-/// the default at construction. Exceptions of the resource pass through `allocate` unchanged.
+/// A source over any `std::pmr::memory_resource`. Without an argument, uses the default resource at
+/// the time of construction. Exceptions of the resource pass through `allocate` unchanged.
 ///
 ///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {
 public:
-    /// A source over a memory resource. The resource must outlive the source.
+    /// Makes a source over a memory resource, which must outlive the source.
     pmr_source(std::pmr::memory_resource* upstream = std::pmr::get_default_resource()) noexcept
         : upstream_(upstream)
     {
@@ -156,7 +156,7 @@ public:
     /// Returns a chunk to the resource.
     void give(chunk c) noexcept { upstream_->deallocate(c.data, c.bytes, c.align); }
 
-    /// The resource from which the source takes its memory.
+    /// Returns the resource from which the source allocates.
     std::pmr::memory_resource* resource() const noexcept { return upstream_; }
 
 private:
@@ -202,20 +202,20 @@ public:
         source_->deallocate(block, l);
     }
 
-    /// Whether the borrowed source owns the address.
+    /// Returns whether the borrowed source owns the address.
     bool owns(const void* p) const noexcept
         requires owning<S>
     {
         return source_->owns(p);
     }
-    /// The size of the largest chunk that the borrowed source can supply.
+    /// Returns the size of the largest chunk that the borrowed source can supply.
     std::size_t most_to_take() const noexcept
         requires bounded<S>
     {
         return source_->most_to_take();
     }
 
-    /// The borrowed source.
+    /// Returns the borrowed source.
     S& upstream() const noexcept { return *source_; }
 
 private:

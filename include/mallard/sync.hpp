@@ -52,7 +52,7 @@ struct pool_mode<sync::thread_cached> : shared_pool_mode {
     template <pool_options Options, std::size_t N, bool HasSlabs>
     using cores = cached_core<Options, N>;
 
-    /// The lock that guards the source, or null.
+    /// Returns the lock that guards the source, or null.
     template <class SharedSource>
     static constexpr std::mutex* mutex_of(SharedSource& source) noexcept
     {

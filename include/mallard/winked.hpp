@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// True for a type that may be winked out. Specialise it for a type of your own whose destructor
-/// only frees memory of the allocator that the object was constructed with.
+/// True for a type that may be winked out. Specialise `enable_wink_out` for your type if its
+/// destructor only frees memory of the allocator with which the object was constructed.
 ///
 ///     template <>
 ///     inline constexpr bool mallard::enable_wink_out<board> = true;
@@ -26,7 +26,7 @@ inline constexpr bool draws_from<allocator<T, A>, A> = true;
 template <class T, std::derived_from<std::pmr::memory_resource> A>
 inline constexpr bool draws_from<std::pmr::polymorphic_allocator<T>, A> = true;
 
-/// Whether the comparator and the hasher of a container have trivial destructors.
+/// Returns whether the comparator and the hasher of a container have trivial destructors.
 template <class T>
 consteval bool has_plain_functors()
 {
@@ -41,9 +41,9 @@ consteval bool has_plain_functors()
 }
 
 /// Whether a `T` that was constructed with `A` can be winked out (its destructor skipped) without a
-/// leak: its destructor is trivial, or `T` is a container that allocates from `A`, and the elements
-/// of the container can be winked out too. False for a `std::string` in an arena, because its
-/// characters are on the heap.
+/// leak. This is so if its destructor is trivial, or if `T` is a container that allocates from `A`
+/// and the elements of the container can be winked out too. False for a `std::string` in an arena,
+/// because its characters are on the heap.
 ///
 ///     static_assert(mallard::is_winkable<std::pmr::vector<int>, mallard::pmr::arena>);
 template <class T, class A>
@@ -86,7 +86,7 @@ inline constexpr bool is_winkable<std::array<T, Count>, A> =
 ///     scratch.reset(); // frees the memory of the vector and its strings
 ///
 /// Does not compile if memory would leak (`is_winkable`). A `winked` is a pointer to the container,
-/// and a copy refers to the same container.
+/// and copies refer to the same container.
 template <class T>
 class winked {
 public:
@@ -107,7 +107,7 @@ public:
         static_cast<void>(block.release());
     }
 
-    /// The container.
+    /// Returns the container.
     T* get() const noexcept { return object_; }
     T& operator*() const noexcept { return *object_; } ///< the container
     T* operator->() const noexcept { return object_; } ///< the container

@@ -22,7 +22,7 @@ use core::fmt;
 /// assert_eq!((Rc::strong_count(&again), &*again), (2, &tree[..].to_string()));
 /// ```
 ///
-/// Each object takes 8 bytes for its counts. Everything else is as in an [`ObjectPool`].
+/// Each object needs 8 bytes more, for its counts. Everything else is as in an [`ObjectPool`].
 ///
 /// ```compile_fail
 /// let pool: mallard::RcPool<u32> = mallard::RcPool::new();
@@ -115,22 +115,22 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
     {
         Self { slots: ObjectPool::with_growth(growth) }
     }
-    /// Makes a pool whose first step of growth holds `count` objects, without allocating. The first
-    /// `make` takes that step from the source.
+    /// Makes a pool whose first growth step holds `count` objects, without allocating. The first
+    /// `make` requests that step from the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
     {
         Self { slots: ObjectPool::with_capacity(count) }
     }
-    /// As `with_mode`, with the caller's source.
+    /// Makes a pool like `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(source: S) -> CountedPool<T, C, M, S>
     where
         M: Growing,
     {
         CountedPool { slots: ObjectPool::new_in(source) }
     }
-    /// As `with_growth`, with the caller's source.
+    /// Makes a pool like `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> CountedPool<T, C, M, S>
     where
         M: Growing,
@@ -138,12 +138,12 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
         CountedPool { slots: ObjectPool::with_growth_in(growth, source) }
     }
 
-    /// Makes a pool for exactly `count` objects, without allocating. The first `make` takes the
+    /// Makes a pool for exactly `count` objects, without allocating. The first `make` requests the
     /// memory of all objects from the source.
     pub const fn fixed(count: usize) -> Self {
         Self { slots: ObjectPool::fixed(count) }
     }
-    /// As `fixed`, with the caller's source. For a [`Buffer`](crate::Buffer), see
+    /// Makes a pool like `fixed`, with the caller's source. For a [`Buffer`](crate::Buffer), see
     /// [`ObjectPool::fixed_in`].
     pub const fn fixed_in<S: Source>(count: usize, source: S) -> CountedPool<T, C, M, S> {
         CountedPool { slots: ObjectPool::fixed_in(count, source) }
@@ -156,7 +156,8 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         unsafe { Handle::new(Box::into_raw(object)) }
     }
 
-    /// Makes an object. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
+    /// Makes an object. If there is no memory, calls `alloc::alloc::handle_alloc_error`, which
+    /// aborts.
     #[inline(always)]
     pub fn make(&self, value: T) -> Handle<'_, T, C, M, S> {
         self.make_with(|| value)
@@ -170,7 +171,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
             Err(full) => Err(Full::because(full.cause(), value.unwrap())),
         }
     }
-    /// Makes an object in its place in the pool. If `f` panics, the slot is free again.
+    /// Makes an object in its slot. If `f` panics, the slot is free again.
     #[inline(always)]
     pub fn make_with(&self, f: impl FnOnce() -> T) -> Handle<'_, T, C, M, S> {
         match self.slots.try_make_with(|| Slot::new(f())) {
@@ -179,8 +180,8 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         }
     }
 
-    /// Visits the objects that are still alive because a handle was leaked (`mem::forget`). The
-    /// order is by address within the memory of one growth step.
+    /// Iterates over the objects that are still alive because a handle was leaked (`mem::forget`),
+    /// in address order within a growth step.
     pub fn iter(&mut self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(Slot::get)
     }
@@ -189,16 +190,16 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         self.slots.clear();
     }
 
-    /// Whether `p` points into memory of this pool. O(steps of growth).
+    /// Returns whether `p` points into memory of this pool. O(growth steps).
     pub fn owns(&self, p: *const T) -> bool {
         self.classify(p) != Validity::Miss
     }
-    /// Says whether `p` points to an object, elsewhere into a chunk, or outside all chunks. An
-    /// object that only `Weak` handles refer to is `Valid`.
+    /// Returns whether `p` is an object, another address in a chunk, or outside all chunks. An
+    /// object to which only `Weak` handles refer is `Valid`.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.wrapping_byte_sub(Slot::<T, C>::OBJECT).cast())
     }
-    /// The source of the pool.
+    /// Returns the source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.source()
     }

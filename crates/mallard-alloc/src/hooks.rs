@@ -1,4 +1,4 @@
-//! Hooks of object pools: functions that a pool calls beside constructors and destructors.
+//! Hooks of object pools: functions that a pool calls after constructors and before destructors.
 
 /// Functions that an [`ObjectPool`](crate::ObjectPool) calls for each object that it makes or drops.
 ///
@@ -25,19 +25,19 @@ pub trait Hooks<T: ?Sized> {
     #[doc(hidden)]
     const SILENT: bool = false;
 
-    /// Called after `object` was made.
+    /// Is called after `object` was made.
     #[inline(always)]
     fn acquired(&self, object: &mut T) {
         let _ = object;
     }
-    /// Called before `object` is dropped, or moved out of the pool by `into_inner`.
+    /// Is called before `object` is dropped, or moved out of the pool by `into_inner`.
     #[inline(always)]
     fn released(&self, object: &mut T) {
         let _ = object;
     }
 }
 
-/// No hooks, at no cost. The default of [`ObjectPool`](crate::ObjectPool).
+/// No hooks, at no cost. This is the default of [`ObjectPool`](crate::ObjectPool).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHooks;
 

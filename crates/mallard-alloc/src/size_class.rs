@@ -17,7 +17,7 @@ const STEPS_LOG2: u32 = 3;
 const STEPS: usize = 1 << STEPS_LOG2;
 const FINE_COUNT: usize = FINE_MAX / FINE_STEP;
 
-/// The class of the smallest blocks that hold `bytes` bytes. 0 bytes count as 1.
+/// Returns the class of the smallest blocks that have at least `bytes` bytes. 0 bytes count as 1.
 #[inline]
 pub const fn of(bytes: usize) -> usize {
     if bytes <= FINE_MAX {
@@ -28,7 +28,7 @@ pub const fn of(bytes: usize) -> usize {
     FINE_COUNT + (((doubling - 7) as usize) << STEPS_LOG2) + (step - STEPS)
 }
 
-/// Bytes of the blocks of a class.
+/// Returns the size of the blocks of a class, in bytes.
 #[inline]
 pub const fn bytes(class: usize) -> usize {
     if class < FINE_COUNT {
@@ -38,7 +38,7 @@ pub const fn bytes(class: usize) -> usize {
     ((coarse & (STEPS - 1)) + STEPS + 1) << ((coarse >> STEPS_LOG2) + 7 - STEPS_LOG2 as usize)
 }
 
-/// The largest alignment that the size of the class allows.
+/// Returns the largest alignment that the size of the class allows.
 ///
 /// ```
 /// use mallard::size_class;

@@ -1,4 +1,4 @@
-//! Thread modes: types that say which threads may call a pool at the same time.
+//! Threading modes: types that determine which threads may call a pool at the same time.
 //!
 //! ```
 //! use mallard::{sync, ObjectPool};
@@ -27,7 +27,7 @@ mod sealed {
     impl<const CHUNK: usize> Sealed for super::ThreadCached<CHUNK> {}
 }
 
-/// A thread mode: one of the types of this module. A pool takes a mode as its type argument.
+/// A threading mode: one of the types of this module. A mode is a type argument of a pool.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -37,13 +37,13 @@ mod sealed {
 /// assert_eq!(count(&ObjectPool::<u64, sync::Mutex>::with_mode()), 0);
 /// ```
 pub trait Mode: sealed::Sealed {
-    /// The type that keeps the blocks of a pool.
+    /// The type that manages the blocks of a pool.
     #[doc(hidden)]
     type Core<S: Source>: Core<S>;
-    /// Bytes of the chunks of small objects.
+    /// The size of the chunks of small objects, in bytes.
     #[doc(hidden)]
     const CHUNK: usize;
-    /// Whether several threads may call a pool of this mode at once.
+    /// Whether several threads may call a pool of this mode at the same time.
     #[doc(hidden)]
     const IS_SHARED: bool;
 }
@@ -61,7 +61,7 @@ pub trait Mode: sealed::Sealed {
 /// ```
 ///
 /// # Safety
-/// Any number of threads may call the `&self` functions of the mode's cores at once.
+/// Any number of threads may call the `&self` functions of the mode's cores at the same time.
 pub unsafe trait Shared: Mode {}
 
 /// A mode whose pools can grow: all modes but [`LockFree`].
@@ -91,13 +91,14 @@ const fn chunk_bytes(chunk: usize) -> usize {
     chunk
 }
 
-/// The mode for one thread at a time, which the compiler checks: such a pool is not `Sync`. This is
-/// the fastest mode.
+/// The mode for one thread at a time. The compiler checks this, because such a pool is not `Sync`.
+/// This is the fastest mode.
 ///
 /// `CHUNK` is the size and the alignment of the pool's chunks in bytes, in this mode and in the
 /// others. `CHUNK` is a power of two and at least 256 (512 for [`ThreadCached`]). A chunk of large
 /// blocks is larger, and a limit may make the last chunk smaller. The default of 64 KiB suits all
-/// pools except one in a small [`Buffer`](crate::Buffer), which may have no address with that alignment:
+/// pools except those in a small [`Buffer`](crate::Buffer), which may contain no address with that
+/// alignment:
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -115,7 +116,7 @@ impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
     const IS_SHARED: bool = false;
 }
 
-/// The mode in which any thread may call at any time, and each call takes a lock. Needs the feature
+/// The mode in which any thread may call at any time, and each call holds a lock. Needs the feature
 /// `std`.
 ///
 /// ```
@@ -125,9 +126,9 @@ impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
 /// std::thread::spawn(move || drop(name)).join().unwrap();
 /// ```
 ///
-/// The lock is released before the pool calls its source, a constructor, a destructor or a hook.
-/// A panic in any of them therefore does not poison the lock. The source must not call the pool
-/// that it serves. `CHUNK`: see [`Unshared`].
+/// The pool releases the lock before it calls its source, a constructor, a destructor or a hook. So
+/// a panic in one of these calls does not poison the lock. The source must not call the pool that
+/// it serves. `CHUNK`: see [`Unshared`].
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct Mutex<const CHUNK: usize = 65536>;
@@ -145,10 +146,10 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// The mode in which any thread may call at any time without a lock, for pools with a fixed number
 /// of blocks. Needs a processor with 64-bit atomics.
 ///
-/// The first allocation takes the memory of all blocks. From then on neither an allocation nor a
-/// free takes a lock, waits for another thread, or calls the source, so real-time threads and
-/// signal handlers may call both. An allocation and its free take two locked operations. Use
-/// [`ThreadCached`] for speed, and this mode where a thread must not wait.
+/// The first allocation requests the memory of all blocks. Later calls neither lock nor wait nor
+/// call the source, so real-time threads and signal handlers may allocate and free. An allocation
+/// and its free cost two atomic read-modify-writes. Use [`ThreadCached`] for speed, and this mode
+/// where a thread must not wait.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -157,9 +158,9 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 /// std::thread::spawn(move || drop(job)).join().unwrap();
 /// ```
 ///
-/// Blocks are at least 8 bytes apart. Each block needs 4 more bytes of bookkeeping, and a block of
-/// 8 bytes needs 8 more. A pool has less than 2^32 blocks. The source must not call the pool that
-/// it serves. `CHUNK`: see [`Unshared`].
+/// Blocks are at least 8 bytes apart. Each block costs 4 bytes more for bookkeeping, and a block of
+/// 8 bytes costs 8 bytes more. A pool has less than 2^32 blocks. The source must not call the pool
+/// that it serves. `CHUNK`: see [`Unshared`].
 ///
 /// A pool that grows does not compile with this mode, because growth needs a lock, which [`Mutex`] and
 /// [`ThreadCached`] have. The constructors of a growing pool need [`Growing`]:
@@ -180,11 +181,11 @@ impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
 // SAFETY: threads share only atomics and data that a lock protects.
 unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
-/// The mode in which any thread may call at any time, and each thread has its own cache of free
-/// blocks. Needs the feature `std`.
+/// The mode in which any thread may call at any time, and each thread has a cache of free blocks.
+/// Needs the feature `std`.
 ///
-/// Most calls use neither a lock nor a locked operation, so a call costs the same with many
-/// threads as with one.
+/// Most calls need neither a lock nor an atomic read-modify-write, so a call costs the same with
+/// many threads as with one.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -199,16 +200,15 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// **Memory.** Each thread that uses the pool owns chunks of `CHUNK` bytes (see [`Unshared`]) and a
 /// cache: an array of 8 bytes for each of up to 1,024 free blocks, which together have at most 256
 /// KiB. Blocks that another thread frees return to the thread that owns their chunk, many at a
-/// time. When a thread ends, another thread reclaims its cache and chunks: the next new thread, or
-/// a thread that would otherwise have to grow.
+/// time. When a thread exits, another thread reclaims its cache and chunks: the next new thread, or
+/// a thread that would otherwise have to grow the pool.
 ///
-/// **Limits.** When the source refuses memory, free blocks may remain in the caches of other
-/// threads. These threads return the blocks at their next free. In a pool with a limit, a cache
-/// holds at most a 16th of the limit, or two blocks. The arrays of the caches do not count toward
-/// the limit.
+/// **Limits.** When the source is exhausted, free blocks may remain in the caches of other threads.
+/// These threads return the blocks at their next free. In a pool with a limit, a cache holds at
+/// most a 16th of the limit, or two blocks. The arrays of the caches do not count toward the limit.
 ///
-/// **End of a thread.** A destructor of a thread-local value may use the pool. If the thread's
-/// cache is gone by then, the call takes a lock.
+/// **End of a thread.** A destructor of a thread-local value may use the pool. If the cache of the
+/// thread is destroyed already, the call holds a lock.
 ///
 /// The source must not call the pool that it serves. A chunk of 256 bytes has room for its header
 /// only, so such a pool does not compile:

@@ -1,11 +1,12 @@
 //! Marks of regions for the recorder `mallard record`.
 //!
-//! Call stacks do not always tell where an instance of a region ends: two calls of a function from one
-//! loop look alike. A mark gives the exact end: write `region = "convert"` and `ends = "exact"` in a
-//! plan of `mallard replay`, and `mallard advise` knows the region as well. The marks are those of the
-//! header mallard/trace/region.h for C and C++.
+//! Call stacks do not always show where an instance of a region ends, because two calls of a
+//! function from one loop look alike. With marks, a recording has the exact begin and end of each
+//! instance. To use marks, write `region = "convert"` and `ends = "exact"` in a plan of `mallard
+//! replay`. `mallard advise` uses marks too. The marks are those of the header
+//! mallard/trace/region.h for C and C++.
 //!
-//! In a program that is not recorded, a mark only reads a pointer.
+//! In a program that is not recorded, a mark only tests a pointer.
 
 use core::ffi::{c_char, CStr};
 use core::fmt;

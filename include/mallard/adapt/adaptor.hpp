@@ -1,5 +1,5 @@
-// The base classes of adaptors. An adaptor wraps one allocator or source and adds one thing to it,
-// or chooses between two allocators or sources.
+// The base classes of adaptors. An adaptor wraps one allocator or source and adds one feature to
+// it, or chooses between two allocators or sources.
 #pragma once
 
 #include <mallard/detail/base/undo.hpp>
@@ -18,7 +18,7 @@ concept counting = requires(const A& a) { { a.counts() } noexcept; };
 /// An allocator with `stats`: an arena, pool or multipool, or an adaptor around one.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
-/// An allocator whose blocks all have one size, as a pool: `allocate` needs no layout.
+/// An allocator whose blocks all have one size, such as a pool, so that `allocate` needs no layout.
 template <class A>
 concept of_one_size = block_allocator<A> && requires(A& a, void* block) {
     { a.block_bytes() } noexcept -> std::same_as<std::size_t>;
@@ -44,7 +44,7 @@ struct adaptor_access {
     {
         self.give_one(c);
     }
-    /// Called before all blocks of the adaptor `self` are freed at once.
+    /// Tells the adaptor `self` that all blocks are about to be freed together.
     template <class Self>
     static void forget_all(Self& self) noexcept
     {
@@ -53,8 +53,8 @@ struct adaptor_access {
 };
 
 /// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`: a
-/// chunk has three words, and a real call would pass these words through memory.
+/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`,
+/// because a chunk has three words, which a real call would pass through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -190,13 +190,13 @@ public:
         for (void* const block : blocks)
             deallocate(block);
     }
-    /// The size of each block of a wrapped pool.
+    /// Returns the size of each block of a wrapped pool.
     constexpr std::size_t block_bytes() const noexcept
         requires of_one_size<Inner>
     {
         return inner_.block_bytes();
     }
-    /// The alignment of each block of a wrapped pool.
+    /// Returns the alignment of each block of a wrapped pool.
     constexpr std::size_t block_align() const noexcept
         requires of_one_size<Inner>
     {
@@ -224,32 +224,32 @@ public:
         inner_.trim(keep);
     }
 
-    /// Whether the wrapped object owns the address.
+    /// Returns whether the wrapped object owns the address.
     bool owns(const void* p) const noexcept
         requires owning<Inner>
     {
         return inner_.owns(p);
     }
-    /// The size of the largest chunk that the wrapped source can supply.
+    /// Returns the size of the largest chunk that the wrapped source can supply.
     std::size_t most_to_take() const noexcept
         requires bounded<Inner>
     {
         return inner_.most_to_take();
     }
-    /// The counts of the wrapped object.
+    /// Returns the counts of the wrapped object.
     auto counts() const noexcept
         requires counting<Inner>
     {
         return inner_.counts();
     }
-    /// The statistics of the wrapped allocator.
+    /// Returns the statistics of the wrapped allocator.
     auto stats() const noexcept
         requires measured<Inner>
     {
         return inner_.stats();
     }
 
-    /// The wrapped allocator or source.
+    /// Returns the wrapped allocator or source.
     Inner& upstream() noexcept { return inner_; }
     const Inner& upstream() const noexcept { return inner_; }
 
@@ -273,7 +273,7 @@ private:
 protected:
     ~adaptor() = default;
 
-    /// Takes a block or chunk from the wrapped object. When the object is exhausted, throws if
+    /// Allocates a block or chunk from the wrapped object. When the object is exhausted, throws if
     /// `Throws`, and otherwise returns null.
     template <bool Throws>
     [[gnu::always_inline]] chunk take_below(layout l) noexcept(!Throws)
@@ -308,8 +308,8 @@ private:
     [[no_unique_address]] Inner inner_{};
 };
 
-/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. A program that switches an adaptor
-/// off by the constant `On` pays no branch and no byte for it.
+/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. If a program switches an adaptor off
+/// by the constant `On`, the adaptor costs no branch and no byte.
 ///
 ///     using memory = mallard::adapt_if<is_test, mallard::counted<mallard::multipool<>>>;
 ///
@@ -357,7 +357,7 @@ public:
     constexpr adaptor_of_two() noexcept
         requires std::default_initializable<First> && std::default_initializable<Second>
     = default;
-    /// An adaptor in front of `first` and `second`.
+    /// Makes an adaptor in front of `first` and `second`.
     constexpr adaptor_of_two(First first, Second second) noexcept
         : first_(std::move(first)), second_(std::move(second))
     {
@@ -379,8 +379,7 @@ public:
         first_.release();
         second_.release();
     }
-    /// Returns idle memory to the sources; keeps up to `keep` idle bytes in each of the two
-    /// allocators.
+    /// Returns idle memory to the sources, except for `keep` bytes in each of the two allocators.
     void trim(std::size_t keep = 0) noexcept
         requires resettable<First> && resettable<Second>
     {
@@ -388,13 +387,13 @@ public:
         second_.trim(keep);
     }
 
-    /// Whether one of the two wrapped objects owns the address.
+    /// Returns whether one of the two wrapped objects owns the address.
     bool owns(const void* p) const noexcept
         requires owning<First> && owning<Second>
     {
         return first_.owns(p) || second_.owns(p);
     }
-    /// The sum of the statistics of both allocators.
+    /// Returns the sum of the statistics of both allocators.
     auto stats() const noexcept
         requires measured<First> && measured<Second>
     {

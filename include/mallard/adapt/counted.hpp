@@ -22,26 +22,26 @@ struct call_counts {
     std::size_t bytes_allocated = 0; ///< bytes of all allocations
     std::size_t bytes_freed = 0;     ///< bytes of all frees
     std::size_t blocks_peak = 0;     ///< peak of the blocks in use
-    /// Peak of the bytes in use, perhaps at another moment than `blocks_peak`.
+    /// Peak of the bytes in use, perhaps at another time than `blocks_peak`.
     std::size_t bytes_peak = 0;
 
-    /// Blocks in use. Negative if a `counting_scope` counts more frees than allocations, because
-    /// blocks from before the scope were freed.
+    /// Returns the number of blocks in use. The number is negative if a `counting_scope` counts
+    /// more frees than allocations, because blocks from before the scope were freed.
     constexpr std::ptrdiff_t blocks_live() const noexcept
     {
         return static_cast<std::ptrdiff_t>(allocations - frees);
     }
-    /// Bytes in use. Negative in the same case as `blocks_live`.
+    /// Returns the number of bytes in use, which may be negative as for `blocks_live`.
     constexpr std::ptrdiff_t bytes_live() const noexcept
     {
         return static_cast<std::ptrdiff_t>(bytes_allocated - bytes_freed);
     }
 
-    /// Whether all blocks were freed, each with the size that was requested.
+    /// Returns whether all blocks were freed, each with the size that was requested.
     constexpr bool is_balanced() const noexcept { return blocks_live() == 0 && bytes_live() == 0; }
 
-    /// The counts of the calls since the counts `before` were read. The peaks are relative to the
-    /// blocks and bytes that were in use at that time.
+    /// Returns the counts of the calls since the counts `before` were read. The peaks are relative
+    /// to the blocks and bytes that were in use at that time.
     constexpr call_counts since(const call_counts& before) const noexcept
     {
         call_counts c = *this;
@@ -93,7 +93,7 @@ public:
 
     call_counts read() const noexcept { return now_; } ///< the counts since construction
 
-    /// Starts a scope: from now on, the peaks are those of the scope. Returns the counts before the
+    /// Starts a scope. From now on, the peaks are those of the scope. Returns the counts before the
     /// scope, which `end_scope` needs.
     call_counts begin_scope() noexcept
     {
@@ -102,8 +102,8 @@ public:
         raise_peaks();
         return before;
     }
-    /// Ends a scope that began with the counts `before`. Each peak becomes the larger one of the
-    /// peak in the scope and the peak in `before`.
+    /// Ends a scope that began with the counts `before`. Each peak becomes the maximum of the peak
+    /// in the scope and the peak in `before`.
     void end_scope(const call_counts& before) noexcept
     {
         raise(now_.blocks_peak, before.blocks_peak);
@@ -164,7 +164,7 @@ public:
         bytes_live_.store(0, relaxed);
     }
 
-    /// The counts now.
+    /// Returns the counts now.
     call_counts read() const noexcept
     {
         call_counts now;
@@ -220,8 +220,8 @@ private:
 template <class Counted>
 class counting_scope;
 
-/// Whether the counters of an adaptor are atomic: false for `sync::none`, true for
-/// `sync::lock_free`. Does not change which threads may call the wrapped allocator.
+/// Returns whether the counters of an adaptor are atomic: false for `sync::none`, true for
+/// `sync::lock_free`. Which threads may call the wrapped allocator does not change.
 constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
@@ -231,8 +231,8 @@ template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
 /// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
-/// peaks of blocks and bytes in use. (The `stats` of an allocator cost nothing, but have no
-/// totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
+/// peaks of blocks and bytes in use. (The `stats` of an allocator add nothing to its calls, but
+/// have no totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
 /// (`tests/hot_path/hot_path.cpp`).
 ///
 ///     mallard::counted<mallard::multipool<>> memory;
@@ -258,7 +258,7 @@ public:
     static constexpr bool any_thread = shared && shareable<Inner>;
     using base::base;
 
-    /// The counts since construction.
+    /// Returns the counts since construction.
     call_counts counts() const noexcept { return counter_.read(); }
 
 private:
@@ -281,7 +281,7 @@ private:
     call_counter<shared> counter_;
 };
 
-/// Counts the calls in one C++ scope, with peaks of its own. Scopes nest: an outer scope counts the
+/// Counts the calls in one C++ scope, with separate peaks. Scopes nest: an outer scope counts the
 /// calls of its inner scopes too, and an inner scope must end first. The idea is from
 /// `push_counters` and `pop_counters` of RMM, the RAPIDS Memory Manager.
 ///
@@ -303,7 +303,7 @@ public:
     counting_scope(const counting_scope&) = delete;
     counting_scope& operator=(const counting_scope&) = delete;
 
-    /// The counts since the start of the scope.
+    /// Returns the counts since the start of the scope.
     call_counts counts() const noexcept { return counter_.read().since(before_); }
 
 private:
@@ -321,19 +321,19 @@ struct snapshot {
     std::optional<statistics> memory; ///< if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
-    /// A snapshot with counts alone.
+    /// Makes a snapshot with only counts.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
-    /// A snapshot with statistics alone.
+    /// Makes a snapshot with only statistics.
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
-    /// A snapshot with both.
+    /// Makes a snapshot with both.
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept
         : calls(asked), memory(held)
     {
     }
 };
 
-/// A snapshot of any allocator or source, `counted` or not. Costs as much as `stats`, and calls no
-/// source.
+/// Returns a snapshot of any allocator or source, `counted` or not. Costs as much as `stats`, and
+/// calls no source.
 ///
 ///     mallard::snapshot const s = mallard::snapshot_of(orders);
 template <class A>

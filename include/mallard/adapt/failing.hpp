@@ -18,14 +18,14 @@ struct failures {
     std::size_t count = 1;     ///< how many calls in a row fail
     std::size_t every = 0;     ///< the failures repeat after this many calls; 0: no repetition
 
-    /// Whether call `number` fails. The first call has number 0.
+    /// Returns whether call `number` fails. The first call has number 0.
     constexpr bool operator()(layout, std::size_t number) const noexcept
     {
         return number >= first && (every == 0 ? number - first : (number - first) % every) < count;
     }
 };
 
-/// A callable that says whether a call fails, from its layout and its number.
+/// A callable that returns whether the call with this layout and number fails.
 template <class R>
 concept failure_rule = requires(R& rule, layout l, std::size_t number) {
     { rule(l, number) } noexcept -> std::convertible_to<bool>;
@@ -41,7 +41,8 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
 ///     mallard::failing<mallard::multipool<>, decltype(large)> memory(large);
 ///
 /// Without a rule, no call fails until `rule()` is assigned. One thread at a time.
-/// `for_each_failure` runs a function with each of its allocations failing in turn.
+/// `for_each_failure` runs a function once for each of its allocations, and makes that allocation
+/// fail.
 template <source Inner, failure_rule Rule = failures>
 class failing : public adaptor<failing<Inner, Rule>, Inner> {
     using base = adaptor<failing, Inner>;
@@ -49,30 +50,31 @@ class failing : public adaptor<failing<Inner, Rule>, Inner> {
 
 public:
     using base::base;
-    /// An allocator with a rule.
+    /// Makes an allocator with a rule.
     constexpr explicit failing(Rule rule) noexcept
         requires std::default_initializable<Inner>
         : rule_(std::move(rule))
     {
     }
-    /// An allocator with a rule. The other arguments construct the wrapped object.
+    /// Makes an allocator with a rule. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr failing(Rule rule, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), rule_(std::move(rule))
     {
     }
 
-    /// The rule, which may be changed between calls.
+    /// Returns the rule, which may be changed between calls.
     ///
     ///     memory.rule().first = memory.calls(); // the next call fails
     Rule& rule() noexcept { return rule_; }
 
-    /// The number of calls so far.
+    /// Returns the number of calls so far.
     std::size_t calls() const noexcept { return calls_; }
-    /// The number of calls that the rule made fail. Failures of the wrapped object do not count.
+    /// Returns the number of calls that the rule made fail. Failures of the wrapped object do not
+    /// count.
     std::size_t failed() const noexcept { return failed_; }
 
-    /// Sets the counts to 0: the next call has number 0.
+    /// Sets the counts to 0, so the next call has number 0.
     void restart() noexcept { calls_ = failed_ = 0; }
 
 private:

@@ -5,18 +5,17 @@
 
 namespace mallard {
 
-/// Limits of the bytes and blocks in use at once. A member without a value means no limit.
+/// Limits of the bytes and blocks in use at the same time. A member without a value means no limit.
 struct budget {
     std::size_t bytes = std::numeric_limits<std::size_t>::max();  ///< limit of bytes in use
     std::size_t blocks = std::numeric_limits<std::size_t>::max(); ///< limit of blocks in use
 };
 
-/// A limit of bytes or of blocks, and the amount that is left. With `Shared`, several threads may
-/// use the quota.
+/// A limit of bytes or of blocks, and the amount that is left.
 template <bool Shared>
 class quota {
 public:
-    /// An unused quota of `most` bytes or blocks.
+    /// Makes an unused quota of `most` bytes or blocks.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
     /// Moves the used amount to this object. The moved-from quota is unused.
     constexpr quota(quota&& other) noexcept
@@ -49,16 +48,16 @@ private:
     std::size_t left_;
 };
 
-/// The quota of several threads.
+/// A quota that several threads may use at the same time.
 template <>
 class quota<true> {
 public:
-    /// An unused quota of `most` bytes or blocks.
+    /// Makes an unused quota of `most` bytes or blocks.
     constexpr explicit quota(std::size_t most) noexcept : most_(most), left_(most) {}
 
     /// Counts `amount` as used, in a compare-exchange loop. A thread must not subtract first and
-    /// test afterwards: until it adds the amount back, other threads would fail although enough is
-    /// left for them. The acquire pairs with the release of `refund`.
+    /// test afterwards, because until it adds the amount back, other threads would fail although
+    /// enough is left for them. The acquire pairs with the release of `refund`.
     bool try_charge(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
@@ -72,7 +71,7 @@ public:
     void refund(std::size_t amount) noexcept { left_.fetch_add(amount, std::memory_order_release); }
     /// Makes the whole quota free again.
     void refund_all() noexcept { left_.store(most_, std::memory_order_relaxed); }
-    /// What is left of the quota.
+    /// Returns the amount that is not used yet.
     std::size_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
     std::size_t most() const noexcept { return most_; } ///< the whole quota
 
@@ -82,7 +81,7 @@ private:
 };
 
 /// Fails allocations that would exceed a budget of bytes, of blocks, or of both. The limit is
-/// exact: the last byte can be allocated.
+/// exact, so the last byte can be allocated.
 ///
 ///     mallard::limited<mallard::multipool<>> memory({.bytes = 1 << 20});
 ///
@@ -108,13 +107,13 @@ public:
     /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shared && shareable<Inner>;
 
-    /// An allocator with a budget.
+    /// Makes an allocator with a budget.
     constexpr explicit limited(budget most) noexcept
         requires std::default_initializable<Inner>
         : bytes_(most.bytes), blocks_(most.blocks)
     {
     }
-    /// An allocator with a budget. The other arguments construct the wrapped object.
+    /// Makes an allocator with a budget. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr limited(budget most, std::in_place_t,
                       Args&&... args) noexcept(std::is_nothrow_constructible_v<Inner, Args...>)
@@ -122,22 +121,23 @@ public:
     {
     }
 
-    /// The bytes that can still be allocated.
+    /// Returns the bytes that can still be allocated.
     std::size_t bytes_left() const noexcept { return bytes_.left(); }
-    /// The blocks that can still be allocated.
+    /// Returns the blocks that can still be allocated.
     std::size_t blocks_left() const noexcept { return blocks_.left(); }
-    /// The largest request that can succeed; see the concept `bounded`.
+    /// Returns the largest request that can succeed; see the concept `bounded`.
     std::size_t most_to_take() const noexcept
     {
         if constexpr (bounded<Inner>)
             return std::min(bytes_left(), base::upstream().most_to_take());
         return bytes_left();
     }
-    /// The whole budget, as given to the constructor.
+    /// Returns the whole budget, as given to the constructor.
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
-    /// The reason of the last failure: one line, which is never freed; "" if no call failed. If
-    /// calls of several threads fail at the same time, this is the reason of one of these calls.
+    /// Returns the reason of the last failure in one line that is never freed, or "" if no call
+    /// failed. If calls of several threads fail at the same time, returns the reason of one of
+    /// these calls.
     const char* last_failure() const noexcept { return failure_; }
 
 private:

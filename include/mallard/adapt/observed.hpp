@@ -1,4 +1,4 @@
-// An adaptor that calls an observer when an allocator grows, fails or ends.
+// An adaptor that calls an observer when an allocator grows, fails or is destroyed.
 #pragma once
 
 #include <mallard/adapt/counted.hpp>
@@ -13,7 +13,7 @@ concept source_observer = requires(O& o, chunk c) { o.grew(c); } || requires(O& 
 /// An observer of an allocator: has the member `exhausted`.
 template <class O>
 concept allocator_observer = requires(O& o, layout l) { o.exhausted(l); };
-/// An observer of the end of an allocator or source: has the member `destroyed`.
+/// An observer of the destruction of an allocator or source: has the member `destroyed`.
 template <class O>
 concept end_observer = requires(O& o, const snapshot& s) { o.destroyed(s); };
 
@@ -33,9 +33,9 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 ///     };
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
-/// Wrap the source to see growth; wrap the allocator to see failures, and the blocks left at the
-/// end. On the hot path of an observed allocator, `allocate` has no additional instruction, and
-/// `try_allocate` has one additional test.
+/// Wrap the source to see growth. Wrap the allocator to see failures, and the blocks that are in
+/// use when the allocator is destroyed. On the hot path of an observed allocator, `allocate` has no
+/// additional instruction, and `try_allocate` has one additional test.
 ///
 /// An observer must not throw, and must not call the observed allocator. It may use other
 /// allocators, lock and write. The thread whose call caused the event calls the observer, so
@@ -58,13 +58,13 @@ public:
     constexpr observed() noexcept
         requires std::default_initializable<Inner> && std::default_initializable<Observer>
     = default;
-    /// An allocator with an observer.
+    /// Makes an allocator with an observer.
     constexpr explicit observed(Observer told) noexcept
         requires std::default_initializable<Inner>
         : observer_(std::move(told))
     {
     }
-    /// An allocator with an observer. The other arguments construct the wrapped object.
+    /// Makes an allocator with an observer. The other arguments construct the wrapped object.
     template <class... Args>
     constexpr observed(Observer told, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), observer_(std::move(told))
@@ -81,7 +81,7 @@ public:
         }
     }
 
-    /// The observer.
+    /// Returns the observer.
     Observer& observer() noexcept { return observer_; }
     const Observer& observer() const noexcept { return observer_; }
 

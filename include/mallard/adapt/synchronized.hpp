@@ -12,8 +12,8 @@ namespace mallard {
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
-/// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes of its own:
-/// with `sync::mutex` other threads go on while one thread grows the pool, and with
+/// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes: with
+/// `sync::mutex` other threads continue while one thread grows the pool, and with
 /// `sync::thread_cached` most calls take no lock.
 ///
 /// To hold the lock during several calls of the wrapped object, use `with`. The wrapped object must
@@ -76,19 +76,19 @@ public:
         with([keep](Inner& in) { in.trim(keep); });
     }
 
-    /// Whether the wrapped object owns the address.
+    /// Returns whether the wrapped object owns the address.
     bool owns(const void* p) const noexcept
         requires owning<Inner>
     {
         return with([p](const Inner& in) { return in.owns(p); });
     }
-    /// The counts of the wrapped object.
+    /// Returns the counts of the wrapped object.
     auto counts() const noexcept
         requires counting<Inner>
     {
         return with([](const Inner& in) { return in.counts(); });
     }
-    /// The statistics of the wrapped allocator.
+    /// Returns the statistics of the wrapped allocator.
     auto stats() const noexcept
         requires measured<Inner>
     {

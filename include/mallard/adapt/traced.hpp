@@ -6,7 +6,8 @@
 
 namespace mallard {
 
-/// A callable that receives each event. It must not throw, and must not call the traced allocator.
+/// A callable that receives each event. The callable must not throw, and must not call the traced
+/// allocator.
 template <class S>
 concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 
@@ -19,10 +20,10 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 ///     mallard::traced<mallard::arena<>, decltype(print)> scratch(print);
 ///
 /// An allocation is reported after the call, with its duration, even if it failed. A free is
-/// reported before the call: so in a trace, the free of an address always comes before the next
+/// reported before the call, so in a trace, the free of an address always comes before the next
 /// allocation of that address. A `reset` or `release` is one event. Times are nanoseconds of
-/// std::chrono::steady_clock. Reading the clock costs about 20 ns: twice for an allocation, once
-/// for a free.
+/// std::chrono::steady_clock. An allocation reads the clock twice, a free once; a reading costs
+/// about 20 ns.
 ///
 /// The thread rules of the wrapped object and of the sink apply. Any thread may call a channel of a
 /// `trace_file`.
@@ -35,13 +36,13 @@ public:
     /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
 
-    /// An allocator that reports to `sink`.
+    /// Makes an allocator that reports to `sink`.
     explicit traced(Sink sink) noexcept
         requires std::default_initializable<Inner>
         : sink_(std::move(sink))
     {
     }
-    /// An allocator that reports to `sink`. The other arguments construct the wrapped object.
+    /// Makes an allocator that reports to `sink`. The other arguments construct the wrapped object.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     traced(Sink sink, std::in_place_t, Args&&... args)
@@ -49,7 +50,7 @@ public:
     {
     }
 
-    /// The sink.
+    /// Returns the sink.
     Sink& sink() noexcept { return sink_; }
 
 private:

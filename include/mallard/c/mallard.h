@@ -14,9 +14,10 @@
  * Sizes are in bytes. An alignment is any power of two.
  *
  * FAILURE. If a call fails, a function that returns a pointer returns NULL, and a function that
- * returns an int returns an enum mallard_error instead of 0. A failed call sets errno, to EINVAL
- * for a mistake of the caller or to ENOMEM if memory is short, and records an explanation for the
- * calling thread: see mallard_explain. A failed call changes nothing else.
+ * returns an int returns an enum mallard_error instead of 0, unless its comment says otherwise. A
+ * failed call sets errno, to EINVAL for a mistake of the caller or to ENOMEM if memory is short,
+ * and records an explanation for the calling thread: see mallard_explain. A failed call changes
+ * nothing else.
  *
  * NULL. A failed create returns a NULL handle. With a NULL handle, functions that free (free,
  * reset, release, trim, rewind, destroy) do nothing, and all others fail with EINVAL. A free of a
@@ -27,8 +28,8 @@
  * rewind or for_each. A signal handler must not call these functions, with one exception: allocate
  * and free of a pool with MALLARD_SYNC_LOCK_FREE, after its first allocation.
  *
- * Link with -lmallard-c, or ask pkg-config for mallard-c, or link mallard::c
- * after find_package(mallard). The library needs no C++ runtime.
+ * Link with -lmallard-c, or ask pkg-config for mallard-c, or link mallard::c after
+ * find_package(mallard). The library needs no C++ runtime.
  */
 #ifndef MALLARD_H
 #define MALLARD_H
@@ -51,10 +52,10 @@ enum {
         MALLARD_VERSION_MAJOR * 10000 + MALLARD_VERSION_MINOR * 100 + MALLARD_VERSION_PATCH
 };
 
-/** The version of the loaded library, like MALLARD_VERSION: 100 means 0.1.0. */
+/** Returns the version of the loaded library, like MALLARD_VERSION: 100 means 0.1.0. */
 int mallard_version(void);
 
-/** The reason of a failure. Each error sets errno as its heading says. */
+/** The reason of a failure. The comments before the errors say to what they set errno. */
 typedef enum mallard_error {
     MALLARD_ERROR_NONE = 0, /**< no failure */
     /* errno EINVAL */
@@ -66,24 +67,25 @@ typedef enum mallard_error {
     MALLARD_ERROR_UNSUPPORTED = 6, /**< this kind of allocator does not support the call */
     MALLARD_ERROR_CHUNK = 7,       /**< the caller's `take` returned a misaligned chunk */
     /* errno ENOMEM */
-    MALLARD_ERROR_TOO_LARGE = 8, /**< the request exceeds any address space */
+    MALLARD_ERROR_TOO_LARGE = 8, /**< the request exceeds the address space */
     MALLARD_ERROR_REFUSED = 9,   /**< malloc, `take` or the buffer has no more memory */
     MALLARD_ERROR_LIMIT = 10,    /**< limit_bytes is reached */
     MALLARD_ERROR_PLACE = 11     /**< the block cannot grow in place */
 } mallard_error;
 
-/** The error of the last failed call in this thread; MALLARD_ERROR_NONE if none failed. */
+/** Returns the error of the last failed call in this thread, or MALLARD_ERROR_NONE if no call
+ * failed. */
 mallard_error mallard_last_error(void);
 
-/** A short description of any error number: a static string, never NULL. */
+/** Returns a short description of any error number: a static string, never NULL. */
 const char* mallard_strerror(int error);
 
 /** Constants of mallard_explain. */
 enum { MALLARD_EXPLANATION_BYTES = 512 /**< enough for every explanation */ };
 
 /** Explains the last failure of this thread in three lines: what happened, the state, and what to
- * do. Writes at most `bytes` bytes to `text`, including a final NUL, and returns `text`. A longer
- * explanation is truncated. If `bytes` is 0 or `text` is NULL, returns the static text of
+ * do about it. Writes at most `bytes` bytes to `text`, including a final NUL, and returns `text`. A
+ * longer explanation is truncated. If `bytes` is 0 or `text` is NULL, returns the static text of
  * mallard_strerror.
  *
  *     char why[MALLARD_EXPLANATION_BYTES];
@@ -93,8 +95,8 @@ const char* mallard_explain(char* text, size_t bytes);
 
 /* --- options -------------------------------------------------------------- */
 
-/** How much memory an allocator takes from its source at a time (a step). Options that the chosen
- * growth does not use must be 0. */
+/** How much memory an allocator requests from its source at a time (a step). Options that the
+ * chosen growth does not use must be 0. */
 enum mallard_growth {
     MALLARD_GROWTH_DEFAULT = 0,  /**< each step is twice the last; four times in arenas and
                                   * multipools */
@@ -111,7 +113,7 @@ enum mallard_sync {
     MALLARD_SYNC_LOCK_FREE = 2,    /**< pools with MALLARD_GROWTH_NONE, or in a buffer: any
                                     * thread, signal handlers too. The first allocation takes
                                     * the only chunk; later calls neither lock nor wait. */
-    MALLARD_SYNC_THREAD_CACHED = 3 /**< any thread, each with its own cache */
+    MALLARD_SYNC_THREAD_CACHED = 3 /**< any thread, each with a separate cache */
 };
 
 /** Which free block is allocated next. Ignored for lock_free and thread_cached. */
@@ -128,21 +130,20 @@ enum mallard_check {
                             * mark, stops the process with a message */
 };
 
-/** A source of the caller: the functions `take` and `give`. `take` returns `bytes` bytes at a
- * multiple of `align`, which is a power of two of at least 16. If it returns NULL, the allocator
- * may request less. `give` frees a chunk that `take` returned, with the same `bytes` and `align`.
- * Chunks are freed in any order. Neither function may call the allocator that it serves, or leave
- * by longjmp. An exception stops the process. An allocator calls `take` and `give` from one thread
- * at a time. */
+/** A source of the caller consists of the functions `take` and `give`. `take` returns `bytes` bytes
+ * at a multiple of `align`, which is a power of two of at least 16. If `take` returns NULL, the
+ * allocator may request less. `give` frees a chunk that `take` returned, with the same `bytes` and
+ * `align`. Chunks are freed in any order. Neither function may call the allocator that it serves,
+ * or leave by longjmp. An exception stops the process. An allocator calls `take` and `give` from
+ * one thread at a time. */
 typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
 /** Frees a chunk that `take` returned: see mallard_take. */
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
-/** An options struct begins with its own size, which the caller sets to sizeof, so
- * that later versions can add members. If a caller is older than the library, members that its
- * struct lacks count as 0. If a caller is newer, members that the library does not know must be 0,
- * else create fails. 0 stands for the default of every member that is not marked "required". In
- * C99:
+/** An options struct begins with its own size, which the caller sets to sizeof, so that later
+ * versions can add members. If a caller is older than the library, members that its struct lacks
+ * count as 0. If a caller is newer, members that the library does not know must be 0, else create
+ * fails. 0 means the default of a member, unless the member is marked "required". In C99:
  *
  *     mallard_pool_options o = {.struct_bytes = sizeof o, .block_bytes = 48};
  *
@@ -150,12 +151,12 @@ typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t al
  *
  * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`, memory comes from
  * the buffer only, which must outlive the allocator. The memory of the handle comes from the same
- * source: it is taken first, and returned last.
+ * source, and is allocated first and returned last.
  *
  * GROWTH. The first step has first_bytes. No step is larger than step_max_bytes, unless one request
  * needs more. limit_bytes limits the sum of all memory except the handle. If the limit is 8 KiB or
  * more, blocks of any size can fill at least nine tenths of it. If the source fails, the allocator
- * tries half the step, and so on, down to what the request needs. */
+ * requests half the step, and so on, down to what the block needs. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;   /**< required: sizeof */
     size_t block_bytes;    /**< required: the size of each block */
@@ -206,8 +207,8 @@ typedef struct mallard_arena_options {
 /** Options of mallard_multipool_create: see mallard_pool_options. */
 typedef struct mallard_multipool_options {
     size_t struct_bytes;   /**< required: sizeof */
-    int growth;            /**< enum mallard_growth, for each of its pools */
-    int sync;              /**< enum mallard_sync, but not LOCK_FREE: a multipool grows */
+    int growth;            /**< enum mallard_growth, for each pool */
+    int sync;              /**< enum mallard_sync, but not LOCK_FREE, because a multipool grows */
     int reuse;             /**< enum mallard_reuse */
     int check;             /**< enum mallard_check */
     size_t first_bytes;    /**< default 2 KiB; with a buffer, 1 KiB */
@@ -238,7 +239,7 @@ typedef struct mallard_stats {
     size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */
     size_t bytes_live;   /**< bytes in use */
     size_t bytes_idle;   /**< free bytes, held for later blocks */
-    size_t bytes_taken;  /**< taken from the source: live, idle and overhead, without the handle */
+    size_t bytes_taken;  /**< live, idle and bookkeeping bytes, without the handle */
     size_t chunks;       /**< chunks held */
     size_t growths;      /**< steps taken so far */
     size_t refills;      /**< how often an empty cache or free list was refilled */
@@ -257,7 +258,7 @@ typedef enum mallard_validity {
 /** A pool: see mallard_pool_create. */
 typedef struct mallard_pool mallard_pool;
 
-/** Makes a pool. Before the first block, the pool takes memory only for its handle, less than 1
+/** Makes a pool. Before the first block, the pool uses memory only for its handle, less than 1
  * KiB. */
 mallard_pool* mallard_pool_create(const mallard_pool_options* options);
 
@@ -269,7 +270,8 @@ void* mallard_pool_allocate(mallard_pool* pool);
 /** Frees a block of this pool. */
 void mallard_pool_free(mallard_pool* pool, void* block);
 
-/** Allocates all `count` blocks or none. After a failure, all `count` elements of `out` are NULL.
+/** Fills `out` with `count` blocks. After a failure, no block was allocated, and all `count`
+ * elements of `out` are NULL.
  */
 int mallard_pool_allocate_batch(mallard_pool* pool, void** out, size_t count);
 /** Frees `count` blocks of this pool. */
@@ -279,17 +281,17 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
 void mallard_pool_reset(mallard_pool* pool);
 /** Frees every block and returns the memory to the source. */
 void mallard_pool_release(mallard_pool* pool);
-/** Returns idle memory to the source, except keep_bytes bytes. */
+/** Returns idle memory to the source, except for keep_bytes bytes. */
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes);
 
-/** The size of each block: block_bytes rounded up to a multiple of the alignment. */
+/** Returns the size of each block: block_bytes rounded up to a multiple of the alignment. */
 size_t mallard_pool_block_bytes(const mallard_pool* pool);
-/** The alignment of each block. */
+/** Returns the alignment of each block. */
 size_t mallard_pool_block_align(const mallard_pool* pool);
 
 /** Returns 1 if `p` points into a chunk of the pool, else 0. O(log chunks). */
 int mallard_pool_owns(const mallard_pool* pool, const void* p);
-/** Returns what the pool knows about the address `p`. */
+/** Returns whether `p` is a block in use, another address in a chunk, or outside all chunks. */
 mallard_validity mallard_pool_classify(const mallard_pool* pool, const void* p);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_pool_stats(const mallard_pool* pool, mallard_stats* out);
@@ -299,8 +301,8 @@ int mallard_pool_stats(const mallard_pool* pool, mallard_stats* out);
 int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void* block),
                           void* context);
 
-/** The size of a buffer, at any address, that is enough for the handle and `count` blocks. Only for
- * reuse lifo with sync none or mutex. Returns 0 for an error. */
+/** Returns the size of a buffer, at any address, that is enough for the handle and `count` blocks.
+ * Only for reuse lifo with sync none or mutex. Returns 0 for an error. */
 size_t mallard_pool_bytes_for(const mallard_pool_options* options, size_t count);
 
 /* --- arena: blocks by moving a pointer, freed together -------------------- */
@@ -325,7 +327,7 @@ void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t 
  * last can grow, as far as its chunk has room. */
 int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, size_t new_bytes);
 
-/** A position in an arena. Marks nest: rewind to the newest mark first. */
+/** A position in an arena. A rewind to a mark makes all later marks stale. */
 typedef struct mallard_mark {
     void* reserved[6]; /**< for the library */
 } mallard_mark;
@@ -338,7 +340,7 @@ void mallard_arena_rewind(mallard_arena* arena, const mallard_mark* mark);
 void mallard_arena_reset(mallard_arena* arena);
 /** Frees every block and returns the memory to the source. */
 void mallard_arena_release(mallard_arena* arena);
-/** Returns idle memory to the source, except keep_bytes bytes. */
+/** Returns idle memory to the source, except for keep_bytes bytes. */
 void mallard_arena_trim(mallard_arena* arena, size_t keep_bytes);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
@@ -348,8 +350,8 @@ int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
 /** A multipool: see mallard_multipool_create. */
 typedef struct mallard_multipool mallard_multipool;
 
-/** Makes a multipool; NULL options mean all defaults. The handle takes less than 1 KiB for
- * one thread, and 20 to 36 KiB if threads share it. */
+/** Makes a multipool; NULL options mean all defaults. The handle uses less than 1 KiB for one
+ * thread, and 20 to 36 KiB if threads share it. */
 mallard_multipool* mallard_multipool_create(const mallard_multipool_options* options);
 /** Destroys a multipool and its blocks, and returns all memory to the source. */
 void mallard_multipool_destroy(mallard_multipool* multipool);
@@ -365,12 +367,12 @@ void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t by
 void mallard_multipool_reset(mallard_multipool* multipool);
 /** Frees every block and returns the memory to the source. */
 void mallard_multipool_release(mallard_multipool* multipool);
-/** Returns idle memory to the source, except keep_bytes_of_each_pool bytes in each pool. */
+/** Returns idle memory to the source, except for keep_bytes_of_each_pool bytes in each pool. */
 void mallard_multipool_trim(mallard_multipool* multipool, size_t keep_bytes_of_each_pool);
 
 /** Returns 1 if `p` points into a chunk of the multipool, else 0. */
 int mallard_multipool_owns(const mallard_multipool* multipool, const void* p);
-/** Returns what the multipool knows about the address `p`. */
+/** Returns whether `p` is a block in use, another address in a chunk, or outside all chunks. */
 mallard_validity mallard_multipool_classify(const mallard_multipool* multipool, const void* p);
 /** Writes the statistics to `out`. Returns 0, or an enum mallard_error. */
 int mallard_multipool_stats(const mallard_multipool* multipool, mallard_stats* out);

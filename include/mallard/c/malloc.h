@@ -10,13 +10,15 @@
  * (mallard::malloc_static), or ask pkg-config for mallard-malloc. Neither library needs a C++
  * runtime.
  *
- * Sizes are in bytes. Blocks are aligned to 16 bytes; an alignment is a power of two. A block of
- * 0 bytes has a unique address.
+ * Sizes are in bytes. Blocks are aligned to 16 bytes; an alignment is a power of two. A block of 0
+ * bytes has a unique address.
  *
  * FAILURE. If a function that returns a pointer fails, it returns NULL and sets errno: to ENOMEM if
  * memory is short or a limit is reached, to EINVAL for a mistake of the caller. A failed call
- * changes nothing. A failed create returns NULL. With NULL as the heap, functions that free do
- * nothing, and all others fail with EINVAL. A free of a NULL block does nothing.
+ * changes nothing. A failed create returns NULL. With NULL as the heap, functions that return void
+ * do nothing, mallard_heap_owns returns 0, mallard_heap_realloc can resize a block, and the
+ * functions that allocate or return statistics fail with EINVAL. A free of a NULL block does
+ * nothing.
  *
  * A signal handler must not call these functions.
  */
@@ -31,24 +33,24 @@ extern "C" {
 
 /* --- malloc ------------------------------------------------------------------ */
 
-/** Like malloc. Any thread may call. If the program's malloc is Mallard's, `free` accepts blocks of
- * mallard_malloc, and mallard_free accepts blocks of `malloc`. The four functions
- * below mix with malloc's family in the same way. */
+/** Allocates a block, like malloc. Any thread may call. If the program's malloc is Mallard's,
+ * `free` accepts blocks of mallard_malloc, and mallard_free accepts blocks of `malloc`. The same is
+ * true for the four functions below. */
 void* mallard_malloc(size_t bytes);
-/** Like calloc: the block is zeroed. */
+/** Allocates a zeroed block, like calloc. */
 void* mallard_calloc(size_t count, size_t bytes);
-/** Like realloc. A block of a heap stays in its heap. A size of 0 frees the block and returns
- * NULL. */
+/** Resizes a block, like realloc. A block of a heap stays in its heap. A size of 0 frees the block
+ * and returns NULL. */
 void* mallard_realloc(void* block, size_t bytes);
-/** Like aligned_alloc. */
+/** Allocates an aligned block, like aligned_alloc. */
 void* mallard_aligned_alloc(size_t align, size_t bytes);
-/** Like free. Frees blocks of heaps too. */
+/** Frees a block, like free. Frees blocks of heaps too. */
 void mallard_free(void* block);
 
-/** The usable size of a block: all of these bytes may be written. 0 for NULL. */
+/** Returns the usable size of a block. All of these bytes may be written. Returns 0 for NULL. */
 size_t mallard_usable_size(const void* block);
 
-/** Returns free memory to the system, but keeps keep_bytes bytes of it. Returns 1 if memory was
+/** Returns free memory to the system, except for keep_bytes bytes. Returns 1 if memory was
  * returned, else 0. */
 int mallard_trim(size_t keep_bytes);
 
@@ -56,11 +58,11 @@ int mallard_trim(size_t keep_bytes);
  * leave by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
-/** Limits the memory that holds blocks, counted in units of 16 KiB; 0 means no limit. If more
- * memory is in use already, it stays in use. When the soft limit is exceeded, `met` is called. The
- * next such call comes only after less than three quarters of the soft limit were in use. An
- * allocation that would exceed the hard limit calls `met`, which may free something. Then the
- * allocation is tried once more, and fails if it would still exceed the limit. `met` may be NULL.
+/** Limits the memory that holds blocks, counted in units of 16 KiB; 0 means no limit. Memory that
+ * is in use already stays in use. When the soft limit is exceeded, `met` is called. The next such
+ * call comes only after less than three quarters of the soft limit were in use. An allocation that
+ * would exceed the hard limit calls `met`, which may free blocks. Then the allocation is tried once
+ * more, and fails if it would still exceed the limit. `met` may be NULL.
  */
 void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
 
@@ -109,18 +111,18 @@ typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
  * error, nothing has changed. */
 int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
 
-/* --- heaps: blocks that can be freed all at once ------------------------------- */
+/* --- heaps: blocks that can be freed together ---------------------------------- */
 
-/** An allocator with memory of its own, whose blocks can be freed all at once. The first chunk of a
- * heap has 64 KiB, and each later chunk is twice as large as the one before, up to 4 MiB. Blocks
- * above 1 MiB have memory of their own. An empty heap takes less than 4 KiB, so a program may have
+/** An allocator with separate memory, whose blocks can be freed together. The first chunk of a heap
+ * has 64 KiB, and each later chunk is twice as large as the one before, up to 4 MiB. Blocks above 1
+ * MiB are not in chunks. A heap without blocks uses less than 4 KiB, so a program may have
  * thousands of heaps.
  *
- * THREADS. A confined heap belongs to one thread: the thread that made it, or adopted it last. Only
- * this thread allocates, resets, trims and reads statistics, without a lock. If another thread
+ * THREADS. A confined heap belongs to the thread that made or last adopted the heap. Only this
+ * thread allocates, resets, trims and reads statistics, without a lock. If another thread
  * allocates, the process stops with a message. In a shared heap any thread allocates, under a lock.
  *
- * Any thread may free and reallocate blocks of both kinds of heaps: with mallard_heap_free,
+ * Any thread may free and reallocate blocks of both kinds of heaps, with mallard_heap_free,
  * mallard_free, or `free` if it is Mallard's. While reset, release or destroy runs, no other thread
  * may use the heap or free its blocks. */
 typedef struct mallard_heap mallard_heap;
@@ -132,7 +134,7 @@ enum mallard_heap_threads {
 };
 
 /** Options of mallard_heap_create. The struct begins with its own size, which the caller sets to
- * sizeof. 0 is the default of a member. */
+ * sizeof. 0 means the default of a member. */
 typedef struct mallard_heap_options {
     size_t struct_bytes;     /**< required: sizeof */
     int threads;             /**< enum mallard_heap_threads */
@@ -157,7 +159,7 @@ void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t ali
 /** Allocates a zeroed block of `count` times `bytes` bytes. */
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
-/** Resizes a block, which stays in its own heap, even if that is not `heap`. If `block` is NULL,
+/** Resizes a block, which stays in its heap, even if that is not `heap`. If `block` is NULL,
  * allocates in `heap`. If a block has to move and is in a confined heap of another thread, the new
  * block takes a multiple of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
@@ -172,7 +174,8 @@ void mallard_heap_reset(mallard_heap* heap);
 /** Frees every block, like reset, and returns the memory to the rest of the program. */
 void mallard_heap_release(mallard_heap* heap);
 
-/** Returns empty chunks to the rest of the program while the heap has more than keep_bytes. */
+/** Returns chunks without blocks to the rest of the program, until the heap holds at most
+ * keep_bytes bytes. */
 void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
 
 /** Makes a confined heap belong to the calling thread. The previous owner must not be inside a call
@@ -204,7 +207,7 @@ int mallard_heap_stats(mallard_heap* heap, mallard_heap_statistics* out);
 
 /* --- inline allocation, for heap.hpp ----------------------------------------------- */
 
-/** Blocks of one size class that were never allocated, side by side from `next` up to `end`. */
+/** Adjacent blocks of one size class that were never allocated, from `next` up to `end`. */
 typedef struct mallard_bump_range {
     char* next; /**< the next block */
     char* end;  /**< the end of the last block */
@@ -216,17 +219,17 @@ enum {
     MALLARD_FRESH_CLASSES = 35 /**< size classes */
 };
 
-/** The blocks of a heap that were never allocated. Inline code in `thread` may take them without a
- * call of the library. `of_class[i]` has the blocks of class i of mallard::size_classes<16, 2>. To
- * take a block, advance `next` by the size of the class, and clear the first 8 bytes of the block,
- * which say that a block is free. */
+/** The blocks of a heap that were never allocated. Inline code in `thread` may allocate them
+ * without a call of the library. `of_class[i]` has the blocks of class i of
+ * mallard::size_classes<16, 2>. To allocate a block, advance `next` by the size of the class, and
+ * clear the first 8 bytes of the block, which mark a block as free. */
 typedef struct mallard_fresh {
     const void* thread; /**< the thread's __builtin_thread_pointer(); NULL: the heap is shared */
     mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */
 } mallard_fresh;
 
-/** Returns the fresh blocks of a heap. The pointer is valid until the heap is destroyed. Returns
- * NULL if the loaded library does not support this layout. */
+/** Returns the blocks of a heap that were never allocated. The pointer is valid until the heap is
+ * destroyed. Returns NULL if the loaded library does not support this layout. */
 mallard_fresh* mallard_heap_fresh(mallard_heap* heap, int layout);
 
 #ifdef __cplusplus

@@ -17,12 +17,12 @@ struct checked_options {
     /// Filled bytes before and after a block. Before a block, their number is rounded up to a
     /// multiple of the block's alignment, and of 8.
     std::size_t redzone = 16;
-    /// Limit of the bytes of freed blocks that are kept, to find uses after the free.
+    /// Maximum bytes of freed blocks in quarantine, where uses after the free are found.
     std::size_t quarantine = std::size_t{1} << 16;
     /// How many frames of the call stack are recorded at each allocation and at each free. A number
     /// above 0 needs the compiled library.
     std::size_t frames = 0;
-    bool leaks = true;   ///< report blocks in use at the end; turn off over an arena
+    bool leaks = true;   ///< the destructor reports blocks in use; turn off over an arena
     bool shared = false; ///< any thread may call; each call holds a lock
 };
 
@@ -36,11 +36,10 @@ struct checked_options {
 /// Finds double frees, frees of an address that is not a block, frees with another layout than the
 /// allocation, writes before or after a block, writes into a freed block, and leaks. Bad frees are
 /// found at the free. Bad writes are found later: when the block is freed or leaves the quarantine,
-/// at `verify()`, at `reset`, or at the end of the allocator. AddressSanitizer and Valgrind stop at
-/// the write itself. A `fault_handler` is called with each fault; the default handler stops the
-/// process. If the handler returns, the program goes on: a free with a wrong layout is done with
-/// the right layout, any other bad free is ignored, and overwritten bytes of redzones are filled
-/// again.
+/// at `verify()`, at `reset`, or in the destructor. AddressSanitizer and Valgrind stop at the write
+/// itself. A `fault_handler` is called with each fault; the default handler stops the process. If
+/// the handler returns, the program continues. A free with a wrong layout is done with the right
+/// layout, any other bad free is ignored, and overwritten bytes of redzones are filled again.
 ///
 /// A freed block is filled with a pattern and put in quarantine. When more than
 /// `Options.quarantine` bytes are in quarantine, the oldest block leaves the quarantine. When the
@@ -48,9 +47,9 @@ struct checked_options {
 /// left the quarantine is reported as a free of a foreign address.
 ///
 /// Each request is enlarged by redzones (`room_for`), so a wrapped pool needs larger blocks. The
-/// record of a block takes about 100 bytes in memory of `Heap`, apart from the block. When `Heap`
-/// is exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and
-/// write the bytes of the block twice.
+/// record of a block is outside the block, and takes about 100 bytes of `Heap`. When `Heap` is
+/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
+/// the bytes of the block twice.
 ///
 /// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
 /// nor moved.
@@ -67,13 +66,13 @@ public:
     /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = Options.shared;
 
-    /// `reporter` is the name of the allocator in messages, and optionally a fault handler.
+    /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
     explicit checked(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
         : inspector_(reporter)
     {
     }
-    /// Constructs the wrapped allocator from `args`.
+    /// Makes an allocator, and constructs the wrapped allocator from `args`.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     checked(fault_reporter reporter, std::in_place_t, Args&&... args)
@@ -99,7 +98,7 @@ public:
         inspect_all();
     }
 
-    /// The layout with which a live block was requested, or nothing if `block` is not live.
+    /// Returns the layout with which a live block was requested, or nothing if `block` is not live.
     /// Lets a caller free a block without knowing its size.
     std::optional<layout> requested_layout(const void* block) noexcept
     {
@@ -110,8 +109,8 @@ public:
         return layout{r->bytes, r->align};
     }
 
-    /// The layout that is requested from the wrapped allocator for a block of `l`: the block and
-    /// its redzones.
+    /// Returns the layout of a block of `l` with its redzones, as requested from the wrapped
+    /// allocator.
     static constexpr layout room_for(layout l) noexcept
     {
         return {align_up(front_bytes(l.align) + l.bytes + Options.redzone, asan_unit),
@@ -152,8 +151,8 @@ private:
         return {};
     }
 
-    /// Takes memory for a block. If the wrapped allocator is exhausted, empties the quarantine and
-    /// tries once more.
+    /// Allocates memory for a block. If the wrapped allocator is exhausted, empties the quarantine
+    /// and tries once more.
     template <bool Throws>
     chunk take_room(layout room) noexcept(!Throws)
     {

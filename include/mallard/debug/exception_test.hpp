@@ -1,4 +1,4 @@
-// Tests exception safety: runs a function once for each of its allocations, and makes that
+// Tests exception safety. Runs a function once for each of its allocations, and makes that
 // allocation fail.
 #pragma once
 
@@ -28,8 +28,9 @@ using test_memory = pmr_resource<failing<counted<A>>>;
 /// To debug that allocation, compare the number with `memory.calls()`, the number of the next
 /// allocation.
 ///
-/// Each call of `f` uses the allocator that `make()` returns; by default a new multipool. The idea
-/// comes from the exception test macros of `bslma::TestAllocator` in BDE, Bloomberg's library.
+/// Each call of `f` uses the allocator that `make()` returns, which is a new multipool by default.
+/// The idea comes from the exception test macros of `bslma::TestAllocator` in BDE, Bloomberg's
+/// library.
 template <class Make, class F>
     requires block_allocator<std::invoke_result_t<Make&>>
 std::size_t for_each_failure(Make make, F f)

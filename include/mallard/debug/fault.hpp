@@ -21,12 +21,12 @@ enum class fault_kind {
     overrun,          ///< a write after the end of a block
     underrun,         ///< a write before the start of a block
     write_after_free, ///< a write into a freed block
-    touch_outside,    ///< an access beside a guarded block
+    touch_outside,    ///< an access before or after a guarded block
     touch_after_free, ///< an access to a freed guarded block
-    leak              ///< blocks in use at the end of the allocator
+    leak              ///< blocks in use when the allocator is destroyed
 };
 
-/// What is known of the block that a fault concerns: a copy of its record.
+/// What is known about the block that a fault concerns. This is a copy of the block's record.
 struct faulty_block {
     const std::byte* data = nullptr; ///< the first byte
     std::size_t bytes = 0;           ///< as requested
@@ -41,7 +41,7 @@ struct faulty_block {
 struct fault {
     fault_kind kind;       ///< which kind of bug
     const char* allocator; ///< the name of the allocator
-    const void* at;        ///< the address that was freed, or the first wrong byte
+    const void* at;        ///< the freed or accessed address, or the first overwritten byte
     layout said{0, 1};     ///< wrong_layout: the layout given to the free
     std::size_t count = 0; ///< leak: the number of blocks
     std::size_t bytes = 0; ///< leak: the bytes of all blocks
@@ -95,7 +95,7 @@ inline constexpr text texts[] = {
     {"leak of ", " bytes in ", record_the_calls},
 };
 
-/// The words for a fault.
+/// Returns the words for a fault.
 inline const text& text_of(const fault& f) noexcept
 {
     return texts[static_cast<std::size_t>(f.kind)];
@@ -146,8 +146,8 @@ inline void print_calls(const faulty_block& b) noexcept
         b.freed.print->calls("freed by ", b.freed.calls);
 }
 
-/// Prints the help line that says how to find the source lines of recorded calls. Returns false if
-/// no calls were recorded.
+/// Prints the help line about how to find the source lines of recorded calls. Returns false if no
+/// calls were recorded.
 inline bool print_how_to_read(const faulty_block& b) noexcept
 {
     if (b.allocated.print == nullptr)
@@ -199,21 +199,21 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
 ///     auto collect = [&](const mallard::fault& f) { kinds.push_back(f.kind); };
 ///     mallard::checked<mallard::multipool<>> orders({"orders", collect});
 ///
-/// The handler runs inside the call that found the fault; with the option `shared`, it runs under
-/// the lock of the allocator. It must not throw, and must not call that allocator.
+/// The handler runs inside the call that found the fault, and with the option `shared` under the
+/// lock of the allocator. The handler must not throw, and must not call that allocator.
 class fault_handler {
 public:
     constexpr fault_handler() noexcept
         : call_([](const fault& f, void*) noexcept { stop_at_fault(f); })
     {
     }
-    /// A handler that calls `call(fault, context)`.
+    /// Makes a handler that calls `call(fault, context)`.
     constexpr fault_handler(void (*call)(const fault&, void* context) noexcept,
                             void* context = nullptr) noexcept
         : call_(call), context_(context)
     {
     }
-    /// A handler that calls `f(fault)`. `f` must live as long as the handler is used.
+    /// Makes a handler that calls `f(fault)`. `f` must live as long as the handler is used.
     template <std::invocable<const fault&> F>
         requires(!std::same_as<std::remove_cv_t<F>, fault_handler>)
     constexpr fault_handler(F& f) noexcept
@@ -232,10 +232,10 @@ private:
     void* context_ = nullptr;
 };
 
-/// The default handler: prints a message and aborts.
+/// The default handler, which prints a message and aborts.
 inline constexpr fault_handler stop_at_faults{};
 
-/// A handler that prints a message and lets the program go on.
+/// A handler that prints a message and lets the program continue.
 ///
 ///     mallard::checked<mallard::multipool<>> orders({"orders", mallard::print_faults});
 inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept { print_fault(f); }};
@@ -249,7 +249,7 @@ struct fault_reporter {
     fault_handler on_fault{}; ///< called for each fault; by default stops the process
 
     constexpr fault_reporter() noexcept = default;
-    /// A reporter for the allocator with this name.
+    /// Makes a reporter for the allocator with this name.
     constexpr fault_reporter(const char* allocator, fault_handler handler = {}) noexcept
         : name(allocator), on_fault(handler)
     {

@@ -44,7 +44,7 @@ private:
 
 /// Which end of a block lies next to the inaccessible page.
 enum class guard_at {
-    end,  ///< the end: finds accesses behind the block
+    end,  ///< the end: finds accesses after the block
     begin ///< the start: finds accesses before the block
 };
 
@@ -55,14 +55,14 @@ enum class guard_at {
 struct guarded_options {
     guard_at side = guard_at::end; ///< which end of a block is next to the inaccessible page
     std::size_t one_in = 1;        ///< guards one in `one_in` allocations, at random
-    std::size_t quarantine = std::size_t{1} << 28; ///< limit of freed address space, in bytes
+    std::size_t quarantine = std::size_t{1} << 28; ///< maximum bytes of address space in quarantine
     std::size_t blocks_max = 16384; ///< limit of guarded blocks in use; each has two mappings
     std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
-    std::size_t frames = 0; ///< calls recorded at each guarded allocation and free
+    std::size_t frames = 0; ///< recorded stack frames at each guarded allocation and free
     bool shared = false; ///< whether several threads may call, if the wrapped allocator allows it
 };
 
-/// Puts each block of any allocator or source in pages of its own, with an inaccessible page after
+/// Puts each block of any allocator or source in separate pages, with an inaccessible page after
 /// the block, or before the block:
 ///
 ///     mallard::guarded<mallard::multipool<>> orders("orders");
@@ -71,11 +71,11 @@ struct guarded_options {
 ///
 /// An access to the first byte beyond the block faults at the instruction that accesses the byte.
 /// An access to a freed block faults too, as long as the addresses of the block are in quarantine;
-/// the memory of a freed block returns to the system at once. The alignment of a block may leave a
-/// gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
-/// redzones: they are filled, and the free verifies that no byte has changed. Bad frees are found
-/// at the free, as by `checked`; leaks are not found. In a handler of SIGSEGV, `explain` finds the
-/// block to which an address belongs.
+/// the memory of a freed block returns to the system immediately. The alignment of a block may
+/// leave a gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
+/// redzones. They are filled, and the free verifies that no byte has changed. Bad frees are found
+/// at the free, as with `checked`. Leaks are not found. In a handler of SIGSEGV, `explain` finds
+/// the block to which an address belongs.
 ///
 /// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
 /// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
@@ -83,8 +83,8 @@ struct guarded_options {
 /// used in production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection
 /// of Memory-Safety Bugs in Production", 2024).
 ///
-/// When the system refuses a page or a mapping, or `blocks_max` blocks are guarded, the block comes
-/// from the wrapped allocator and is not guarded; `unguarded` counts such blocks, and
+/// When the system has no page or no mapping left, or `blocks_max` blocks are guarded, the block
+/// comes from the wrapped allocator and is not guarded. `unguarded` counts such blocks, and
 /// `last_failure` gives the reason. The records of guarded blocks are in memory of `Heap`. The
 /// destructor frees all guarded blocks. Neither copied nor moved. Needs the compiled library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
@@ -102,13 +102,13 @@ public:
     /// Whether any thread may call: see `shareable`.
     static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
-    /// `reporter` is the name of the allocator in messages, and optionally a fault handler.
+    /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
     explicit guarded(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
         : inspector_(reporter)
     {
     }
-    /// Constructs the wrapped allocator from `args`.
+    /// Makes an allocator, and constructs the wrapped allocator from `args`.
     template <class... Args>
         requires std::constructible_from<Inner, Args...>
     guarded(fault_reporter reporter, std::in_place_t, Args&&... args)
@@ -129,7 +129,7 @@ public:
         inspector_.records().live().for_each([this](record& r) { inspector_.inspect_redzones(r); });
     }
 
-    /// Whether `p` lies in the range of the guarded blocks, in a block or between blocks.
+    /// Returns whether `p` lies in the range of the guarded blocks, in a block or between blocks.
     [[nodiscard]] bool is_guarded(const void* p) const noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -137,7 +137,7 @@ public:
                at < end_.load(std::memory_order_relaxed);
     }
 
-    /// Whether `p` is guarded, or owned by the wrapped allocator.
+    /// Returns whether `p` is guarded, or owned by the wrapped allocator.
     [[nodiscard]] bool owns(const void* p) const noexcept
         requires requires(const Inner& inner) { inner.owns(p); }
     {
@@ -157,7 +157,7 @@ public:
         return near && inspector_.explain_touch(address);
     }
 
-    /// Bytes between the end of a block and its inaccessible page.
+    /// Returns the number of bytes between the guarded end of a block and the inaccessible page.
     static constexpr std::size_t slack(layout l) noexcept
     {
         std::size_t const bytes = std::max(l.bytes, std::size_t{1});
@@ -165,13 +165,13 @@ public:
                                              : 0;
     }
 
-    /// Guarded blocks in use.
+    /// Returns the number of guarded blocks in use.
     [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-    /// The number of blocks that could not be guarded.
+    /// Returns the number of blocks that could not be guarded.
     [[nodiscard]] std::size_t unguarded() const noexcept { return unguarded_; }
 
-    /// The reason why the last unguarded block was not guarded, as an `errno`. `last_failure` gives
-    /// the reason as one line of text, which is never freed.
+    /// Returns the reason why the last unguarded block was not guarded, as an `errno`.
+    /// `last_failure` gives the reason as one line of text, which is never freed.
     int last_error() const noexcept { return error_; }
     const char* last_failure() const noexcept { return failure_; } ///< see `last_error`
 
@@ -256,7 +256,7 @@ private:
     }
 
     /// Puts a freed block in quarantine: returns its memory to the system and keeps its addresses
-    /// inaccessible. So there is no need to fill the block with a pattern.
+    /// inaccessible. So the block need not be filled with a pattern.
     void quarantine(record& r) noexcept
     {
         blocks_ -= 1;
@@ -293,8 +293,8 @@ private:
     }
 
     /// Extends the address range of guarded blocks to contain `taken`. Only guarded blocks lie in
-    /// this range. The stores can be relaxed: the block is returned to the program after them, so a
-    /// thread that has the block and frees it sees the new range.
+    /// this range. The stores can be relaxed, because the block is returned to the program after
+    /// them, so a thread that has the block and frees it sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);

@@ -16,23 +16,23 @@ struct written {
     std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
     std::size_t bytes_needed; ///< the size of the whole text
 
-    /// Whether the text was cut, because the buffer of the caller is too small.
+    /// Returns whether the text was cut, because the buffer of the caller is too small.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
     constexpr operator std::string_view() const noexcept { return text; } ///< the text
 };
 
-/// One number of a snapshot, with its name. Negative if a `counting_scope` freed more than it
-/// allocated.
+/// One number of a snapshot, with its name. The number is negative if more was freed than allocated
+/// in a `counting_scope`.
 struct figure {
     const char* name;      ///< what the number counts
     std::ptrdiff_t number; ///< the value
 
-    /// A figure with this name and value.
+    /// Makes a figure with this name and value.
     constexpr figure(const char* what, std::ptrdiff_t how_many) noexcept
         : name(what), number(how_many)
     {
     }
-    /// A figure with this name and value, which must fit a `std::ptrdiff_t`.
+    /// Makes a figure with this name and value, which must fit a `std::ptrdiff_t`.
     constexpr figure(const char* what, std::size_t how_many) noexcept
         : name(what), number(static_cast<std::ptrdiff_t>(how_many))
     {
@@ -120,7 +120,7 @@ inline written report_text(std::span<char> room, std::string_view name,
 ///
 ///     {"name":"orders","calls":{"allocations":3,...},"memory":{"blocks_live":1,...}}
 ///
-/// The name is escaped. It must be UTF-8 for valid JSON.
+/// The name is escaped, and must be UTF-8 for valid JSON.
 inline written report_json(std::span<char> room, std::string_view name,
                            const snapshot& what) noexcept
 {

@@ -1,4 +1,4 @@
-// An arena whose contents are a file that other processes open later.
+// An arena in a file, which other processes can open later.
 #pragma once
 
 #include <mallard/detail/arena/arena_objects.hpp>
@@ -22,12 +22,12 @@ struct file_options {
     /// Address space to reserve. Memory and disk space are allocated only as blocks use them.
     std::size_t max_bytes = std::size_t{1} << 34;
     /// When another mapping uses the address of the file, map the file at another address; without
-    /// this option, `open` fails. Pointers in a file that was mapped elsewhere are wrong;
-    /// `offset_ptr` and the root are right.
+    /// this option, `open` fails. If the file is mapped elsewhere, pointers in the file are wrong,
+    /// but each `offset_ptr` and the root are right.
     bool relocate = false;
     bool verify = false; ///< read the whole file and compare its checksums
-    /// `commit` waits until the commit is on the disk. Without this option, a commit survives the
-    /// end of the process, but perhaps not a power failure; after a power failure, open the file
+    /// `commit` waits until the commit is on the disk. Without this option, a commit survives a
+    /// crash of the process, but perhaps not a power failure. After a power failure, open the file
     /// with `verify`.
     bool sync = true;
 };
@@ -47,9 +47,9 @@ namespace os {
 class file_image;
 }
 
-/// The allocator of a `file_arena`. This object is itself in the file, at the start of the
-/// contents, and is committed with them. So a container in the file can refer to its allocator,
-/// also when another process opens the file later.
+/// The allocator of a `file_arena`. This object is at the start of the contents of the file, and is
+/// committed with them. So a container in the file can refer to its allocator, also when another
+/// process opens the file later.
 ///
 ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
 ///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
@@ -81,7 +81,7 @@ public:
             used_ = at;
     }
 
-    // `own` and `defer` are not offered, because a program that is killed runs no destructors.
+    // `own` and `defer` do not exist here, because a program that is killed runs no destructors.
     using arena_objects::copy;
     using arena_objects::make;
     using arena_objects::make_array;
@@ -105,8 +105,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset: the caller asked for an aligned address, wherever the
-    // file is mapped.
+    // Aligns the address, not the offset, because the caller requested an aligned address, wherever
+    // the file is mapped.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -159,11 +159,11 @@ public:
 
     // `file_arena` calls these functions from its functions of the same names.
 
-    /// Returns false if the file is refused.
+    /// Opens a file. Returns false on a failure.
     bool open(const char* path, const file_options& options) noexcept;
     void close() noexcept;  ///< loses uncommitted changes
     bool commit() noexcept; ///< false: the file keeps the last commit
-    bool verify() noexcept; ///< false: a page is damaged
+    bool verify() noexcept; ///< false: a page is corrupt
     void reset() noexcept;  ///< frees all blocks
 
     file_blocks& blocks() const noexcept { return *now_.blocks; } ///< the allocator in the file
@@ -172,13 +172,13 @@ public:
     file_statistics stats() const noexcept;                       ///< statistics of the open file
 
     int last_error() const noexcept { return error_; } ///< an `errno`; 0 if nothing failed
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return failure_; }
     std::uint64_t damaged_at() const noexcept { return damaged_at_; } ///< a file offset
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // How far a commit has come. If the commit fails, the next commit continues after this stage.
+    // The progress of a commit. If the commit fails, the next commit continues after this stage.
     enum class stage {
         settled,  // the file matches `state`
         decided,  // the journal is complete; the first header may or may not refer to it
@@ -232,8 +232,8 @@ private:
 
 } // namespace os
 
-/// An arena whose contents are a mapped file. A later process opens the file and uses its
-/// contents at once, without parsing or rebuilding.
+/// An arena whose contents are a mapped file. A later process opens the file and uses its contents
+/// immediately, without parsing or rebuilding.
 ///
 ///     mallard::file_arena file;
 ///     if (!file.open("words.idx"))
@@ -244,8 +244,8 @@ private:
 ///         std::puts(file.last_failure());
 ///
 /// Changes in memory reach the file only by `commit`, which is atomic: after a kill, a power
-/// failure or a full disk, the file still holds the last commit. `open` refuses a file that is
-/// damaged, truncated, or of another program or version; `last_failure` then says what to do.
+/// failure or a full disk, the file still holds the last commit. `open` fails for a file that is
+/// corrupt, truncated, or of another program or version; `last_failure` then returns what to do.
 ///
 /// The file is mapped at the address at which it was created, so pointers in the file stay valid,
 /// and any structure can be stored. When another mapping is in the way, `open` fails; with
@@ -264,8 +264,8 @@ class file_arena : private arena_objects<file_arena> {
 public:
     constexpr file_arena() noexcept = default;
 
-    /// Closes the open file, if any, and opens another. Returns false when the new file is refused.
-    /// After a refusal no file is open, and `last_failure` gives the reason.
+    /// Closes the open file, if any, and opens another. Returns false on a failure. Then no file is
+    /// open, and `last_failure` returns the reason.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
         bool const opened = image_.open(path, options);
@@ -276,15 +276,15 @@ public:
     /// Closes the file. Uncommitted changes are lost. The destructor does the same.
     void close() noexcept { image_.close(); }
 
-    /// Whether a file is open.
+    /// Returns whether a file is open.
     bool is_open() const noexcept { return image_.is_open(); }
 
-    /// Whether the file is mapped at another address than at its creation, so that pointers in it
-    /// are wrong.
+    /// Returns whether the file is mapped at another address than at its creation, so that pointers
+    /// in the file are wrong.
     bool relocated() const noexcept { return image_.is_relocated(); }
 
-    /// Writes all changes to the file, atomically. Returns false on a failure: the file keeps the
-    /// last commit, the memory is unchanged, and a later commit may succeed, for example when a
+    /// Writes all changes to the file, atomically. Returns false on a failure. Then the file keeps
+    /// the last commit, the memory is unchanged, and a later commit may succeed, for example when a
     /// full disk has free space again.
     [[nodiscard]] bool commit() noexcept
     {
@@ -293,10 +293,10 @@ public:
     }
 
     /// Reads the whole file and compares its checksums with those of the last commit. Returns false
-    /// when a page is damaged or cannot be read; `damaged_at()` is the offset of the first damaged
+    /// when a page is corrupt or cannot be read; `damaged_at()` is the offset of the first such
     /// page.
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
-    /// The offset of the first damaged page in the file, in bytes.
+    /// Returns the offset of the first corrupt page in the file, in bytes.
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
 
     /// Allocates a block in the file, or throws `std::bad_alloc`.
@@ -311,7 +311,7 @@ public:
     using arena_objects::make_array;
     using arena_objects::try_make;
 
-    /// The allocator of containers in the file.
+    /// Returns the allocator of containers in the file.
     ///
     ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
     ///     auto* const kept = file.root_or_make<numbers>(file.blocks());
@@ -320,8 +320,8 @@ public:
     /// Frees all blocks and removes the root. The file changes at the next `commit`.
     void reset() noexcept { image_.reset(); }
 
-    /// The root: the object from which a program finds all others. Returns null when there is no
-    /// root, or when the root has another type; `last_failure` gives the reason.
+    /// Returns the root, the object from which a program finds all others. Returns null when there
+    /// is no root, or when the root has another type; `last_failure` returns the reason.
     template <class T>
     [[nodiscard]] T* root() noexcept
     {
@@ -352,8 +352,8 @@ public:
         return true;
     }
 
-    /// The root; constructs the root from `args` if the file has none. Returns null when the root
-    /// has another type, or when no memory is left.
+    /// Returns the root. If the file has no root, constructs one from `args`. Returns null when the
+    /// root has another type, or when no memory is left.
     ///
     ///     auto* const words = file.root_or_make<index>(file.blocks());
     template <class T, class... Args>
@@ -369,13 +369,13 @@ public:
         return made;
     }
 
-    /// Bytes and commits of the file.
+    /// Returns the statistics of the file.
     file_statistics stats() const noexcept { return image_.stats(); }
 
-    /// The `errno` of the last failure; 0 if no system call failed.
+    /// Returns the `errno` of the last failure, or 0 if no system call failed.
     int last_error() const noexcept { return image_.last_error(); }
 
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return image_.last_failure(); }
 
 private:

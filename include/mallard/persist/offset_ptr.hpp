@@ -66,7 +66,7 @@ public:
     }
     ~offset_ptr() = default;
 
-    /// A pointer to `object`, for `std::pointer_traits`.
+    /// Returns a pointer to `object`, for `std::pointer_traits`.
     template <class U = T>
         requires(!std::is_void_v<U>)
     static offset_ptr pointer_to(U& object) noexcept
@@ -74,20 +74,20 @@ public:
         return &object;
     }
 
-    /// The address, as an ordinary pointer.
+    /// Returns the address, as an ordinary pointer.
     T* get() const noexcept
     {
         return distance_ == nowhere ? nullptr : reinterpret_cast<T*>(here() + distance_);
     }
-    /// Whether the pointer is not null.
+    /// Returns whether the pointer is not null.
     explicit operator bool() const noexcept { return distance_ != nowhere; }
-    /// The object; the pointer must not be null.
+    /// Returns the object. The pointer must not be null.
     reference operator*() const noexcept { return *get(); }
     T* operator->() const noexcept { return get(); } ///< the object; the pointer must not be null
-    /// Element `n` of an array.
+    /// Returns element `n` of an array.
     reference operator[](difference_type n) const noexcept { return get()[n]; }
 
-    /// Arithmetic, as with a `T*`.
+    /// Adds `n`, as for a `T*`. The other operators do the same as those of a `T*`, too.
     offset_ptr& operator+=(difference_type n) noexcept { return *this = get() + n; }
     offset_ptr& operator-=(difference_type n) noexcept { return *this = get() - n; }
     offset_ptr& operator++() noexcept { return *this += 1; }

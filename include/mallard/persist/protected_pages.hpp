@@ -1,4 +1,4 @@
-// A source of pages that can be made read-only and writable again, all at once.
+// A source of pages that can all be made read-only, and writable again, by one call.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -11,25 +11,25 @@ namespace os {
 /// The implementation of `protected_pages`, compiled once for all options. In src/os.
 class protected_source : public page_source {
 public:
-    /// A source with these options. Maps no memory yet.
+    /// Makes a source with these options. Maps no memory yet.
     constexpr explicit protected_source(pages_options options) noexcept : page_source(options) {}
     protected_source(protected_source&& other) noexcept;
     protected_source& operator=(protected_source&& other) noexcept;
     ~protected_source();
 
-    /// Takes a chunk of pages, or returns null.
+    /// Maps a chunk of pages, or returns null.
     chunk try_take(layout l) noexcept;
     /// Returns the pages of a chunk to the system.
     void give(chunk c) noexcept;
 
-    /// Makes all chunks read-only; false if the system refuses.
+    /// Makes all chunks read-only. Returns false when the system call fails.
     bool seal() noexcept { return protect(true); }
-    /// Makes all chunks writable; false if the system refuses.
+    /// Makes all chunks writable. Returns false when the system call fails.
     bool unseal() noexcept { return protect(false); }
     bool is_sealed() const noexcept { return list_.sealed; } ///< whether all chunks are read-only
 
 private:
-    // The list of chunks. It is in pages of its own, so that it can change while the chunks are
+    // The list of chunks. The list is in separate pages, so that it can change while the chunks are
     // sealed.
     struct list {
         chunk memory;
@@ -48,8 +48,8 @@ private:
 
 } // namespace os
 
-/// A source of `pages` that can be sealed: made read-only, so that a stray write stops the process
-/// with SIGSEGV. Useful for data that is built once and then only read.
+/// A source of `pages` that can be sealed, which makes them read-only, so that a stray write stops
+/// the process with SIGSEGV. Useful for data that is built once and then only read.
 ///
 ///     mallard::arena<mallard::protected_pages<>> settings;
 ///     auto& s = settings.make<configuration>(file);
@@ -58,8 +58,8 @@ private:
 ///
 /// `seal` and `unseal` change all chunks, for all threads of the process, by one system call for
 /// each chunk. A part of a chunk cannot be sealed, because that would split the kernel's mappings.
-/// When the system refuses, both functions undo their changes and return false, and `last_failure`
-/// gives the reason.
+/// When a system call fails, both functions undo their changes and return false, and `last_failure`
+/// returns the reason.
 ///
 /// While the pages are sealed, `try_take` returns null. `give` still works, in O(chunks). So an
 /// arena may be destroyed while its pages are sealed, unless it runs destructors that write to its
@@ -69,21 +69,21 @@ private:
 template <pages_options O = pages_options{}>
 class protected_pages {
 public:
-    /// Takes pages, or returns a null chunk; always null while sealed.
+    /// Maps pages, or returns a null chunk. The chunk is always null while the pages are sealed.
     chunk try_take(layout l) noexcept { return source_.try_take(l); }
     /// Returns the pages of a chunk to the system, sealed or not.
     void give(chunk c) noexcept { source_.give(c); }
 
-    /// Makes all chunks read-only. Returns false when the system refuses.
+    /// Makes all chunks read-only. Returns false when a system call fails.
     [[nodiscard]] bool seal() noexcept { return source_.seal(); }
-    /// Makes all chunks writable again. Returns false when the system refuses.
+    /// Makes all chunks writable again. Returns false when a system call fails.
     [[nodiscard]] bool unseal() noexcept { return source_.unseal(); }
-    /// Whether the pages are read-only now.
+    /// Returns whether the pages are read-only now.
     bool is_sealed() const noexcept { return source_.is_sealed(); }
 
-    /// The `errno` of the last failure, as in `pages`.
+    /// Returns the `errno` of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:
@@ -94,9 +94,8 @@ private:
 ///
 ///     { mallard::unsealed const writable(settings.upstream()); s.reload(); }
 ///
-/// Throws `std::bad_alloc` when the system refuses to unseal; the pages stay sealed. When the
-/// system refuses to seal the pages again, the process stops, because a destructor cannot report
-/// the failure.
+/// Throws `std::bad_alloc` when the pages cannot be unsealed; they stay sealed. When the destructor
+/// cannot seal the pages again, the process stops, because a destructor cannot report the failure.
 template <class Source>
 class [[nodiscard]] unsealed {
 public:

@@ -23,16 +23,16 @@ namespace mallard {
 ///
 /// The capacity is fixed. The constructor allocates all blocks, with 4 bytes more for each, from
 /// the segment, and throws `std::bad_alloc` when the segment has too little memory. Blocks that
-/// were never allocated are not touched. The pool must be an object in the segment: a member of the
-/// root, or in a block. The pool is neither copied nor moved, and its memory is never returned to
-/// the segment.
+/// were never allocated are not touched. The pool must be in the segment, as a member of the root
+/// or in a block. The pool is neither copied nor moved, and its memory is never returned to the
+/// segment.
 ///
 /// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
 /// a block that is not in use, or of an address that is not a block, would harm all processes. So
 /// such a free stops the calling process before the pool changes. Free blocks are not marked for
 /// AddressSanitizer, whose marks are local to one process.
 ///
-/// Any thread of any process may call any function at any time, and never waits: a process that is
+/// Any thread of any process may call any function at any time. No call waits, so a process that is
 /// stopped or killed inside a call delays no other process. The blocks of a killed process stay in
 /// use; `for_each` finds these blocks. A process that is killed inside calls loses at most one
 /// block for each of its threads.
@@ -86,19 +86,20 @@ public:
         stack_.push(slot, links());
     }
 
-    /// The number of a block, for `at` in any process.
+    /// Returns the number of a block, for `at` in any process.
     number number_of(const void* block) const noexcept
     {
         return static_cast<number>(offset_of(block) / shape.bytes);
     }
-    /// The address of a block in this process. `n` must be below `capacity()`; nothing is checked.
+    /// Returns the address of a block in this process. `n` must be below `capacity()`, which is not
+    /// checked.
     void* at(number n) const noexcept { return blocks_.get() + std::size_t{n} * shape.bytes; }
 
-    /// The number of blocks, used and free.
+    /// Returns the number of all blocks, in use or free.
     number capacity() const noexcept { return capacity_; }
-    /// The size of each block.
+    /// Returns the size of each block.
     static constexpr std::size_t block_bytes() noexcept { return shape.bytes; }
-    /// The alignment of each block.
+    /// Returns the alignment of each block.
     static constexpr std::size_t block_align() noexcept { return shape.align; }
 
     /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. Blocks
@@ -111,8 +112,8 @@ public:
                 f(at(static_cast<number>(n)));
     }
 
-    /// The statistics, as exact as `for_each`. O(capacity). A block that was lost because its
-    /// process was killed inside a call counts as idle.
+    /// Returns the statistics, as exact as `for_each`. O(capacity). A block that was lost because
+    /// its process was killed inside a call counts as idle.
     statistics stats() const noexcept
     {
         std::size_t live = 0;

@@ -17,7 +17,7 @@ namespace mallard {
 ///         std::puts(e.why);
 struct system_error {
     int error = 0;        ///< an `errno`
-    const char* why = ""; ///< what failed, and what to do: one line, which is never freed
+    const char* why = ""; ///< what failed and what to do, in one line that is never freed
 
     explicit operator bool() const noexcept { return error != 0; } ///< whether there is an error
 };
@@ -26,15 +26,15 @@ struct system_error {
 /// The checksum detects all but one in 65,536 stray writes, on average.
 class checked_number {
 public:
-    /// The word for `number`, which must be below 2^48.
+    /// Returns the word for `number`, which must be below 2^48.
     static constexpr std::uint64_t of(std::uint64_t number) noexcept
     {
         // The factor is 2^64 divided by the golden ratio.
         return number << 16 | number * 0x9e3779b97f4a7c15 >> 48;
     }
-    /// The number in a word, whether the checksum is right or not.
+    /// Returns the number in a word, whether the checksum is right or not.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
-    /// Whether the checksum of a word is right.
+    /// Returns whether the checksum of a word is right.
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
 };
 
@@ -54,14 +54,15 @@ struct segment_header {
     /// The offset at which the free part of the segment begins, as a `checked_number`.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
-    /// The state of the root. 0: there is no root. `root_is_ready`: the root is constructed. Any
-    /// other value: the `checked_number` of the process that constructs the root now.
+    /// The state of the root. 0 means that there is no root, and `root_is_ready` that the root is
+    /// constructed. Any other value is the `checked_number` of the process that constructs the root
+    /// now.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
     std::atomic<std::uint64_t> root{0}; ///< `checked_number` of the root's offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
-    /// Whether a word is a `checked_number` with a right checksum, and the number is an offset
-    /// behind the header in a segment of `bytes` bytes.
+    /// Returns whether a word is a `checked_number` with a right checksum, and the number is an
+    /// offset after the header in a segment of `bytes` bytes.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
     {
         std::uint64_t const offset = checked_number::in(word);
@@ -87,10 +88,10 @@ inline constinit segment_header no_segment;
 ///     auto* const b = segment.root<board>(); // the same object in each process
 ///
 /// A segment gets its name when it is complete, so no process sees an incomplete segment, even if
-/// the process that creates it is killed. All memory of a segment is allocated at its creation:
-/// when /dev/shm is full, the creation fails, and no access later gets a SIGBUS. The segment exists
-/// until `remove` was called and the last process that mapped it has ended. The destructor of this
-/// object only unmaps the segment.
+/// the process that creates it is killed. All memory of a segment is allocated at its creation. So
+/// when /dev/shm is full, the creation fails, and no later access raises SIGBUS. The segment exists
+/// until `remove` was called and no process maps it any longer. The destructor of this object only
+/// unmaps the segment.
 ///
 /// Each process maps the segment at another address, aligned to 2 MiB. So objects in a segment must
 /// not contain pointers, references or virtual functions, nor members that contain these, such as a
@@ -104,8 +105,8 @@ inline constinit segment_header no_segment;
 /// stopped or killed delays no other process, unless it is inside the constructor of the root.
 /// Movable. Needs the compiled library.
 ///
-/// Every process that opens the segment can change its contents: a stray write, or a truncation of
-/// the file, harms all processes. Opening verifies the whole header; blocks are not verified.
+/// Every process that opens the segment can change its contents, so a stray write, or a truncation
+/// of the file, harms all processes. Opening verifies the whole header; blocks are not verified.
 class shared_memory {
 public:
     static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
@@ -134,16 +135,16 @@ public:
     shared_memory& operator=(shared_memory&& other) noexcept;
     ~shared_memory();
 
-    /// Whether this object has a segment.
+    /// Returns whether this object has a segment.
     explicit operator bool() const noexcept { return bytes_ != 0; }
-    /// The size of the segment.
+    /// Returns the size of the segment in bytes.
     std::size_t bytes() const noexcept { return bytes_; }
-    /// The file descriptor, which this object owns. `exec` closes the descriptor.
+    /// Returns the file descriptor, which this object owns. `exec` closes the descriptor.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// The `errno` of the last failed call of any thread.
+    /// Returns the `errno` of the last failed call of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
-    /// What failed last, and what to do about the failure: one line, which is never freed.
+    /// Returns what failed last and what to do about it, in one line that is never freed.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     /// Allocates a block in the segment, or throws `std::bad_alloc`.
@@ -178,28 +179,29 @@ public:
             last, checked_number::of(begin), std::memory_order_release, std::memory_order_relaxed);
     }
 
-    /// Whether `p` points into the segment.
+    /// Returns whether `p` points into the segment.
     bool owns(const void* p) const noexcept
     {
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(header_) <
                bytes_;
     }
 
-    /// The statistics. Bytes that were never allocated count as idle, and all others as live.
+    /// Returns the statistics. Bytes that were never allocated count as idle, and all others as
+    /// live.
     statistics stats() const noexcept;
 
-    /// The root: the object from which processes find all others. The first caller constructs the
-    /// root from the arguments; other callers wait, and return the same object. If the constructor
-    /// throws, or its process is killed, the next caller constructs the root again in the same
-    /// memory. Blocks that the first constructor allocated in the segment are then lost. The
+    /// Returns the root, the object from which processes find all others. The first call constructs
+    /// the root from the arguments. Other calls wait, and return the same object. If the
+    /// constructor throws, or its process is killed, the next call constructs the root again in the
+    /// same memory. Blocks that the first constructor allocated in the segment are then lost. The
     /// destructor of the root never runs.
     ///
     ///     auto* const b = segment.root<board>(segment);
     ///
     /// Returns null when the root has another type (`layout_hash`), when there is no memory for the
     /// root, or when `root` or `root_state` in the header was overwritten. Processes must see each
-    /// other in /proc: a process without an entry in /proc is assumed dead. A constructor of the
-    /// root must not call `root`, because that call would wait for ever.
+    /// other in /proc, because a process without an entry in /proc is assumed dead. A constructor
+    /// of the root must not call `root`, because that call would wait for ever.
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {

@@ -18,11 +18,11 @@
 enum {
     mallard_plan_version = 1,             /**< the version of this format */
     mallard_plan_byte_order = 0x01020304, /**< reads differently in another byte order */
-    mallard_plan_build_id_max = 32,       /**< the most bytes of a build-id */
-    mallard_plan_modules_max = 1024,      /**< the most modules */
-    mallard_plan_rules_max = 64,          /**< the most rules */
-    mallard_plan_entries_max = 1 << 20,   /**< the most callers, stacks, frames, or ranges each */
-    mallard_plan_frames_max = 64,         /**< the most frames of a stack */
+    mallard_plan_build_id_max = 32,       /**< the maximum bytes of a build-id */
+    mallard_plan_modules_max = 1024,      /**< the maximum of modules */
+    mallard_plan_rules_max = 64,          /**< the maximum of rules */
+    mallard_plan_entries_max = 1 << 20,   /**< maximum of callers, stacks, frames, or ranges */
+    mallard_plan_frames_max = 64,         /**< the maximum of frames in a stack */
     mallard_plan_block_max = 16384        /**< the largest block of a rule, in bytes */
 };
 
@@ -46,13 +46,13 @@ typedef struct mallard_plan_header {
 /** A part of the text at the end of the file: UTF-8 or other bytes of the system, without a zero.
  */
 typedef struct mallard_plan_text {
-    uint32_t at;    /**< the first byte, counted from the begin of the text */
+    uint32_t at;    /**< the first byte, counted from the start of the text */
     uint32_t bytes; /**< the number of bytes */
 } mallard_plan_text;
 
 /** A module: the program or a shared library. */
 typedef struct mallard_plan_module {
-    mallard_plan_text name;  /**< the name of the file, without folders */
+    mallard_plan_text name;  /**< the name of the file, without directories */
     uint32_t build_id_bytes; /**< 0: the module has no build-id, and `key` identifies it */
     uint32_t is_program;     /**< 1: the program itself; 0: a shared library */
     uint64_t key; /**< checksum of the program headers and the unwind table: spec/plan_format.md */
@@ -72,17 +72,17 @@ enum mallard_plan_allocator {
 typedef struct mallard_plan_rule {
     mallard_plan_text name; /**< for messages, such as the function that the rule is for */
     uint32_t allocator;     /**< enum mallard_plan_allocator */
-    uint32_t block_bytes; /**< the largest block in bytes, at most mallard_plan_block_max, and of a
-                               pool its only size; larger requests go to malloc */
-    uint64_t peak_bytes;  /**< the peak of the rule's blocks in the recorded run, in bytes; 0: not
-                               known, and the rule may hold any number of bytes */
-    uint64_t reserved;    /**< 0 */
+    uint32_t block_bytes;   /**< the largest block in bytes, at most mallard_plan_block_max; the
+                                 only size of a pool; larger requests go to malloc */
+    uint64_t peak_bytes;    /**< the peak of the rule's blocks in the recorded run, in bytes; 0: not
+                                 known, and the rule may hold any number of bytes */
+    uint64_t reserved;      /**< 0 */
 } mallard_plan_rule;
 
-/** What callers and stacks answer beside the number of a rule. */
+/** What the answer of a caller or stack may be, instead of the number of a rule. */
 enum {
-    mallard_plan_by_stack = 0x40000000, /**< of a caller: plus the number of frames that tell its
-                                             stacks apart, from 2 to mallard_plan_frames_max */
+    mallard_plan_by_stack = 0x40000000, /**< of a caller: plus the number of frames that distinguish
+                                           its stacks, from 2 to mallard_plan_frames_max */
     mallard_plan_malloc = 0x7fffffff    /**< the program's own malloc */
 };
 

@@ -16,8 +16,8 @@
  * plan. In a program that is not recorded, a mark only tests a pointer, and needs no library.
  *
  * Marks nest, separately on each thread. The end of a region also ends the regions inside of it. So
- * after a longjmp out of regions, the end of an outer region ends the regions that were left. A
- * name is cut to 240 bytes.
+ * after a longjmp out of regions, the end of an outer region also ends these regions. A name is cut
+ * to 240 bytes.
  */
 #ifndef MALLARD_REGION_H
 #define MALLARD_REGION_H
@@ -26,9 +26,9 @@
 extern "C" {
 #endif
 
-/** Function of the recorder that marks a begin. Without the recorder it is null. */
+/** Marks the begin of a region in the recorder. The function is null without the recorder. */
 extern void mallard_record_region_begin(const char* name) __attribute__((weak));
-/** Function of the recorder that marks an end. Without the recorder it is null. */
+/** Marks the end of a region in the recorder. The function is null without the recorder. */
 extern void mallard_record_region_end(const char* name) __attribute__((weak));
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* The format of an op stream, for C99 and C++: the calls of a recorded program, in the form in
  * which mallard-replay makes them again. `mallard replay` writes op streams from traces, and
- * spec/replay_format.md says how they are played.
+ * spec/replay_format.md defines how they are replayed.
  *
  *     header, thread, thread, ..., target, target, ..., ops of thread 0, ops of thread 1, ...
  *
@@ -58,7 +58,7 @@ enum mallard_replay_allocator {
 };
 
 /** An allocator that serves ops. Target 0 is always the malloc of the process. The others are local
- * allocators: mallard_replay_open makes one, and mallard_replay_close ends it. Afterwards the
+ * allocators, which mallard_replay_open makes and mallard_replay_close destroys. Afterwards the
  * target may be opened again, for the next instance of a region.
  */
 typedef struct mallard_replay_target {
@@ -73,7 +73,7 @@ typedef struct mallard_replay_target {
  * slot, an op that frees reads its slot.
  */
 enum mallard_replay_op_kind {
-    mallard_replay_end = 0, /**< the thread ends */
+    mallard_replay_end = 0, /**< the thread exits */
 
     /* Calls. For a target other than 0 all allocations are `allocate` and all frees `deallocate`.
      * The size and the alignment of an op that frees are those of the block. The block of an
@@ -100,7 +100,7 @@ enum mallard_replay_op_kind {
     mallard_replay_op_realloc_failed = 16,
 
     mallard_replay_open = 18,    /**< makes an instance of `target` */
-    mallard_replay_close = 19,   /**< ends the instance of `target`: its memory is freed at once */
+    mallard_replay_close = 19,   /**< destroys the instance of `target`, with all its memory */
     mallard_replay_publish = 20, /**< this thread has reached the position `size`; positions grow */
     mallard_replay_wait = 21,    /**< waits until thread `slot` has published position `size` */
     mallard_replay_start = 22,   /**< starts thread `slot` */
@@ -139,25 +139,25 @@ static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
     return product ^ product >> 32;
 }
 
-/** The size in `what`: bytes, or a position or a time, as the kind says. */
+/** Returns the size in `what`: bytes, a position or a time, depending on the kind of op. */
 static inline uint64_t mallard_replay_size(uint64_t what)
 {
     return what & ((UINT64_C(1) << mallard_replay_align_shift) - 1);
 }
 
-/** The alignment in `what`, as the exponent of a power of two. */
+/** Returns the alignment in `what`, as the exponent of a power of two. */
 static inline unsigned mallard_replay_align_log2(uint64_t what)
 {
     return what >> mallard_replay_align_shift & 63;
 }
 
-/** The kind of op in `what`: enum mallard_replay_op_kind. */
+/** Returns the kind of op in `what`: enum mallard_replay_op_kind. */
 static inline unsigned mallard_replay_op_of(uint64_t what)
 {
     return what >> mallard_replay_op_shift & 31;
 }
 
-/** The target in `what`. */
+/** Returns the target in `what`. */
 static inline unsigned mallard_replay_target_of(uint64_t what)
 {
     uint64_t const target = what >> mallard_replay_target_shift;

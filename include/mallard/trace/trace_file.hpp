@@ -1,4 +1,4 @@
-// Writes the trace events of several allocators to a file. Needs the library: see src/os.
+// Writes the trace events of several allocators to a file. Needs the compiled library: see src/os.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -14,7 +14,7 @@ namespace mallard {
 
 class trace_file;
 
-/// The current time in nanoseconds, by the clock `mallard_trace_clock_monotonic`.
+/// Returns the current time in nanoseconds, by the clock `mallard_trace_clock_monotonic`.
 inline std::uint64_t trace_now() noexcept
 {
     auto const since = std::chrono::steady_clock::now().time_since_epoch();
@@ -22,20 +22,20 @@ inline std::uint64_t trace_now() noexcept
         std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-/// A sink for the events of one allocator: writes to a `trace_file` under a number of its own.
-/// Copies have the same number.
+/// A sink for the events of one allocator, which writes them to a `trace_file` with the number of
+/// the allocator. Copies have the same number.
 ///
 ///     mallard::trace_channel const orders = file.channel("orders");
 class trace_channel {
 public:
-    /// The channel `number` of `file`.
+    /// Makes the channel `number` of `file`.
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
     {
     }
     /// Writes an event of this channel to the file. Any thread may call.
     inline void operator()(mallard_trace_record r) const noexcept;
 
-    /// The number of the channel in the file.
+    /// Returns the number of the channel in the file.
     std::uint32_t number() const noexcept { return number_; }
 
 private:
@@ -57,21 +57,21 @@ private:
 /// buffer are lost, and all earlier events can be read.
 ///
 /// No function throws. When the file cannot be written, events are lost and counted, and
-/// `trace_file` tries to write again from time to time. `last_error` and `last_failure` say what is
-/// wrong, and the trace itself says where events are missing, and how many. The child of a fork
+/// `trace_file` tries to write again from time to time. `last_error` and `last_failure` return the
+/// error, and the trace itself records where events are missing, and how many. The child of a fork
 /// writes nothing.
 ///
 /// Any thread may call. A `trace_file` must outlive the traced allocators.
 class trace_file {
 public:
-    /// Creates the file, or overwrites it. `last_error` says whether that failed.
+    /// Creates the file, or overwrites it. If that fails, `last_error` is not 0.
     explicit trace_file(const char* path) noexcept;
     trace_file(const trace_file&) = delete;
     trace_file& operator=(const trace_file&) = delete;
     ~trace_file() { close(); }
 
-    /// A sink for an allocator that is called `name`. At most 255 characters of the name are
-    /// written.
+    /// Returns a sink for an allocator that is called `name`. At most 255 characters of the name
+    /// are written.
     trace_channel channel(std::string_view name) noexcept;
 
     /// Adds an event. Channels call this function.
@@ -84,11 +84,11 @@ public:
     /// Later events are lost.
     bool close() noexcept;
 
-    /// The number of events that could not be written.
+    /// Returns the number of events that could not be written.
     std::uint64_t events_lost() const noexcept;
 
-    /// The `errno` of the last failure, 0 if nothing failed. `last_failure` says what to do: one
-    /// line, which is never freed.
+    /// Returns the `errno` of the last failure, or 0 if nothing failed. `last_failure` returns what
+    /// to do, in one line that is never freed.
     int last_error() const noexcept;
     const char* last_failure() const noexcept; ///< see `last_error`
 

@@ -1,5 +1,5 @@
 /* The format of a stream of allocation events, for C99 and C++. This file has only types and small
- * functions; spec/trace_format.md says how to use them.
+ * functions; spec/trace_format.md describes how to use them.
  *
  *     header, record, record, ...
  *
@@ -38,7 +38,7 @@ typedef struct mallard_trace_header {
     uint64_t start;         /**< the time on the clock when the file was opened */
     uint64_t start_unix;    /**< the same moment, in nanoseconds since 1970 */
     uint32_t clock;         /**< enum mallard_trace_clock */
-    uint32_t pid;           /**< the number of the process */
+    uint32_t pid;           /**< the process ID */
     uint64_t sample_bytes;  /**< 0: every call is recorded; otherwise the mean number of allocated
                                  bytes between two sampled ones */
 } mallard_trace_header;
@@ -61,18 +61,18 @@ enum mallard_trace_op {
     mallard_trace_realloc_to = 25,         /**< that realloc returned `addr`; 0: the old block is
                                                 still in use, or was freed by size 0 */
     mallard_trace_free = 32,               /**< `addr` is about to be freed */
-    mallard_trace_free_sized = 33,         /**< free_sized; `size` is what the caller said */
-    mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; `what` is as the caller said */
+    mallard_trace_free_sized = 33,         /**< free_sized; `size` is from the caller */
+    mallard_trace_free_aligned_sized = 34, /**< free_aligned_sized; `what` is from the caller */
     mallard_trace_family_first = 16,       /**< the first op of malloc's family */
-    mallard_trace_family_last = 47,        /**< the last op that is set aside for the family */
+    mallard_trace_family_last = 47,        /**< the last op that is reserved for the family */
 
     /* What the events belong to. A text of `size` characters follows in the next records. */
     mallard_trace_module = 48,       /**< code is mapped at `addr`; `stack` is the process */
-    mallard_trace_process = 49,      /**< process `stack`, whose system id is `addr`, begins */
+    mallard_trace_process = 49,      /**< process `stack`, whose process ID is `addr`, starts */
     mallard_trace_process_end = 50,  /**< process `stack` ended with the status `addr` of wait */
-    mallard_trace_thread_start = 51, /**< thread `stack`, whose system id is `addr`, begins in the
+    mallard_trace_thread_start = 51, /**< thread `stack`, whose thread ID is `addr`, starts in the
                                           process `dur` */
-    mallard_trace_thread_end = 52,   /**< thread `stack` ends */
+    mallard_trace_thread_end = 52,   /**< thread `stack` exits */
     mallard_trace_memory = 53,       /**< memory of process `stack`: numbers, as a text */
     mallard_trace_cpu = 54,          /**< thread `stack` has used `addr` nanoseconds of CPU time */
     mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
@@ -101,13 +101,13 @@ enum mallard_trace_flag {
     mallard_trace_sized = 32,      /**< the operator's form with a size, which is in `size` */
     mallard_trace_aligned = 64,    /**< the operator's form with an alignment */
     mallard_trace_stack_cut = 128, /**< the call stack lacks outer frames */
-    mallard_trace_stack_gap = 256  /**< the call stack lacks frames between kept and fresh ones */
+    mallard_trace_stack_gap = 256  /**< the call stack lacks frames between kept and new ones */
 };
 
 /** The reason why events are missing: `stack` of a record of the kind mallard_trace_lost. */
 enum mallard_trace_loss {
-    mallard_trace_loss_unknown = 0, /**< the writer could not say */
-    mallard_trace_loss_full = 1,    /**< the buffer was full, and the writer was told not to wait */
+    mallard_trace_loss_unknown = 0, /**< the writer does not know the reason */
+    mallard_trace_loss_full = 1,    /**< the buffer was full, and the writer must not wait */
     mallard_trace_loss_nested = 2,  /**< a signal handler allocated while an event was written */
     mallard_trace_loss_write = 3    /**< the stream could not be written, as on a full disk */
 };
@@ -141,8 +141,8 @@ static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, un
 }
 
 /** Packs the member `stack` of an event of malloc's family. The event's call stack consists of the
- * outermost `kept` frames of the previous call stack of the same thread, and of `fresh` inner
- * frames. The return addresses of the fresh frames follow the event, outermost first, four to a
+ * outermost `kept` frames of the previous call stack of the same thread, and of `fresh` new inner
+ * frames. The return addresses of the new frames follow the event, outermost first, four to a
  * record; unused places of the last record are 0. Both numbers are at most 65,535, and both are 0
  * if no call stack is known.
  */
@@ -151,25 +151,26 @@ static inline uint32_t mallard_trace_pack_stack(uint32_t kept, uint32_t fresh)
     return kept << 16 | fresh;
 }
 
-/** The number of outer frames that `stack` shares with the event before it on the same thread. */
+/** Returns the number of outer frames that `stack` shares with the previous event of the same
+ * thread. */
 static inline uint32_t mallard_trace_kept(uint32_t stack)
 {
     return stack >> 16;
 }
 
-/** The number of frames in `stack` whose return addresses follow the event. */
+/** Returns the number of frames in `stack` whose return addresses follow the event. */
 static inline uint32_t mallard_trace_fresh(uint32_t stack)
 {
     return stack & 0xffff;
 }
 
-/** Whether `op` is a call of malloc's family. */
+/** Returns 1 if `op` is a call of malloc's family, else 0. */
 static inline int mallard_trace_is_family(unsigned op)
 {
     return op >= mallard_trace_family_first && op <= mallard_trace_family_last;
 }
 
-/** Whether a text of `size` characters follows a record of the kind `op`. */
+/** Returns 1 if a text of `size` characters follows a record of the kind `op`, else 0. */
 static inline int mallard_trace_has_text(unsigned op)
 {
     return op == mallard_trace_module || op == mallard_trace_process ||
@@ -177,25 +178,25 @@ static inline int mallard_trace_has_text(unsigned op)
            op == mallard_trace_name;
 }
 
-/** The size in `what`, in bytes. */
+/** Returns the size in `what`, in bytes. */
 static inline uint64_t mallard_trace_size(uint64_t what)
 {
     return what & ((UINT64_C(1) << mallard_trace_align_shift) - 1);
 }
 
-/** The alignment in `what`, as the exponent of a power of two. */
+/** Returns the alignment in `what`, as the exponent of a power of two. */
 static inline unsigned mallard_trace_align_log2(uint64_t what)
 {
     return what >> mallard_trace_align_shift & 63;
 }
 
-/** The kind of record in `what`: enum mallard_trace_op. */
+/** Returns the kind of record in `what`: enum mallard_trace_op. */
 static inline unsigned mallard_trace_op_of(uint64_t what)
 {
     return what >> mallard_trace_op_shift & 63;
 }
 
-/** The flags in `what`: enum mallard_trace_flag. */
+/** Returns the flags in `what`: enum mallard_trace_flag. */
 static inline unsigned mallard_trace_flags(uint64_t what)
 {
     uint64_t const flags = what >> mallard_trace_flags_shift;

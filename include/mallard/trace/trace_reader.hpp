@@ -12,7 +12,7 @@
 
 namespace mallard {
 
-/// One event of a stream. `thread` comes from an earlier record.
+/// One event of a stream. The member `thread` comes from an earlier record.
 struct trace_event {
     mallard_trace_op op;   ///< what happened
     std::uint64_t t;       ///< time, by the clock of the header
@@ -35,8 +35,8 @@ struct trace_event {
 ///     std::puts(trace.remark()); // empty if the trace is complete
 ///
 /// Bytes that are not a trace of this version and byte order have no events. A trace that was cut
-/// short has the events before the cut. `remark` describes such errors. Any bytes are safe
-/// to read: each size is compared with the number of bytes that are left. Allocates nothing. Names
+/// short has the events before the cut. `remark` describes such errors. Any bytes are safe to read,
+/// because each size is compared with the number of bytes that are left. Allocates nothing. Names
 /// point into `bytes`, so `bytes` must outlive them.
 class trace_reader {
 public:
@@ -51,21 +51,22 @@ public:
         is_readable_ = *remark_ == '\0';
     }
 
-    /// Whether the bytes are a trace that this reader can read. If not, `remark` gives the reason.
+    /// Returns whether the bytes are a trace that this reader can read. If not, `remark` gives the
+    /// reason.
     bool is_readable() const noexcept { return is_readable_; }
 
-    /// Whether the last record was read, and no record before it is missing.
+    /// Returns whether the last record was read, and no record before it is missing.
     bool is_whole() const noexcept { return is_at_end_ && *remark_ == '\0'; }
 
-    /// What is wrong with the part of the trace that was read so far: one line, which is never
-    /// freed.
+    /// Returns what is wrong with the part of the trace that was read so far, in one line that is
+    /// never freed.
     const char* remark() const noexcept { return remark_; }
 
-    /// The header of the trace.
+    /// Returns the header of the trace.
     const mallard_trace_header& header() const noexcept { return header_; }
 
-    /// The next event, or nothing after the last event. Skips records of unknown kinds. Records of
-    /// threads, names and lost events are returned as events too.
+    /// Returns the next event, or nothing after the last event. Skips records of unknown kinds.
+    /// Records of threads, names and lost events are returned as events too.
     std::optional<trace_event> next() noexcept
     {
         for (;;) {
@@ -100,7 +101,7 @@ private:
         return "";
     }
 
-    /// The next record, copied, because `bytes` may be unaligned.
+    /// Returns the next record, copied, because `bytes` may be unaligned.
     std::optional<mallard_trace_record> take_record() noexcept
     {
         if (is_at_end_ || rest_.empty()) {
@@ -177,7 +178,7 @@ private:
         return frames.has_value();
     }
 
-    /// The next `bytes`, which fill whole records, or nothing if fewer are left.
+    /// Returns the next `bytes`, which fill whole records, or nothing if fewer are left.
     std::optional<std::span<const std::byte>> take_bytes(std::uint64_t bytes) noexcept
     {
         std::uint64_t const records = (bytes + record_bytes - 1) / record_bytes;

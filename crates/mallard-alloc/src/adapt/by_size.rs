@@ -1,11 +1,11 @@
-//! The adaptor that has one allocator for small blocks and another for large ones.
+//! The adaptor with one allocator for small blocks and another for large blocks.
 
 use crate::adapt::prelude::*;
 
-/// Allocates blocks of at most `N` bytes from `small`, and larger ones from `large`.
+/// Allocates blocks of at most `N` bytes from `small`, and larger blocks from `large`.
 ///
-/// The size passed to `deallocate` selects the same allocator again, so nothing is looked up: the
-/// cost is one comparison, or nothing if the size is a constant.
+/// `deallocate` chooses by the size too. The choice costs one comparison, or nothing if the size is
+/// a constant.
 ///
 /// ```
 /// use mallard::{BySize, DefaultHeap, Multipool};
@@ -13,10 +13,9 @@ use crate::adapt::prelude::*;
 /// # let _ = memory;
 /// ```
 ///
-/// `BySize` wraps allocators, not sources: a source may return a chunk that is larger than asked
-/// for, and the size of such a chunk does not tell which source it is from. If the selected
-/// allocator has no memory, the other allocator is not tried. `BySize` is `Send` and `Sync` if both
-/// allocators are.
+/// For allocators only. A source may supply more bytes than requested, so the size of a chunk does
+/// not determine which source supplied the chunk. When the chosen allocator fails, the other one is
+/// not tried. `BySize` is `Send` and `Sync` if both allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,
@@ -24,15 +23,16 @@ pub struct BySize<const N: usize, Small, Large> {
 }
 
 impl<const N: usize, Small, Large> BySize<N, Small, Large> {
-    /// Blocks of at most `N` bytes come from `small`, larger ones from `large`.
+    /// Makes an adaptor that allocates blocks of at most `N` bytes from `small`, and larger blocks
+    /// from `large`.
     pub const fn new(small: Small, large: Large) -> Self {
         Self { small, large }
     }
-    /// The allocator of blocks of at most `N` bytes.
+    /// Returns the allocator of blocks of at most `N` bytes.
     pub const fn small(&self) -> &Small {
         &self.small
     }
-    /// The allocator of larger blocks.
+    /// Returns the allocator of larger blocks.
     pub const fn large(&self) -> &Large {
         &self.large
     }

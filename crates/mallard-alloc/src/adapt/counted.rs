@@ -20,9 +20,9 @@ pub struct CallCounts {
     pub frees: usize,
     /// Calls that found no memory.
     pub failures: usize,
-    /// Bytes allocated since the start.
+    /// Bytes allocated since construction.
     pub bytes_allocated: usize,
-    /// Bytes freed since the start.
+    /// Bytes freed since construction.
     pub bytes_freed: usize,
     /// The peak of the blocks in use.
     pub blocks_peak: usize,
@@ -31,21 +31,22 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// Blocks in use. Negative in a scope that freed blocks allocated before the scope was opened.
+    /// Returns the number of blocks in use. The number is negative in a scope that counts more
+    /// frees than allocations, because blocks from before the scope were freed.
     pub const fn blocks_live(&self) -> isize {
         self.allocations.wrapping_sub(self.frees) as isize
     }
-    /// Bytes in use. Negative in a scope that freed blocks allocated before the scope was opened.
+    /// Returns the number of bytes in use, which may be negative as for `blocks_live`.
     pub const fn bytes_live(&self) -> isize {
         self.bytes_allocated.wrapping_sub(self.bytes_freed) as isize
     }
-    /// Whether every allocated block was freed, and each free passed the size of its allocation.
+    /// Returns whether all blocks were freed, each with the size that was requested.
     pub const fn is_balanced(&self) -> bool {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
 
-    /// The counts of the calls since the snapshot `before`. Peaks are relative to the bytes and
-    /// blocks that were in use at the snapshot.
+    /// Returns the counts of the calls since the counts `before` were read. The peaks are relative
+    /// to the blocks and bytes that were in use at that time.
     fn since(&self, before: &Self) -> Self {
         Self {
             allocations: self.allocations - before.allocations,
@@ -58,7 +59,7 @@ impl CallCounts {
         }
     }
 
-    /// Each figure with its name, in the order in which the C++ library prints them.
+    /// Returns each figure with its name, in the order in which the C++ library prints them.
     pub fn fields(&self) -> [(&'static str, isize); 9] {
         [
             ("allocations", self.allocations as isize),
@@ -86,8 +87,9 @@ impl fmt::Display for CallCounts {
     }
 }
 
-/// Counts exactly the calls that go through the adaptor: allocations, frees, failures, bytes, and
-/// peaks. The `statistics` of an allocator cost nothing, but have neither totals nor peaks.
+/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
+/// peaks of blocks and bytes in use. (The `statistics` of an allocator add nothing to its calls,
+/// but have no totals and no peaks.)
 ///
 /// ```
 /// use mallard::{BlockAllocator, Counted, Multipool};
@@ -100,10 +102,10 @@ impl fmt::Display for CallCounts {
 /// assert_eq!(memory.counts().bytes_peak, 8);
 /// ```
 ///
-/// `Counted` counts the bytes asked for; around a source, the bytes that the source returned.
-/// Growing a block in place counts bytes, but no call. `Counted` is for one thread at a time:
-/// several threads need a [`Synchronized`](crate::Synchronized) around it. A call costs about ten
-/// instructions more.
+/// Around an allocator, bytes are counted as requested by the callers. Around a source, bytes are
+/// counted as supplied by the source. Growing a block in place counts bytes, but no call. `Counted`
+/// is for one thread at a time, so several threads need a [`Synchronized`](crate::Synchronized)
+/// around it. A call costs about ten instructions more.
 #[derive(Debug, Default)]
 pub struct Counted<A> {
     inner: A,
@@ -127,21 +129,21 @@ impl<A> Counted<A> {
         Self { inner, now: Cell::new(none) }
     }
 
-    /// The counts since the start.
+    /// Returns the counts since construction.
     pub fn counts(&self) -> CallCounts {
         self.now.get()
     }
 
-    /// The wrapped allocator.
+    /// Returns the wrapped allocator.
     pub fn into_inner(self) -> A {
         self.inner
     }
 
-    /// Opens a scope: counts the calls from now on separately, with separate peaks, until the
+    /// Opens a scope, which counts the calls from now on separately, with separate peaks, until the
     /// returned scope is dropped.
     ///
-    /// Scopes nest strictly: drop the newest first. The counts of an outer scope include those of
-    /// its inner scopes. A scope costs nothing while it is open.
+    /// Scopes nest: an outer scope counts the calls of its inner scopes too, and an inner scope
+    /// must end first. A scope costs nothing while it is open.
     ///
     /// ```
     /// # use mallard::{BlockAllocator, Counted, Multipool};
@@ -221,7 +223,7 @@ pub struct CountingScope<'a> {
 }
 
 impl CountingScope<'_> {
-    /// The counts since the scope was opened.
+    /// Returns the counts since the scope was opened.
     pub fn counts(&self) -> CallCounts {
         self.of.get().since(&self.before)
     }

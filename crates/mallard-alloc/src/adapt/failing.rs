@@ -13,7 +13,7 @@ use core::cell::Cell;
 /// # let _ = memory;
 /// ```
 pub trait FailureRule {
-    /// Whether the call for `layout` with this number fails. The first call has number 0.
+    /// Returns whether the call for `layout` with this number fails. The first call has number 0.
     fn fails(&self, layout: Layout, number: usize) -> bool;
 }
 
@@ -38,14 +38,14 @@ pub struct Failures {
     pub first: usize,
     /// Number of consecutive calls that fail.
     pub count: usize,
-    /// The pattern repeats after `every` calls. 0: the pattern does not repeat.
+    /// The pattern repeats after `every` calls. 0 means that it does not repeat.
     pub every: usize,
 }
 
 impl Failures {
     /// No call fails.
     pub const NEVER: Self = Self::at(usize::MAX);
-    /// The call with this number fails, and no other.
+    /// Selects only the call with this number.
     pub const fn at(first: usize) -> Self {
         Self { first, count: 1, every: 0 }
     }
@@ -58,8 +58,8 @@ impl FailureRule for Failures {
     }
 }
 
-/// Fails the calls that its rule selects, as if memory had run out, without calling the wrapped
-/// allocator. Tests use it to run code paths that otherwise never run. Also known as fault
+/// Fails the calls that its rule selects, as if memory were exhausted, without calling the wrapped
+/// allocator. Tests use `Failing` to run code paths that otherwise never run. Also known as fault
 /// injection.
 ///
 /// ```
@@ -74,7 +74,7 @@ impl FailureRule for Failures {
 /// ```
 ///
 /// Calls that grow a block in place have no number, and the rule never fails them. `Failing` is for
-/// one thread at a time. [`for_each_failure`] tries every number in turn.
+/// one thread at a time. [`for_each_failure`] tries one number after the other.
 #[derive(Debug)]
 #[doc(alias = "fault injection")]
 pub struct Failing<A, R = Failures> {
@@ -99,11 +99,12 @@ impl<A, R> Failing<A, R> {
         self.failed.set(0);
     }
 
-    /// Number of calls since the start or the last `restart`.
+    /// Returns the number of calls since construction or the last `restart`.
     pub fn calls(&self) -> usize {
         self.calls.get()
     }
-    /// Number of calls that the rule failed. Failures of `inner` do not count.
+    /// Returns the number of calls that the rule made fail. Failures of the wrapped allocator do
+    /// not count.
     pub fn failed(&self) -> usize {
         self.failed.get()
     }

@@ -1,9 +1,9 @@
-//! The adaptor that asks a second allocator when the first one has no memory.
+//! The adaptor that uses a second allocator when the first one is exhausted.
 
 use crate::adapt::prelude::*;
 
-/// Allocates from `first`, and from `second` when `first` has no memory. A block is freed in the
-/// allocator it came from: `first` knows its own blocks by address.
+/// Allocates from `first`, and from `second` when `first` is exhausted. A free calls `first.owns`
+/// with the address to find which of the two allocated the block.
 ///
 /// ```
 /// use mallard::{Buffer, DefaultHeap, Fallback, Multipool};
@@ -14,9 +14,9 @@ use crate::adapt::prelude::*;
 /// # let _ = pool;
 /// ```
 ///
-/// `Fallback` is an allocator if both are allocators, and a source if both are sources. `Fallback` is
-/// for one thread at a time, unless both allow more. A free costs one call of `first.owns`: O(1) for a
-/// buffer, and O(chunks) for an allocator with chunks.
+/// `Fallback` is an allocator if both are allocators, and a source if both are sources. `Fallback`
+/// is for one thread at a time, unless both allow more. The call of `first.owns` takes constant
+/// time for a buffer, and O(chunks) for an allocator with chunks.
 ///
 /// `first` is owned by value, so that `second` cannot take its memory from `first`. If it could,
 /// `first` would also own the addresses of the blocks of `second`, and such a block would be freed
@@ -34,15 +34,15 @@ pub struct Fallback<First, Second> {
 }
 
 impl<First, Second> Fallback<First, Second> {
-    /// An adaptor that asks `second` when `first` has no memory.
+    /// Makes an adaptor that uses `second` when `first` is exhausted.
     pub const fn new(first: First, second: Second) -> Self {
         Self { first, second }
     }
-    /// The allocator that is asked first.
+    /// Returns the allocator that is tried first.
     pub const fn first(&self) -> &First {
         &self.first
     }
-    /// The allocator that is asked when `first` has no memory.
+    /// Returns the allocator that is used when `first` is exhausted.
     pub const fn second(&self) -> &Second {
         &self.second
     }

@@ -3,7 +3,7 @@
 use crate::adapt::prelude::*;
 use core::cell::Cell;
 
-/// Upper bounds of the bytes and blocks that may be in use at the same time.
+/// Limits of the bytes and blocks in use at the same time.
 ///
 /// ```
 /// use mallard::Budget;
@@ -12,25 +12,25 @@ use core::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes asked for. Around a source, bytes that the source returned.
+    /// Bytes as requested by the callers. Around a source, bytes as supplied by the source.
     pub bytes: usize,
     /// Number of blocks.
     pub blocks: usize,
 }
 
 impl Budget {
-    /// At most `bytes` bytes, in any number of blocks.
+    /// Makes a budget of `bytes` bytes, in any number of blocks.
     pub const fn bytes(bytes: usize) -> Self {
         Self { bytes, blocks: usize::MAX }
     }
-    /// At most `blocks` blocks, of any size.
+    /// Makes a budget of `blocks` blocks, of any size.
     pub const fn blocks(blocks: usize) -> Self {
         Self { bytes: usize::MAX, blocks }
     }
 }
 
-/// Fails allocations that would exceed a [`Budget`]. The budget is exact: its last byte can be used,
-/// and freed bytes can be used again.
+/// Fails allocations that would exceed a [`Budget`] of bytes, of blocks, or of both. The limit is
+/// exact, so the last byte can be allocated. Freed bytes can be allocated again.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Budget, Limited, Multipool};
@@ -40,8 +40,8 @@ impl Budget {
 /// assert!(memory.try_allocate(Layout::new::<u8>()).is_none());
 /// ```
 ///
-/// If the wrapped allocator has no memory, the call fails too. `last_failure` says in one line why
-/// a call failed. `Limited` is for one thread at a time: several threads need a
+/// If the wrapped allocator has no memory, the call fails too. `last_failure` gives the reason in
+/// one line. `Limited` is for one thread at a time, so several threads need a
 /// [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
 pub struct Limited<A> {
@@ -59,15 +59,16 @@ impl<A> Limited<A> {
         Self { inner, most, left: Cell::new(most), failure: Cell::new("") }
     }
 
-    /// The whole budget, used or not.
+    /// Returns the whole budget, used or not.
     pub const fn most(&self) -> Budget {
         self.most
     }
-    /// The part of the budget that is not in use.
+    /// Returns the part of the budget that is not in use.
     pub fn left(&self) -> Budget {
         self.left.get()
     }
-    /// The reason of the last failure in one line, or an empty string if no call has failed.
+    /// Returns the reason of the last failure in one line, or an empty string if no call has
+    /// failed.
     pub fn last_failure(&self) -> &'static str {
         self.failure.get()
     }

@@ -1,4 +1,4 @@
-//! Adaptors: each wraps any allocator or source and adds one thing.
+//! Adaptors. Each adaptor wraps any allocator or source and adds one feature.
 
 pub(crate) mod as_source;
 pub(crate) mod by_size;
@@ -87,7 +87,7 @@ macro_rules! adaptor {
         }
 
         impl<A $(, $name)*> $type<A $(, $name)*> {
-            /// The wrapped allocator or source.
+            /// Returns the wrapped allocator or source.
             pub const fn inner(&self) -> &A {
                 &self.inner
             }

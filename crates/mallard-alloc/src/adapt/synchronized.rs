@@ -1,10 +1,10 @@
-//! The adaptor with a lock, for several threads.
+//! The adaptor that holds a lock around each call.
 
 use crate::adapt::prelude::*;
 use crate::threads::lock::{DefaultLock, Lock};
 
-/// Lets several threads use any allocator or source: each call holds a lock, also while the allocator
-/// grows.
+/// An allocator or source for any number of threads. Each call holds a lock, even while the wrapped
+/// object grows.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool, Synchronized};
@@ -13,10 +13,9 @@ use crate::threads::lock::{DefaultLock, Lock};
 /// std::thread::spawn(|| MEMORY.allocate(Layout::new::<u64>()).addr());
 /// ```
 ///
-/// Every access goes through the lock; `with` lends the wrapped allocator while it holds the lock.
-/// The wrapped allocator must not call the adaptor: the thread would wait for a lock that it
-/// already holds. Without contention, an allocation and its free cost two pairs of locked
-/// operations.
+/// To hold the lock during several calls of the wrapped allocator, use `with`. The wrapped
+/// allocator must not call the adaptor, because the thread would wait for a lock that it holds
+/// already. Without contention, an allocation and its free each lock and unlock once.
 pub struct Synchronized<A, L: Lock = DefaultLock> {
     lock: L,
     inner: A,
@@ -39,7 +38,7 @@ impl<A, L: Lock> Synchronized<A, L> {
         Self { lock: L::NEW, inner }
     }
 
-    /// Locks, and calls `f` with the wrapped allocator: several calls in a row need one lock.
+    /// Calls `f` with the wrapped allocator under the lock.
     ///
     /// ```
     /// use mallard::{Multipool, Synchronized};
@@ -52,7 +51,7 @@ impl<A, L: Lock> Synchronized<A, L> {
         f(&self.inner)
     }
 
-    /// The wrapped allocator.
+    /// Returns the wrapped allocator.
     pub fn into_inner(self) -> A {
         self.inner
     }

@@ -9,12 +9,12 @@ pub enum Event {
     Allocate {
         /// The address.
         block: *const u8,
-        /// The layout asked for. Around a source, the layout of the chunk that the source returned.
+        /// The requested layout. Around a source, the layout of the chunk that the source supplied.
         layout: Layout,
     },
     /// A call found no memory. Reported after the call.
     Fail {
-        /// The layout asked for.
+        /// The requested layout.
         layout: Layout,
     },
     /// A block is about to be freed. Reported before the call, so that another thread's `Allocate` of

@@ -79,7 +79,8 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(block) })
     }
 
-    /// A block for any layout with a size above 0, or `None` if the current chunk has no room for it.
+    /// Returns a block for any layout with a size above 0, or `None` if the current chunk has no
+    /// room for it.
     ///
     /// One comparison decides for every size and alignment. `needed` cannot overflow: `padding` is
     /// less than the alignment, a `Layout` promises that its size rounded up to its alignment fits
@@ -100,8 +101,8 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(cursor.wrapping_add(padding)) })
     }
 
-    /// A block of any size that is aligned for `T`, or `None` if the current chunk has no room for it.
-    /// A size of 0 always fits and needs no test of its own.
+    /// Returns a block of any size that is aligned for `T`, or `None` if the current chunk has no
+    /// room for it. A size of 0 always fits and needs no test of its own.
     ///
     /// If the end of a chunk is aligned for `T`, rounding the cursor up never passes the end, and
     /// there is less to compute.
@@ -363,7 +364,7 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// The used part of each chunk, in the order in which the chunks came into use.
+    /// Returns the used part of each chunk, in the order in which the chunks came into use.
     pub(crate) fn filled(&self) -> Filled<'_, M> {
         let none = self.chunks.used().is_null();
         let oldest = self.chunks.oldest_used();

@@ -1,4 +1,4 @@
-//! A box: owns a value in an arena, and drops the value when the box is dropped.
+//! A box, which owns a value in an arena and drops the value when the box is dropped.
 
 use crate::arena::Arena;
 use crate::base::allocator::{BlockAllocator, FreesBlock};
@@ -8,11 +8,11 @@ use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::ptr::NonNull;
 
-/// Owns a value in an arena: the box drops the value and frees its block.
+/// Owns a value in an arena. Dropping the box drops the value and frees its block.
 ///
-/// An arena reuses a freed block only if it was the last one. The memory of other boxes becomes free
-/// when the arena is reset. A box of a sized value is two pointers wide, and so is an `Option` of it.
-/// A box may move to another thread if its arena is a `SharedArena`.
+/// An arena reuses a freed block only if it was allocated last. The memory of other boxes becomes
+/// free when the arena is reset. A box of a sized value is two pointers wide, and so is an `Option`
+/// of it. A box may move to another thread if its arena is a `SharedArena`.
 ///
 /// ```
 /// use mallard::Arena;
@@ -59,8 +59,8 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     /// Makes a box from a pointer to its value.
     ///
     /// # Safety
-    /// The value is in a block of its own from `arena`, with the layout of the value. Nothing else uses
-    /// or drops the value.
+    /// The value is in a separate block from `arena`, with the layout of the value. Nothing else
+    /// uses or drops the value.
     #[inline(always)]
     pub unsafe fn from_raw_in(value: NonNull<T>, arena: &'a A) -> Self {
         Self { value, arena, owns: PhantomData }
@@ -102,7 +102,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         // SAFETY: the value is valid for as long as the arena is borrowed, and only the box used it.
         unsafe { self.into_raw_parts().0.as_mut() }
     }
-    /// Pins the value of a box. Works only for an arena that is borrowed for ever.
+    /// Pins the value of a box. Works only for an arena that is borrowed for `'static`.
     ///
     /// A box in any other arena can be leaked. Then its memory is reused without dropping the
     /// value. This must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins

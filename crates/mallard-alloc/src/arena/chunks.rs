@@ -44,15 +44,15 @@ impl Footer {
         }
     }
 
-    /// The address of the first block.
+    /// Returns the address of the first block.
     pub(crate) fn begin(&self) -> *mut u8 {
         self.taken.data.as_ptr()
     }
-    /// The bytes that blocks can use.
+    /// Returns the bytes that blocks can use.
     pub(crate) fn bytes(&self) -> usize {
         ptr::from_ref(self).addr() - self.begin().addr()
     }
-    /// The offset at which the first block of `layout` would begin, if the layout fits.
+    /// Returns the offset at which the first block of `layout` would begin, if the layout fits.
     pub(crate) fn place(&self, layout: Layout) -> Option<usize> {
         let padding = self.begin().addr().wrapping_neg() & (layout.align() - 1);
         (padding + layout.size() <= self.bytes()).then_some(padding)
@@ -62,7 +62,8 @@ impl Footer {
     }
 }
 
-/// The layout of a chunk for one `layout` and a footer. `None` if its size overflows.
+/// Returns the layout of a chunk for one `layout` and a footer. Returns `None` if its size
+/// overflows.
 pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
     let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
     crate::base::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
@@ -89,12 +90,12 @@ impl Chunks {
         }
     }
 
-    /// The newest chunk in use, or null.
+    /// Returns the newest chunk in use, or null.
     #[inline(always)]
     pub(crate) fn used(&self) -> *mut Footer {
         self.used.get()
     }
-    /// The oldest chunk in use. Undefined if no chunk is in use.
+    /// Returns the oldest chunk in use. Undefined if no chunk is in use.
     #[inline(always)]
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()
@@ -157,7 +158,7 @@ impl Chunks {
         self.used.set(last);
     }
 
-    /// The end of the chunk in use that contains `cursor`, or that ends at `cursor`.
+    /// Returns the end of the chunk in use that contains `cursor`, or that ends at `cursor`.
     pub(crate) fn end_of(&self, cursor: *mut u8) -> *mut u8 {
         let mut chunk = self.used.get();
         // SAFETY: the chunks in a list are alive, and one chunk of this list contains the cursor.
@@ -211,7 +212,7 @@ impl Chunks {
         unsafe { give_list(newest, source, gave) }
     }
 
-    /// Whether `p` points into one of the chunks.
+    /// Returns whether `p` points into one of the chunks.
     pub(crate) fn owns(&self, p: *const u8) -> bool {
         let mut found = false;
         self.each_used(&mut |chunk| found |= chunk.owns(p));

@@ -6,8 +6,8 @@ macro_rules! object_methods {
         /// Moves `value` into the arena. The destructor of `value` never runs. If it must run, use
         /// `own` or `alloc_box`.
         ///
-        /// Use [`alloc_with`](Self::alloc_with) for a large value. Without memory the program ends, as
-        /// in every function here that does not begin with `try_`.
+        /// Use [`alloc_with`](Self::alloc_with) for a large value. Like every function here that
+        /// does not begin with `try_`, aborts if there is no memory.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -22,7 +22,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Moves `value` into the arena. Without memory the error returns the value.
+        /// Moves `value` into the arena. If there is no memory, returns the value in the error.
         #[inline(always)]
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             objects::put(self.arena(), value).map_err(Full::no_memory)
@@ -41,8 +41,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its final place. Without memory `f` is not called, and the error
-        /// returns `f`.
+        /// Makes a value in its final place. If there is no memory, returns `f` in the error
+        /// without calling `f`.
         #[inline(always)]
         pub fn try_alloc_with<T, F>(self: $this, f: F) -> Result<&$s mut T, Full<F>>
         where
@@ -61,8 +61,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(1),
             }
         }
-        /// Makes a value in its final place. If `f` returns an error, the block is freed. Without
-        /// memory `f` is not called, and the error [`Full`](crate::Full) returns `f`.
+        /// Makes a value in its final place. If `f` returns an error, the block is freed. If there
+        /// is no memory, returns `f` in the error [`Full`](crate::Full) without calling `f`.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -81,8 +81,8 @@ macro_rules! object_methods {
             objects::make_or(self.arena(), f).map_err(Full::no_memory)
         }
 
-        /// Moves `value` into the arena. The box drops the value, and frees its block if the block
-        /// is the arena's last one.
+        /// Moves `value` into the arena. The box drops the value, and frees the block if it is the
+        /// one that was allocated last.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -99,8 +99,8 @@ macro_rules! object_methods {
             // SAFETY: the object was made just now, and nothing else refers to it.
             unsafe { Box::from_raw_in(object.into(), arena) }
         }
-        /// Moves `value` into the arena, in a box that drops it. Without memory the error returns
-        /// the value.
+        /// Moves `value` into the arena, in a box that drops it. If there is no memory, returns the
+        /// value in the error.
         #[inline(always)]
         pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $arena>, Full<T>> {
             let arena = self.arena();
@@ -110,15 +110,15 @@ macro_rules! object_methods {
                 Err(value) => Err(Full::no_memory(value)),
             }
         }
-        /// A slice of all items that `items` yields, in a box that drops them.
+        /// Allocates a slice of all items that `items` yields, in a box that drops them.
         pub fn alloc_box_iter<I: IntoIterator>(self: $this, items: I) -> Box<$s, [I::Item], $arena> {
             match self.try_alloc_box_iter(items) {
                 Ok(slice) => slice,
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// A slice of all items that `items` yields, in a box that drops them. If there is no
-        /// memory, the elements are dropped before the call returns.
+        /// Allocates a slice of all items that `items` yields, in a box that drops them. If there
+        /// is no memory, the elements are dropped before the call returns.
         pub fn try_alloc_box_iter<I: IntoIterator>(
             self: $this,
             items: I,
@@ -131,7 +131,7 @@ macro_rules! object_methods {
             }
         }
 
-        /// A copy of a string.
+        /// Allocates a copy of a string.
         #[inline]
         pub fn alloc_str(self: $this, text: &str) -> &$s mut str {
             match self.try_alloc_str(text) {
@@ -139,7 +139,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<u8>(text.len()),
             }
         }
-        /// A copy of a string.
+        /// Allocates a copy of a string.
         #[inline]
         pub fn try_alloc_str(self: $this, text: &str) -> Result<&$s mut str, Full> {
             match objects::copy(self.arena(), text.as_bytes()) {
@@ -148,7 +148,7 @@ macro_rules! object_methods {
                 None => Err(Full::no_memory(())),
             }
         }
-        /// A copy of a slice.
+        /// Allocates a copy of a slice.
         #[inline]
         pub fn alloc_slice_copy<T: Copy>(self: $this, from: &[T]) -> &$s mut [T] {
             match objects::copy(self.arena(), from) {
@@ -156,7 +156,7 @@ macro_rules! object_methods {
                 None => objects::no_memory_for::<T>(from.len()),
             }
         }
-        /// A copy of a slice.
+        /// Allocates a copy of a slice.
         #[inline]
         pub fn try_alloc_slice_copy<T: Copy>(
             self: $this,
@@ -164,12 +164,12 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             objects::copy(self.arena(), from).ok_or(Full::no_memory(()))
         }
-        /// A slice of clones of the elements. Their destructors never run.
+        /// Allocates a slice of clones of the elements. Their destructors never run.
         #[inline]
         pub fn alloc_slice_clone<T: Clone>(self: $this, from: &[T]) -> &$s mut [T] {
             self.alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// A slice of clones of the elements. Their destructors never run.
+        /// Allocates a slice of clones of the elements. Their destructors never run.
         #[inline]
         pub fn try_alloc_slice_clone<T: Clone>(
             self: $this,
@@ -177,8 +177,9 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// A slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the elements made
-        /// so far are dropped and the block is freed. Otherwise their destructors never run.
+        /// Allocates a slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the
+        /// elements made so far are dropped and the block is freed. Otherwise their destructors
+        /// never run.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -198,7 +199,7 @@ macro_rules! object_methods {
                 None => objects::no_memory_for::<T>(count),
             }
         }
-        /// A slice of `f(0)`, `f(1)`, ..., like `alloc_slice_fill_with`.
+        /// Allocates a slice of `f(0)`, `f(1)`, ..., like `alloc_slice_fill_with`.
         #[inline]
         pub fn try_alloc_slice_fill_with<T>(
             self: $this,
@@ -207,7 +208,8 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             objects::fill(self.arena(), count, f).ok_or(Full::no_memory(()))
         }
-        /// A slice of all items that `items` yields. The iterator need not know its length.
+        /// Allocates a slice of all items that `items` yields. The iterator need not know its
+        /// length.
         ///
         /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place
         /// while it is the last block, and moves otherwise. If `items` panics, the elements made so
@@ -227,7 +229,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// A slice of all items that `items` yields. Without memory the elements are dropped.
+        /// Allocates a slice of all items that `items` yields. If there is no memory, the elements
+        /// are dropped.
         #[inline]
         pub fn try_alloc_iter<I: IntoIterator>(
             self: $this,
@@ -239,7 +242,7 @@ macro_rules! object_methods {
                 Err(_) => Err(Full::no_memory(())),
             }
         }
-        /// Formatted text, written directly into the arena.
+        /// Writes formatted text directly into the arena.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -255,7 +258,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<u8>(1),
             }
         }
-        /// Formatted text, written directly into the arena. Fails if there is no memory, or if a
+        /// Writes formatted text directly into the arena. Fails if there is no memory, or if a
         /// formatting trait returns an error.
         pub fn try_alloc_fmt(
             self: $this,
@@ -268,7 +271,7 @@ macro_rules! object_methods {
             }
         }
 
-        /// An uninitialised block for one `T`.
+        /// Allocates an uninitialised block for one `T`.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -278,12 +281,12 @@ macro_rules! object_methods {
         pub fn alloc_uninit<T>(self: $this) -> &$s mut MaybeUninit<T> {
             self.alloc_with(MaybeUninit::uninit)
         }
-        /// An uninitialised block for one `T`.
+        /// Allocates an uninitialised block for one `T`.
         #[inline(always)]
         pub fn try_alloc_uninit<T>(self: $this) -> Result<&$s mut MaybeUninit<T>, Full> {
             objects::make(self.arena(), MaybeUninit::uninit).map_err(|_| Full::no_memory(()))
         }
-        /// An uninitialised slice of `count` elements.
+        /// Allocates an uninitialised slice of `count` elements.
         #[inline]
         pub fn alloc_uninit_slice<T>(self: $this, count: usize) -> &$s mut [MaybeUninit<T>] {
             match self.try_alloc_uninit_slice(count) {
@@ -291,7 +294,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(count),
             }
         }
-        /// An uninitialised slice of `count` elements. A size above `isize::MAX` is an error.
+        /// Allocates an uninitialised slice of `count` elements. A size above `isize::MAX` is an
+        /// error.
         #[inline]
         pub fn try_alloc_uninit_slice<T>(
             self: $this,
@@ -302,12 +306,14 @@ macro_rules! object_methods {
             // SAFETY: the block has room for `count` elements, which need no initial value.
             Ok(unsafe { &mut *NonNull::slice_from_raw_parts(block, count).as_ptr() })
         }
-        /// An uninitialised block of any layout. A block of size 0 has a dangling address.
+        /// Allocates an uninitialised block of any layout. A block of size 0 has a dangling
+        /// address.
         #[inline(always)]
         pub fn alloc_layout(self: $this, layout: Layout) -> NonNull<u8> {
             self.arena().allocate(layout)
         }
-        /// An uninitialised block of any layout. A block of size 0 has a dangling address.
+        /// Allocates an uninitialised block of any layout. A block of size 0 has a dangling
+        /// address.
         #[inline(always)]
         pub fn try_alloc_layout(self: $this, layout: Layout) -> Result<NonNull<u8>, Full> {
             self.arena().try_allocate(layout).ok_or(Full::no_memory(()))
@@ -322,8 +328,8 @@ macro_rules! owning_methods {
         /// Moves `value` into the arena, which drops the value when it frees the block: at a reset,
         /// release or rewind, or when the arena is dropped. The newest value is dropped first.
         ///
-        /// Costs two words beside the value, and nothing for a type without a destructor. If a
-        /// destructor panics, the others still run.
+        /// Costs two words in addition to the value, and nothing for a type without a destructor.
+        /// If a destructor panics, the others still run.
         ///
         /// ```
         /// let mut arena = mallard::Arena::new();
@@ -342,10 +348,10 @@ macro_rules! owning_methods {
         }
         /// Moves `value` into the arena like [`own`](Self::own), and pins it.
         ///
-        /// An owned value is always dropped before its memory is reused. A boxed value is not, if
-        /// its box is leaked. If the arena itself is leaked, its memory must stay valid, so the
-        /// source must be a [`PinSource`](crate::PinSource). A scope cannot be leaked, so a scope
-        /// can pin in memory of any source.
+        /// An owned value is always dropped before its memory is reused. A boxed value is not
+        /// dropped if its box is leaked. If the arena itself is leaked, its memory must stay valid,
+        /// so the source must be a [`PinSource`](crate::PinSource). A scope cannot be leaked, so a
+        /// scope can pin in memory of any source.
         #[inline(always)]
         pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>
         where
@@ -355,8 +361,8 @@ macro_rules! owning_methods {
             // else reuses the memory, even if the arena is leaked.
             unsafe { core::pin::Pin::new_unchecked(self.own(value)) }
         }
-        /// Moves `value` into the arena like [`own`](Self::own). Without memory the error returns
-        /// the value.
+        /// Moves `value` into the arena like [`own`](Self::own). If there is no memory, returns the
+        /// value in the error.
         #[inline(always)]
         pub fn try_own<T: $($bound)+>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             if const { !core::mem::needs_drop::<T>() } {

@@ -1,4 +1,4 @@
-//! Arenas: blocks are allocated by moving a pointer, and all freed at once.
+//! Arenas allocate blocks by moving a pointer, and free all of them together.
 
 pub(crate) mod blocks;
 mod boxed;
@@ -31,8 +31,8 @@ use finalizers::{Entry, Finalizers, Owned};
 use methods::{object_methods, owning_methods};
 use object_arena::ObjectArena;
 
-/// An arena (bump allocator): allocates by moving a pointer through a chunk, and frees all blocks at
-/// once.
+/// An arena (bump allocator): allocates blocks by moving a pointer through chunks, and frees all
+/// blocks together.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new(); // takes no memory yet
@@ -46,22 +46,25 @@ use object_arena::ObjectArena;
 /// arena.reset(); // frees everything and keeps the memory
 /// ```
 ///
-/// **Growth.** The first chunk has 1 KiB, and each further chunk has four times as much, up to 16
-/// MiB. A request larger than the next chunk gets a chunk of its own size. The chunk with more room
-/// left then stays current, so one large table neither wastes the rest of a chunk nor makes later
-/// chunks larger. If the source has no memory for the next chunk, the arena tries half the size,
-/// then a quarter, down to the size of the request. A [`Growth`] changes these numbers, and can
-/// limit the bytes held.
+/// **Growth.** The first chunk has 1 KiB. Each later chunk is four times as large as the one
+/// before, up to 16 MiB. A request larger than the next chunk gets a chunk of the size of the
+/// request, which does not enlarge later chunks. After the request, the arena allocates from the
+/// chunk with more free bytes, the new or the previous one. So a large block does not waste the
+/// rest of the previous chunk. When the source cannot supply a chunk, the arena requests half the
+/// size, then a quarter, and so on down to the size of the request. A [`Growth`] changes these
+/// numbers, and can limit the bytes held.
 ///
-/// **Blocks.** Addresses rise, and each block begins where the last one ended, except for alignment.
-/// Freeing a block has an effect only for the last one, and only the last block can grow in place. A
-/// zero-sized value has a dangling address and takes no memory. Every alignment that the source can
-/// provide works. With `MIN_ALIGN`, a power of two up to 16, all blocks begin at multiples of it; that
-/// saves instructions for types that need no larger alignment.
+/// **Blocks.** Addresses rise, and each block begins where the last one ended, except for
+/// alignment. Only the block that was allocated last can be freed, or grow in place, and not if it
+/// is a large block with a separate chunk. A zero-sized value has a dangling address and uses no
+/// memory. Every alignment that the source can provide works. `MIN_ALIGN` is a power of two up to
+/// 16, and all blocks begin at multiples of `MIN_ALIGN`. This saves instructions for types that
+/// need no larger alignment.
 ///
 /// **Errors.** A function that begins with `try_` returns an error if there is no memory. The error
-/// holds the value, or the closure that was to make it. Any other function ends the program if
-/// there is no memory. A failed call changes nothing.
+/// contains the value, or the closure that was to make the value. Any other function calls
+/// `handle_alloc_error`, which aborts the program; without the feature `alloc`, it panics. A failed
+/// call changes nothing.
 ///
 /// **Threads.** An arena is `Send` and not `Sync`. For several threads see `SharedArena`.
 ///
@@ -108,8 +111,7 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
 // be sent.
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
-/// A checkpoint of an arena, for [`Arena::rewind`]. If there are several, rewind to the newest
-/// first.
+/// A position in an arena, for [`Arena::rewind`]. A rewind to a mark makes all later marks stale.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -131,7 +133,7 @@ impl fmt::Debug for Mark {
     }
 }
 
-/// The default growth: each chunk is four times as large as the last.
+/// The default growth. Each chunk is four times as large as the one before.
 ///
 /// With a factor of 2, all chunks of an arena together are twice as large as the last one. When
 /// they are freed together, many heaps return the memory to the system, and the next arena faults
@@ -140,12 +142,12 @@ impl fmt::Debug for Mark {
 pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
-    /// An empty arena. Takes no memory.
+    /// Makes an empty arena, without allocating.
     #[inline]
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty arena that grows as `growth` says, up to its limit. Takes no memory.
+    /// Makes an empty arena that grows by the rule `growth`, without allocating.
     ///
     /// ```
     /// use mallard::{Arena, Growth};
@@ -156,7 +158,7 @@ impl Arena {
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// An arena that takes a chunk with room for `bytes` now. Without memory the program ends.
+    /// Makes an arena with a chunk that has room for `bytes`. Aborts if there is no memory.
     pub fn with_capacity(bytes: usize) -> Self {
         let arena = Self::new();
         arena.reserve(bytes);
@@ -165,7 +167,7 @@ impl Arena {
 }
 
 impl<S: Source> Arena<S> {
-    /// An empty arena whose chunks come from `source`. Takes no memory.
+    /// Makes an empty arena whose chunks come from `source`, without allocating.
     ///
     /// ```
     /// use mallard::{Arena, AsSource, Multipool};
@@ -175,14 +177,14 @@ impl<S: Source> Arena<S> {
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// An empty arena with its own growth and source. Takes no memory.
+    /// Makes an empty arena with a growth rule and a source, without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::with_min_align_in(growth, source)
     }
 }
 
 impl<const M: usize> Arena<DefaultHeap, M> {
-    /// An empty arena whose blocks begin at multiples of `MIN_ALIGN`. Takes no memory.
+    /// Makes an empty arena whose blocks begin at multiples of `MIN_ALIGN`, without allocating.
     ///
     /// ```
     /// let words = mallard::Arena::<_, 8>::with_min_align();
@@ -195,13 +197,14 @@ impl<const M: usize> Arena<DefaultHeap, M> {
 }
 
 impl<S: Source, const M: usize> Arena<S, M> {
-    /// An empty arena with its own growth and source, whose blocks begin at multiples of `MIN_ALIGN`.
+    /// Makes an empty arena with a growth rule and a source, whose blocks begin at multiples of
+    /// `MIN_ALIGN`.
     pub const fn with_min_align_in(growth: Growth, source: S) -> Self {
         Self { blocks: Blocks::new(growth), owned: Finalizers::new(), source }
     }
 
-    /// Makes room for `bytes` more in one chunk, not counting alignment. Without memory the program
-    /// ends.
+    /// Makes room for `bytes` more in one chunk, not counting alignment. Aborts if there is no
+    /// memory.
     pub fn reserve(&self, bytes: usize) {
         if self.try_reserve(bytes).is_err() {
             objects::no_memory_for::<u8>(bytes);
@@ -224,20 +227,21 @@ impl<S: Source, const M: usize> Arena<S, M> {
     ) -> R {
         scope::run(self, f)
     }
-    /// A scope that ends when the guard is dropped, for code that does not fit a closure.
+    /// Opens a scope that ends when the returned guard is dropped, for code that does not fit a
+    /// closure.
     pub fn guard(&mut self) -> Guard<'_, S, M> {
         Guard::new(self)
     }
 
-    /// A checkpoint of the arena as it is now, for [`rewind`](Self::rewind).
+    /// Returns the current position, for [`rewind`](Self::rewind).
     #[inline(always)]
     pub fn mark(&self) -> Mark {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
     /// Frees everything allocated after `mark`, and keeps the memory. If an older block has grown
-    /// in place since the mark, the bytes that it gained are freed too. O(1) in the same chunk,
-    /// otherwise O(chunks), plus the destructors of owned values. If the arena had no memory at
-    /// `mark`, this is a reset.
+    /// in place since the mark, the added bytes are freed too. O(1) in the same chunk, otherwise
+    /// O(chunks), plus the destructors of owned values. If the arena had no memory at `mark`, this
+    /// is a reset.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -262,21 +266,21 @@ impl<S: Source, const M: usize> Arena<S, M> {
         }
     }
 
-    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. Restarts
-    /// in the newest chunk. This chunk is the largest, unless a request was so large that it got a
-    /// chunk of its own.
+    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. The arena
+    /// starts again in the newest chunk. This chunk is the largest, unless a request was so large
+    /// that it got a separate chunk.
     #[inline]
     pub fn reset(&mut self) {
         self.drop_owned();
         self.blocks.reset();
     }
-    /// Frees everything and gives all memory back to the source.
+    /// Frees everything and returns all memory to the source.
     pub fn release(&mut self) {
         let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Gives the oldest idle chunks back to the source until at most `keep` bytes are idle. Chunks in
-    /// use stay.
+    /// Returns idle chunks to the source, oldest first, until at most `keep` idle bytes are left.
+    /// Used chunks stay.
     pub fn trim(&mut self, keep: usize) {
         self.blocks.trim(&self.source, keep);
     }
@@ -287,20 +291,20 @@ impl<S: Source, const M: usize> Arena<S, M> {
         unsafe { self.owned.run_until(ptr::null_mut()) }
     }
 
-    /// The bytes and chunks that the arena holds. Unused bytes at the end of a chunk count as idle.
-    /// O(chunks).
+    /// Returns the bytes and chunks that the arena holds. Unused bytes at the end of a chunk count
+    /// as idle. O(chunks).
     pub fn statistics(&self) -> Statistics {
         self.blocks.statistics()
     }
-    /// The used bytes of each chunk, in the order in which the chunks came into use.
+    /// Returns the used bytes of each chunk, in the order in which the chunks came into use.
     ///
-    /// If every value in the arena has the same type, the values lie side by side. Between values of
+    /// If every value in the arena has the same type, the values are adjacent. Between values of
     /// different types there may be padding, freed blocks, and the list entries of owned values.
     pub fn allocated_chunks(&mut self) -> impl Iterator<Item = &[MaybeUninit<u8>]> {
         // SAFETY: the bytes are in a chunk, and `&mut self` proves that nothing borrows them.
         self.blocks.filled().map(|bytes| unsafe { &*bytes.as_ptr() })
     }
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -401,7 +405,8 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the block if it is the arena's last one. Otherwise does nothing.
+    /// Frees the block that was allocated last, unless it is a large block with a separate chunk.
+    /// Does nothing for any other block.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         self.blocks.pop(block, layout.size());

@@ -6,12 +6,12 @@ use core::ptr::NonNull;
 
 /// An arena, exclusive or shared, in which objects are made.
 pub(crate) trait ObjectArena: BlockAllocator {
-    /// A block for one `T`.
+    /// Returns a block for one `T`.
     #[inline(always)]
     fn try_place<T>(&self) -> Option<NonNull<T>> {
         Some(self.try_allocate(Layout::new::<T>())?.cast())
     }
-    /// A block for several `T`. The alignment of `layout` is the alignment of `T`.
+    /// Returns a block for several `T`. The alignment of `layout` is the alignment of `T`.
     #[inline(always)]
     fn try_place_many<T>(&self, layout: Layout) -> Option<NonNull<T>> {
         Some(self.try_allocate(layout)?.cast())

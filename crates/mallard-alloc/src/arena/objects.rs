@@ -55,7 +55,7 @@ where
     }))
 }
 
-/// A copy of a slice.
+/// Returns a copy of a slice.
 #[inline(always)]
 pub(crate) fn copy<'a, A: ObjectArena, T: Copy>(arena: &'a A, from: &[T]) -> Option<&'a mut [T]> {
     let block = arena.try_place_many::<T>(Layout::for_value(from))?;
@@ -67,7 +67,7 @@ pub(crate) fn copy<'a, A: ObjectArena, T: Copy>(arena: &'a A, from: &[T]) -> Opt
     }
 }
 
-/// A slice of all items that `items` yields.
+/// Returns a slice of all items that `items` yields.
 #[inline]
 pub(crate) fn collect<A: ObjectArena, T>(
     arena: &A,
@@ -79,7 +79,7 @@ pub(crate) fn collect<A: ObjectArena, T>(
     Ok(slice.finish())
 }
 
-/// A slice of `f(0)`, `f(1)`, ...
+/// Returns a slice of `f(0)`, `f(1)`, ...
 #[inline(always)]
 pub(crate) fn fill<A: ObjectArena, T>(
     arena: &A,

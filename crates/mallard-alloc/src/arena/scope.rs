@@ -1,4 +1,4 @@
-//! Scopes of an arena: everything made in a scope is freed at its end.
+//! Scopes of an arena. Everything made in a scope is freed when the scope ends.
 
 use super::finalizers::{Finalizers, Owned};
 use super::methods::{object_methods, owning_methods};
@@ -17,7 +17,7 @@ use core::ptr::NonNull;
 ///
 /// Objects made in a scope live for `'s`, the time in which the closure runs, so they cannot be
 /// returned or stored elsewhere. A scope can contain inner scopes. While an inner scope is open,
-/// the outer scope cannot allocate, and the objects made in it stay valid.
+/// the outer scope cannot allocate, but the objects made in the outer scope stay valid.
 ///
 /// ```
 /// let mut arena = mallard::Arena::new();
@@ -143,7 +143,8 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
 /// *one = 2;
 /// ```
 ///
-/// A leaked guard frees nothing: the next `reset` of the arena frees what was made through the guard.
+/// A leaked guard frees nothing. The next `reset` of the arena then frees what was made through the
+/// guard.
 #[must_use = "a scope ends when its guard is dropped"]
 pub struct Guard<'a, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1>(Rewind<'a, S, MIN_ALIGN>);
 
@@ -151,7 +152,7 @@ impl<'a, S: Source, const M: usize> Guard<'a, S, M> {
     pub(super) fn new(arena: &'a mut Arena<S, M>) -> Self {
         Self(Rewind { arena, mark: arena.mark() })
     }
-    /// A guard inside this one.
+    /// Opens a scope inside this one, and returns its guard.
     pub fn guard(&mut self) -> Guard<'_, S, M> {
         Guard(Rewind { arena: self.0.arena, mark: self.0.arena.mark() })
     }

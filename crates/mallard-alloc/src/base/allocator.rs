@@ -22,7 +22,7 @@ impl<A: BlockAllocator + ?Sized> Drop for FreesBlock<'_, A> {
 
 /// Allocates and frees blocks of memory. The C++ library calls this concept `block_allocator`.
 ///
-/// A block of size 0 has a dangling, aligned address and takes no memory.
+/// A block of size 0 has a dangling, aligned address and uses no memory.
 ///
 /// ```
 /// use mallard::{Arena, BlockAllocator};
@@ -46,7 +46,8 @@ pub unsafe trait BlockAllocator {
     /// `block` was allocated here with this `layout` and has not been freed since.
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout);
 
-    /// Grows or shrinks a block in place. If the result is `false`, nothing has changed.
+    /// Grows or shrinks a block in place. Returns `false`, and changes nothing, if that is not
+    /// possible.
     ///
     /// # Safety
     /// The same as for `deallocate`, with the layout `from`.
@@ -56,7 +57,8 @@ pub unsafe trait BlockAllocator {
         false
     }
 
-    /// Allocates a block. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
+    /// Allocates a block. If there is no memory, calls `alloc::alloc::handle_alloc_error`, which
+    /// aborts.
     #[inline]
     fn allocate(&self, layout: Layout) -> NonNull<u8> {
         match self.try_allocate(layout) {
@@ -66,7 +68,7 @@ pub unsafe trait BlockAllocator {
     }
 }
 
-/// Tells by its address whether a block, or a chunk, belongs to this allocator.
+/// Returns, for an address, whether a block or chunk belongs to this allocator.
 ///
 /// ```
 /// use mallard::{Arena, Owns};
@@ -78,14 +80,14 @@ pub unsafe trait BlockAllocator {
 ///
 /// # Safety
 /// `owns` returns true for each block of at least one byte that is in use here, and false for each
-/// such block of another allocator. Adaptors such as [`Fallback`](crate::Fallback) rely on this:
-/// they free a block in the allocator that `owns` it.
+/// such block of another allocator. Adaptors such as [`Fallback`](crate::Fallback) rely on this,
+/// because they free a block in the allocator that `owns` it.
 ///
-/// A reference to an allocator does not implement `Owns`: a second allocator may take its chunks
-/// through the reference, and then the first one owns the blocks of both.
+/// A reference to an allocator does not implement `Owns`, because a second allocator may request
+/// its chunks through the reference. Then the first one owns the blocks of both.
 #[doc(alias = "contains")]
 pub unsafe trait Owns {
-    /// Whether `p` points into memory of this allocator, used or unused.
+    /// Returns whether `p` points into memory of this allocator, used or unused.
     fn owns(&self, p: *const u8) -> bool;
 }
 

@@ -13,8 +13,8 @@ pub(crate) const fn align_up(bytes: usize, align: usize) -> usize {
     bytes.wrapping_add(align - 1) & !(align - 1)
 }
 
-/// The layout of `bytes` at `align`, or `None` if the size overflows `isize` or `align` is not a
-/// power of two.
+/// Returns the layout of `bytes` at `align`, or `None` if the size overflows `isize` or `align` is
+/// not a power of two.
 #[inline]
 pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
     match Layout::from_size_align(bytes, align) {
@@ -23,7 +23,7 @@ pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
     }
 }
 
-/// The address of a zero-sized block: aligned, and not backed by memory.
+/// Returns the address of a zero-sized block: aligned, and not backed by memory.
 #[inline(always)]
 pub(crate) const fn dangling(layout: Layout) -> NonNull<u8> {
     // SAFETY: an alignment is at least 1, so the address is not null.

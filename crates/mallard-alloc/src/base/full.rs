@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The error of a `try_` function: holds the value that could not be stored, and the reason.
-/// Nothing else has changed.
+/// The error of a `try_` function, with the value that could not be stored, and the reason. Nothing
+/// else has changed.
 ///
 /// ```
 /// use mallard::{Cause, ObjectPool};
@@ -25,9 +25,9 @@ pub struct Full<T = ()> {
 pub enum Cause {
     /// The source is exhausted, or the limit of the [`Growth`](crate::Growth) is reached.
     NoMemory,
-    /// The source is a buffer that would not have room for the first element at every address, or
-    /// for all elements of a pool with a fixed number of them. So many more bytes are enough, wherever
-    /// the buffer begins. If there are 2^32 or more, the number is `u32::MAX`.
+    /// The source is a buffer that would not have room for the first element, or for all elements
+    /// of a fixed pool, at every address. A buffer with so many bytes more is large enough,
+    /// wherever it begins. If there are 2^32 or more, the number is `u32::MAX`.
     ///
     /// The chunks of a pool lie at multiples of their size, 64 KiB by default. A pool with smaller
     /// chunks, such as `ObjectPool<T, sync::Unshared<512>, _>`, needs a smaller buffer.
@@ -56,11 +56,11 @@ impl<T> Full<T> {
         Self { value, cause }
     }
 
-    /// The value that could not be stored.
+    /// Returns the value that could not be stored.
     pub fn into_inner(self) -> T {
         self.value
     }
-    /// The reason why the value was not stored.
+    /// Returns the reason why the value was not stored.
     pub const fn cause(&self) -> Cause {
         self.cause
     }

@@ -1,13 +1,13 @@
-//! The number of bytes that an allocator takes from its source at a time. Only slow paths read a
-//! `Growth`.
+//! Growth rules: how many bytes an allocator requests from its source at a time. Only slow paths
+//! read a `Growth`.
 
 use crate::base::bits::layout;
 use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
 
-/// The size of each chunk (a step) that an allocator takes: next = last * num / den + add, at most
-/// `max`.
+/// A growth rule. The next step (the memory of one request to the source) has `last * num / den +
+/// add` bytes, but at most `max`. `last` is the size of the step before.
 ///
 /// ```
 /// use mallard::Growth;
@@ -19,16 +19,16 @@ use core::cell::Cell;
 /// # assert!(single.is_single() && !linear.is_single());
 /// ```
 ///
-/// A request larger than the step gets a chunk of its own size, and later steps do not grow because
-/// of it. `limit` bounds all bytes that the allocator holds: the last step is cut to what is left
-/// of the limit. Under a limit of 8 KiB or more, blocks of one size can fill at least nine tenths
-/// of the limit. A pool that threads share needs a limit of 16 KiB or more, and may have room for
-/// one block fewer.
+/// A request larger than the next step gets a step of the size of the request, which does not
+/// enlarge later steps. `limit` is the maximum of bytes that the allocator holds. The last step is
+/// cut to what is left of the limit. If the limit is 8 KiB or more, blocks of one size can fill at
+/// least nine tenths of the limit. For a pool that threads share, this is so from 16 KiB, and there
+/// may be room for one block fewer.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Bytes of the first step.
     pub first: usize,
-    /// Upper bound of every step, in bytes.
+    /// The largest step, in bytes.
     pub max: usize,
     /// The factor from one step to the next is `num / den`.
     pub num: usize,
@@ -36,45 +36,46 @@ pub struct Growth {
     pub den: usize,
     /// Bytes added to each step.
     pub add: usize,
-    /// Upper bound of all bytes held at any time.
+    /// The maximum of bytes held at any time.
     pub limit: usize,
-    /// A function that computes the next step from the last one (0 at first) and the bytes that are
-    /// asked for. If the function panics although the source declares that it never panics, the
-    /// program ends.
+    /// A function that returns the size of the next step. The arguments are the size of the step
+    /// before (0 at first) and the size of the request. If the function panics although the source
+    /// declares that it never panics, the program aborts.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 
 impl Growth {
-    /// 4 KiB, doubling up to 1 MiB.
+    /// Returns the default rule: 4 KiB, doubling up to 1 MiB.
     pub const fn new() -> Self {
         Self { first: 4096, max: 1 << 20, num: 2, den: 1, add: 0, limit: usize::MAX, rule: None }
     }
-    /// One chunk of `bytes` bytes, and no second one.
+    /// Returns a rule with a single step of `bytes` bytes.
     pub const fn none(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, limit: bytes, ..Self::new() }
     }
-    /// Every step has `bytes`.
+    /// Returns a rule whose steps all have `bytes` bytes.
     pub const fn fixed(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, ..Self::new() }
     }
-    /// Each step is `add` bytes larger than the last.
+    /// Returns a rule by which each step has `add` bytes more than the step before.
     pub const fn linear(first: usize, add: usize) -> Self {
         Self { first, num: 1, add, ..Self::new() }
     }
-    /// Each step is `num / den` times the last.
+    /// Returns a rule by which each step is `num / den` times the step before.
     pub const fn exponential(first: usize, num: usize, den: usize) -> Self {
         Self { first, num, den, ..Self::new() }
     }
-    /// `rule` computes the next step from the last one (0 at first) and the bytes asked for.
+    /// Returns a rule that calls `rule` with the size of the step before (0 at first) and the size
+    /// of the request.
     pub const fn custom(rule: fn(last: usize, asked: usize) -> usize) -> Self {
         Self { rule: Some(rule), max: usize::MAX, ..Self::new() }
     }
-    /// The same growth, with at most `bytes` held at any time.
+    /// Returns the same rule with the limit `bytes`.
     pub const fn limit(self, bytes: usize) -> Self {
         Self { limit: bytes, ..self }
     }
 
-    /// Whether there is exactly one step.
+    /// Returns whether there is exactly one step.
     pub const fn is_single(&self) -> bool {
         self.limit <= self.first
     }

@@ -1,10 +1,10 @@
-//! Traits that an allocator may implement beside `BlockAllocator`; adaptors around the allocator
-//! implement them too.
+//! Traits that an allocator may implement in addition to `BlockAllocator`. Adaptors around the
+//! allocator implement them too.
 
 use crate::base::statistics::Statistics;
 
-/// Frees all blocks at once. The caller needs exclusive access: every block in use borrows the
-/// allocator, or was made by an `unsafe` call.
+/// Frees all blocks together. The caller needs exclusive access, because every block in use borrows
+/// the allocator, unless it was made by an `unsafe` call.
 ///
 /// ```
 /// use mallard::{Arena, Counted, Resettable};
@@ -14,15 +14,15 @@ use crate::base::statistics::Statistics;
 pub trait Resettable {
     /// Frees every block and keeps the memory.
     fn reset(&mut self);
-    /// Frees every block and gives all memory back to the source.
+    /// Frees every block and returns all memory to the source.
     fn release(&mut self);
-    /// Returns idle memory to the source, except `keep` bytes. A multipool keeps `keep` bytes for
-    /// each size class, and a shared arena for each thread.
+    /// Returns idle memory to the source, except for `keep` bytes. A multipool keeps `keep` bytes
+    /// for each size class, and a shared arena for each thread.
     fn trim(&mut self, keep: usize);
 }
 
-/// Reports the statistics of an allocator. Arenas, pools, multipools, and the adaptors around them
-/// implement this.
+/// Returns the statistics of an allocator. Arenas, pools, multipools, and the adaptors around them
+/// implement this trait.
 ///
 /// ```
 /// use mallard::{Arena, Measured, Multipool};
@@ -32,7 +32,7 @@ pub trait Resettable {
 /// assert_eq!(total(&[&Arena::new(), &Multipool::new()]), 0); // nothing is taken yet
 /// ```
 pub trait Measured {
-    /// The statistics of the allocator now.
+    /// Returns the statistics of the allocator now.
     fn statistics(&self) -> Statistics;
 }
 

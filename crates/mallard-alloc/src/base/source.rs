@@ -8,16 +8,16 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// A piece of memory from a source. A chunk is given back exactly as it was taken.
+/// Memory from a source. A chunk is returned to the source exactly as the source supplied it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// The first byte, aligned as `layout` says.
+    /// The first byte, with the alignment in `layout`.
     pub data: NonNull<u8>,
-    /// The real size, which is at least the size asked for, and the alignment asked for.
+    /// The real size, which is at least the requested size, and the requested alignment.
     pub layout: Layout,
 }
 
-/// Provides chunks, which allocators divide into blocks. Also known as an upstream or backing
+/// Supplies chunks, which allocators cut into blocks. Also known as an upstream or backing
 /// allocator.
 ///
 /// ```
@@ -44,33 +44,34 @@ pub struct Chunk {
 /// ```
 ///
 /// # Safety
-/// A chunk is aligned memory that nothing else uses, at least as large as asked for. It keeps its
-/// address until it is given back or the source is dropped, even if the source is moved.
+/// A chunk is aligned memory that nothing else uses, at least as large as requested. It keeps its
+/// address until it is returned or the source is dropped, even if the source is moved.
 #[doc(alias = "upstream")]
 pub unsafe trait Source {
-    /// Takes a chunk. Returns `None` if the source is exhausted. Allocators ask for at least 1 byte.
+    /// Takes a chunk. Returns `None` if the source is exhausted. Allocators request at least 1
+    /// byte.
     fn try_take(&self, layout: Layout) -> Option<Chunk>;
 
-    /// Gives a chunk back.
+    /// Returns a chunk to the source.
     ///
     /// # Safety
-    /// `chunk` is exactly a chunk that this source returned, and was not given back since.
+    /// `chunk` is exactly a chunk that this source supplied, and was not returned since.
     unsafe fn give(&self, chunk: Chunk);
 
     /// Returns how many bytes no chunk uses, if the source can supply only a fixed number of bytes,
-    /// as a [`Buffer`] does. Pools and slot maps call this before they take their first memory. If the
-    /// source may have too few bytes, depending on its address, they take none, and the error says how
-    /// many bytes are missing.
+    /// as a [`Buffer`] does. Pools and slot maps call this function before they request their first
+    /// memory. If the source may have too few bytes, depending on its address, they request none,
+    /// and the error contains how many bytes are missing.
     fn bytes_left(&self) -> Option<usize> {
         None
     }
 
-    /// Whether `try_take` may panic. If the answer is `false` and `try_take` panics all the same, the
-    /// program may end.
+    /// Returns whether `try_take` may panic. If `try_take` panics although the result is `false`,
+    /// the program may abort.
     ///
-    /// With `false` the compiler may keep the caller's variables in registers, since nothing unwinds
-    /// through the call: a push to a `Vec` in an arena then takes 0.35 ns instead of 0.96 ns (with
-    /// `codegen-units = 1`).
+    /// With `false`, the compiler may keep the caller's variables in registers, because nothing
+    /// unwinds through the call. For example, a push to a `Vec` in an arena then takes 0.35 ns
+    /// instead of 0.96 ns (with `codegen-units = 1`).
     #[inline(always)]
     fn may_panic(&self) -> bool {
         true
@@ -116,7 +117,7 @@ unsafe impl Source for DefaultHeap {
 #[cfg(not(feature = "alloc"))]
 pub use Null as DefaultHeap;
 
-/// A source without memory: an allocator over it is always full.
+/// A source without memory. An allocator over this source is always full.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool, Null};
@@ -138,8 +139,8 @@ unsafe impl Source for Null {
     }
 }
 
-/// A source that hands out the caller's bytes from first to last. A chunk that is given back can be
-/// reused only if it was the last one taken.
+/// A source in a buffer of the caller. Chunks come from the front of the buffer. When the newest
+/// chunk is returned, its bytes are free again; the bytes of any other returned chunk are not.
 ///
 /// ```
 /// use core::mem::MaybeUninit;
@@ -160,14 +161,14 @@ pub struct Buffer<'b> {
 unsafe impl Send for Buffer<'_> {}
 
 impl<'b> Buffer<'b> {
-    /// A source that hands out `bytes`.
+    /// Makes a source that uses `bytes`.
     pub fn new(bytes: &'b mut [MaybeUninit<u8>]) -> Self {
         let range = bytes.as_mut_ptr_range();
         let begin = range.start.cast::<u8>();
         Self { begin, cursor: Cell::new(begin), end: range.end.cast(), bytes: PhantomData }
     }
 
-    /// Bytes that no chunk uses. Alignment may make some of them unusable.
+    /// Returns the number of bytes that no chunk uses. Alignment may make some of them unusable.
     pub fn left(&self) -> usize {
         self.end.addr() - self.cursor.get().addr()
     }
@@ -261,12 +262,12 @@ unsafe impl BlockAllocator for DefaultHeap {
     }
 }
 
-/// A source whose chunks stay valid until they are given back, even if the source and the allocator
-/// over it are leaked. Pinned objects need such a source: a pinned object that is leaked with its
-/// pool keeps its memory for ever.
+/// A source whose chunks stay valid until they are returned, even if the source and the allocator
+/// over it are leaked. Pinned objects need such a source, because a pinned object that is leaked
+/// with its pool keeps its memory for ever.
 ///
 /// # Safety
-/// No chunk is reused or unmapped unless it was given back.
+/// No chunk is reused or unmapped unless it was returned.
 #[doc(alias = "pin")]
 pub unsafe trait PinSource: Source {}
 

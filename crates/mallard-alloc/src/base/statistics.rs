@@ -1,8 +1,8 @@
-//! Statistics of an allocator: the memory it holds. The figures are computed when they are asked for.
+//! Statistics of an allocator, which are computed when they are requested.
 
 use core::fmt;
 
-/// The answer of an allocator to the question whether an address is a block in use.
+/// What an allocator knows about an address: the result of `classify`.
 ///
 /// ```
 /// use mallard::{ObjectPool, Validity};
@@ -21,7 +21,7 @@ pub enum Validity {
     Invalid,
 }
 
-/// Statistics of an allocator: the memory it holds. No hot path counts anything for them.
+/// What an allocator holds. No hot path counts anything for these statistics.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -39,15 +39,16 @@ pub struct Statistics {
     pub bytes_live: usize,
     /// Bytes of chunks that are not in use.
     pub bytes_idle: usize,
-    /// Bytes taken from the source: for live blocks, idle memory and bookkeeping.
+    /// Bytes held from the source: live, idle and bookkeeping.
     pub bytes_taken: usize,
     /// Chunks held.
     pub chunks: usize,
     /// Growth steps since the allocator was made.
     pub growths: usize,
-    /// Number of times that an empty free list was filled since the allocator was made.
+    /// How often, since construction, an empty cache was refilled. For an arena: how often the
+    /// arena started another chunk.
     pub refills: usize,
-    /// Number of times that a part of a full free list was flushed since the allocator was made.
+    /// How often, since construction, a full cache returned some of its blocks.
     pub flushes: usize,
 }
 
@@ -63,7 +64,7 @@ impl Statistics {
         flushes: 0,
     };
 
-    /// Each field with its name, in the order in which the C++ library prints them.
+    /// Returns each field with its name, in the order in which the C++ library prints them.
     pub fn fields(&self) -> [(&'static str, usize); 8] {
         [
             ("blocks_live", self.blocks_live),

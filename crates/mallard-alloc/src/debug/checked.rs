@@ -22,25 +22,27 @@ use core::cell::RefCell;
 ///
 /// `Checked` reports these errors:
 ///
-/// - a double free, a free of a foreign address, and a free with another layout than the block was
-///   allocated with: at the free;
-/// - a write in front of a block, behind it, or into a freed block: when the block is freed, when it
+/// - a double free, a free of an address that is not a block, and a free with another layout than
+///   the allocation: at the free;
+/// - a write before or after a block, or into a freed block: when the block is freed, when it
 ///   leaves the quarantine, at `verify`, at `reset`, and when the allocator is dropped;
 /// - a leaked block: when the allocator is dropped.
 ///
-/// The handler receives each fault; the default handler panics. If the handler returns, a bad free
-/// has changed nothing, a block freed with a wrong layout is free, and overwritten bytes are repaired.
+/// The handler is called with each fault; the default handler panics. If the handler returns, the
+/// program continues. A free with a wrong layout is done with the right layout, any other bad free
+/// is ignored, and overwritten bytes of redzones are filled again.
 ///
-/// A freed block is filled with a pattern and stays in quarantine until the quarantine holds 64 KiB
-/// or the wrapped allocator has no memory left. A double free is reported as such while the block
-/// is in quarantine, and later as a foreign free.
+/// A freed block is filled with a pattern and put in quarantine. When more than 64 KiB are in
+/// quarantine, the oldest block leaves the quarantine. When the wrapped allocator is exhausted, the
+/// quarantine is emptied. A second free of a block that has left the quarantine is reported as a
+/// free of a foreign address.
 ///
-/// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes on either
-/// side. So a wrapped pool needs larger blocks, and no block grows in place. The records of blocks
-/// are on the global heap, where no overrun of a block reaches them. If that heap has no memory,
-/// the program ends. Blocks of size 0 are not checked. `Checked` is for one thread at a time:
-/// several threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its
-/// free cost about 100 ns, and two writes of all bytes of the block.
+/// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes before and
+/// after it. So a wrapped pool needs larger blocks, and no block grows in place. The records of
+/// blocks are outside the blocks, on the global heap. If that heap has no memory, the program
+/// aborts. Blocks of size 0 are not checked. `Checked` is for one thread at a time, so several
+/// threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost
+/// about 100 ns together, and write the bytes of the block twice.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,
@@ -113,7 +115,7 @@ impl Record {
             unsafe { self.room.add(offset).write_bytes(FILL_REDZONE, bytes) }
         }
     }
-    /// The first byte that is not `value`, in a range of the memory around the block.
+    /// Returns the first byte that is not `value`, in a range of the memory around the block.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
         // Uses raw pointers and not a slice, because the caller may hold a reference into the block.
         (offset..offset + bytes)
@@ -156,13 +158,13 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         self
     }
 
-    /// Turns the report of leaks off: for blocks that an arena frees all at once.
+    /// Turns the report of leaks off, for blocks that an arena frees together.
     pub const fn without_leaks(mut self) -> Self {
         self.leaks = false;
         self
     }
 
-    /// The wrapped allocator.
+    /// Returns the wrapped allocator.
     pub const fn inner(&self) -> &A {
         &self.inner
     }
@@ -279,7 +281,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Forgets all blocks: the wrapped allocator is about to free them.
+    /// Removes all records, because the wrapped allocator is about to free the blocks.
     fn forget_all(&self) {
         self.verify();
         let allocations = self.records.borrow().allocations;
@@ -315,7 +317,7 @@ impl Records {
         record
     }
 
-    /// The block that contains an address.
+    /// Returns the block that contains an address.
     fn around(&self, address: usize) -> Option<Record> {
         let (&begin, record) = self.blocks.range(..=address).next_back()?;
         (address - begin < record.layout.size()).then_some(*record)
@@ -403,7 +405,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> core::fmt::Debug for Checked<A, H> {
     }
 }
 
-/// Reports leaks, and leaves leaked blocks allocated: something may still use them.
+/// Reports leaks, and leaves leaked blocks allocated, because something may still use them.
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]

@@ -15,15 +15,15 @@ use core::fmt;
 pub enum FaultKind {
     /// The block was free already.
     DoubleFree,
-    /// The address is no block of this allocator, or a block freed long ago.
+    /// The address is not a block of this allocator, or is a block that was freed long ago.
     ForeignFree,
     /// The address is inside a block.
     InteriorFree,
     /// The size or alignment passed to the free differs from the size or alignment of the allocation.
     WrongLayout,
-    /// Bytes behind the block were overwritten.
+    /// Bytes after the block were overwritten.
     Overrun,
-    /// Bytes in front of the block were overwritten.
+    /// Bytes before the block were overwritten.
     Underrun,
     /// Bytes of a freed block were overwritten.
     WriteAfterFree,
@@ -151,13 +151,14 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// The default handler of a [`Checked`](crate::Checked): panics with the fault as its message.
+/// Panics with the fault as the message. This is the default handler of a
+/// [`Checked`](crate::Checked).
 pub fn panic_at_faults(fault: &Fault<'_>) {
     panic!("{fault}");
 }
 
-/// A handler for [`Checked::with_handler`](crate::Checked::with_handler) that prints the fault to
-/// stderr. The program continues.
+/// Prints the fault to stderr. As a handler for
+/// [`Checked::with_handler`](crate::Checked::with_handler), lets the program continue.
 #[cfg(feature = "std")]
 pub fn print_faults(fault: &Fault<'_>) {
     std::eprintln!("{fault}");

@@ -1,4 +1,4 @@
-//! Finds a program's mistakes with memory: the adaptor `Checked`, and the faults it reports.
+//! The adaptor `Checked`, which finds memory errors of a program, and the faults that it reports.
 
 #[cfg(feature = "alloc")]
 pub(crate) mod checked;

@@ -1,4 +1,4 @@
-//! The box: the only owner of an object of a pool.
+//! The box, which is the only owner of an object of a pool.
 
 use crate::base::box_traits::{box_iterator, box_traits, deref_traits};
 use crate::base::source::{DefaultHeap, PinSource, Source};
@@ -37,7 +37,7 @@ where
     pool: PhantomData<Borrows<'p, T, M, S, H>>,
 }
 
-/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`: a handle must not
+/// The borrow that a handle holds. `*mut T` makes handles invariant in `T`. A handle must not
 /// become a handle of a type with a shorter lifetime, because the pool still reads the object after
 /// the handle was leaked.
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
@@ -64,8 +64,8 @@ pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
 }
 
 impl<C: Core<S>, S: Source> FreesSlot<'_, C, S> {
-    /// Makes the guard of a block. The place of the block is computed here and not in `drop`: the
-    /// compiler inlines this function always, and `drop` only if it is short.
+    /// Makes the guard of a block. The place of the block is computed here and not in `drop`,
+    /// because the compiler inlines this function always, and `drop` only if it is short.
     ///
     /// # Safety
     /// `block` is in use in a core of this type and shape, and the core outlives the guard.
@@ -147,8 +147,8 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         this.object
     }
 
-    /// Turns the box into a reference. The object exists while the pool is borrowed, and the pool
-    /// drops it.
+    /// Turns the box into a reference. The object exists while the pool is borrowed, and is dropped
+    /// with the pool.
     #[inline(always)]
     pub fn leak(this: Self) -> &'p mut T
     where
@@ -194,7 +194,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
 }
 
 impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
-    /// Pins the object: the object does not move until it is dropped.
+    /// Pins the object, which then does not move until it is dropped.
     ///
     /// ```compile_fail
     /// use mallard::{handles::Box, sync, Buffer, ObjectPool};

@@ -63,8 +63,8 @@ impl<W: word::Word> HandleCounts<W> {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
     }
-    /// Whether there is only one handle. Then no other thread can make another handle, and the only
-    /// handle can be used or dropped without counting.
+    /// Returns whether there is only one handle. Then no other thread can make another handle, and
+    /// the only handle can be used or dropped without counting.
     #[inline(always)]
     pub(super) fn is_sole(&self) -> bool {
         self.0.load() == ONE_STRONG + ONE_WEAK
@@ -100,8 +100,9 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes the strong handle, if there is only one. `true`: the object and one weak handle now
-    /// belong to the caller. `false`: there are other strong handles, and nothing has changed.
+    /// Removes the strong handle, if there is only one. Returns `true` if the object and one weak
+    /// handle now belong to the caller. Returns `false`, and changes nothing, if there are other
+    /// strong handles.
     pub(super) fn take_only(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) == 1 {
@@ -113,13 +114,14 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes a strong handle. `true`: it was the last one. The caller drops the object, and then
-    /// removes a weak handle.
+    /// Removes a strong handle. Returns `true` if it was the last one. Then the caller drops the
+    /// object, and after that removes a weak handle.
     #[inline(always)]
     pub(super) fn drop_strong(&self) -> bool {
         strong(self.0.sub(ONE_STRONG)) == 1
     }
-    /// Removes a weak handle. `true`: it was the last handle, and the caller frees the slot.
+    /// Removes a weak handle. Returns `true` if it was the last handle. Then the caller frees the
+    /// slot.
     #[inline(always)]
     pub(super) fn drop_weak(&self) -> bool {
         weak(self.0.sub(ONE_WEAK)) == 1

@@ -1,7 +1,7 @@
 //! Handles to objects of pools: [`Box`], [`OwnedBox`], [`Rc`], [`Arc`] and [`Weak`].
 //!
 //! A handle is one pointer wide, and so is an `Option` of a handle. An `OwnedBox` is two pointers
-//! wide. The pool of an object is found from the object's address.
+//! wide. A handle finds the pool of its object by the address of the object.
 
 mod boxed;
 mod counts;

@@ -1,4 +1,4 @@
-//! Handles that share an object: strong handles, which own it together, and weak handles.
+//! Handles that share an object: strong handles, which own the object together, and weak handles.
 
 use super::boxed::{slot_of, Borrows, DropsObject};
 use super::counts::{Counts, HandleCounts, Local};
@@ -64,11 +64,12 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
     pool: PhantomData<Borrows<'p, T, M, S>>,
 }
 
-/// A weak handle: refers to an object without owning it. `upgrade` returns a strong handle while
-/// the object exists.
+/// A weak handle, which refers to an object without owning it. `upgrade` returns a strong handle
+/// while the object exists.
 ///
-/// A weak handle keeps the slot in use, but not the object alive. If many references outlive their
-/// objects, a slot map and its keys take less memory. A weak handle is one pointer wide.
+/// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
+/// outlive their objects, use the keys of a slot map instead, which keep no slot in use. A weak
+/// handle is one pointer wide.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -88,8 +89,8 @@ pub struct Weak<'p, T, C: Counts = Local, M: Mode = sync::Unshared, S: Source = 
 pub type Rc<'p, T, M = sync::Unshared, S = DefaultHeap> = Handle<'p, T, Local, M, S>;
 
 /// A strong [`Handle`] for several threads, from an [`ArcPool`](crate::ArcPool). Cloning a handle
-/// takes one atomic operation. Dropping a handle takes one too, or none if it is the only handle of
-/// the object.
+/// costs one atomic operation, and so does dropping a handle, unless it is the only handle of its
+/// object.
 #[cfg(target_has_atomic = "64")]
 pub type Arc<'p, T, M, S = DefaultHeap> = Handle<'p, T, Atomic, M, S>;
 
@@ -167,7 +168,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
     pub fn weak_count(this: &Self) -> usize {
         this.counts().weak()
     }
-    /// Whether both handles refer to the same object.
+    /// Returns whether both handles refer to the same object.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         this.slot == other.slot
     }
@@ -263,7 +264,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Weak<'p, T, C, M, S> {
         // SAFETY: `self` is a handle of the slot.
         unsafe { counts(self.slot) }.strong()
     }
-    /// Whether both handles refer to the same object.
+    /// Returns whether both handles refer to the same object.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.slot == other.slot
     }

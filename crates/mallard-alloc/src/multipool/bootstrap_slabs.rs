@@ -85,7 +85,7 @@ impl BootstrapSlabs {
     }
 
     /// Cuts several neighbouring blocks, and returns the start of the first and the end of the
-    /// last. `None`: the slabs are used up, or the source is exhausted.
+    /// last. Returns `None` if the slabs are used up, or the source is exhausted.
     pub(super) fn cut<S: Source>(
         &self,
         source: &S,
@@ -143,8 +143,8 @@ impl BootstrapSlabs {
         Some(())
     }
 
-    /// Returns the kind of the block at `p`, in use or free. `None`: `p` is not the first byte of a
-    /// block that was cut from `slab`.
+    /// Returns the kind of the block at `p`, in use or free. Returns `None` if `p` is not the first
+    /// byte of a block that was cut from `slab`.
     pub(super) fn kind_of(slab: Chunk, p: *const u8, shapes: &[Shape]) -> Option<usize> {
         blocks(slab, shapes).find(|&(block, _)| block.cast_const() == p).map(|(_, kind)| kind)
     }

@@ -111,8 +111,8 @@ impl Chunks {
         }
     }
 
-    /// Makes the chunk after the current one the current chunk, and returns it. `None`: there is
-    /// none.
+    /// Makes the chunk after the current one the current chunk, and returns it. Returns `None` if
+    /// there is none.
     pub(super) fn advance(&self) -> Option<Chunk> {
         let next = match NonNull::new(self.current.get()) {
             None => self.first.get(),

@@ -72,8 +72,8 @@ impl ClassPool {
         unsafe { self.free.push(block) }
     }
 
-    /// Takes a block as `pop` does, or else from a new chunk. `None`: the source is exhausted, or
-    /// the limit is reached.
+    /// Takes a block as `pop` does, or else from a new chunk. Returns `None` if the source is
+    /// exhausted, or the limit is reached.
     pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
         self.refills.set(self.refills.get() + 1);
         if self.is_used_up() {
@@ -83,7 +83,7 @@ impl ClassPool {
         self.pop()
     }
 
-    /// Whether the next block needs a new chunk.
+    /// Returns whether the next block needs a new chunk.
     pub(super) fn is_used_up(&self) -> bool {
         self.free.is_empty() && self.fresh_count() == 0 && !self.open_next()
     }
@@ -106,7 +106,7 @@ impl ClassPool {
         }
     }
 
-    /// Makes the next chunk the bump range. `false`: there is no next chunk.
+    /// Makes the next chunk the bump range. Returns `false` if there is no next chunk.
     fn open_next(&self) -> bool {
         let Some(chunk) = self.chunks.advance() else { return false };
         self.fresh.set(chunk.begin(self.shape.align));
@@ -148,7 +148,7 @@ impl ClassPool {
         (self.fresh_end.get().addr() - self.fresh.get().addr()) / self.shape.bytes
     }
 
-    /// Whether this pool never had a chunk or a slot of a slab.
+    /// Returns whether this pool never had a chunk or a slot of a slab.
     pub(super) fn is_untouched(&self) -> bool {
         self.chunks.is_empty() && self.fresh_end.get().is_null()
     }

@@ -78,7 +78,7 @@ impl LargeBlocks {
         }
     }
 
-    /// Whether the footer of a block stays in place when the size of the block changes.
+    /// Returns whether the footer of a block stays in place when the size of the block changes.
     pub(super) fn may_stay(from: Layout, to: Layout) -> bool {
         footer_offset(from.size()) == footer_offset(to.size())
     }
@@ -104,7 +104,8 @@ impl LargeBlocks {
         })
     }
 
-    /// Whether `p` is the first byte of a block. `None`: `p` is in no large block. O(large blocks).
+    /// Returns whether `p` is the first byte of a block. Returns `None` if `p` is in no large
+    /// block. O(large blocks).
     pub(super) fn find(&self, p: *const u8) -> Option<bool> {
         self.iter().find_map(|footer| {
             let offset = p.addr().wrapping_sub(footer.taken.data.addr().get());

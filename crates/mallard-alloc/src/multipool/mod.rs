@@ -16,8 +16,8 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use large_blocks::LargeBlocks;
 
-/// Blocks of any size, allocated and freed one by one. Blocks have no headers: the size that is
-/// passed to `deallocate` selects the pool.
+/// Allocates blocks of any size and frees them one by one. Blocks have no header, because the size
+/// given to `deallocate` selects the pool.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool};
@@ -31,22 +31,23 @@ use large_blocks::LargeBlocks;
 ///
 /// With a feature such as `allocator-api2-02`, a multipool is an `Allocator`, by value and by
 /// reference: `Vec::new_in(&pool)`. With an arena as its source, `Multipool::new_in(&arena)`, a
-/// multipool reuses freed blocks, and the end of the arena frees all blocks. J. Lakos's talk on
-/// local allocators calls this combination a multipool over a monotonic allocator.
+/// multipool reuses freed blocks, and the arena frees all blocks together. Lakos (ACCU 2017) calls
+/// this combination a multipool over a monotonic allocator.
 ///
-/// **Sizes.** A block is at most 7 bytes larger than the request; from 128 bytes on, it is at most
-/// 12.5 % larger (see [`size_class`]). A block that is larger than [`LARGEST`](Self::LARGEST), or
-/// aligned to more than a cache line, is taken from the source and returned to it.
+/// **Sizes.** A block below 128 bytes is at most 7 bytes larger than requested, and any other
+/// pooled block at most 12.5 % larger (see [`size_class`]). A block above
+/// [`LARGEST`](Self::LARGEST), or aligned to more than a cache line, is a large block. It comes
+/// directly from the source, and a free returns it to the source.
 ///
-/// **Growth.** The first blocks of all sizes share bootstrap slabs of 1, 4, 16, 64 and 256 KiB. A
-/// class that needs more memory takes chunks of its own: the first has 2 KiB, and each is four
-/// times as large as the one before, up to 1 MiB. With a growth rule of the caller there are no
-/// slabs, and the limit of the rule holds for each class. To limit all classes together, limit the
-/// source.
+/// **Growth.** The first blocks of all sizes are cut from shared slabs of 1, 4, 16, 64 and 256 KiB.
+/// When the slabs are used up, each size class requests separate chunks. The first chunk has 2 KiB,
+/// and each later chunk is four times as large, up to 1 MiB. With a growth rule of the caller there
+/// are no slabs, and the limit of the rule applies to each class separately. To limit all classes
+/// together, limit the source.
 ///
-/// An allocation fails when the source is exhausted; then nothing has changed. A multipool is
+/// An allocation fails when the source is exhausted. A failed call changes nothing. A multipool is
 /// `Send` and not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. An
-/// allocation and its free together take about ten instructions. An empty multipool has less than
+/// allocation and its free together cost about ten instructions. An empty multipool has less than
 /// 800 bytes.
 pub struct Multipool<S: Source = DefaultHeap> {
     cores: [Cell<NonNull<ClassPool>>; CLASSES],
@@ -88,8 +89,9 @@ struct Absent(ClassPool);
 // SAFETY: nothing is ever written to this pool: it never grows, and no block is freed to it.
 unsafe impl Sync for Absent {}
 
-/// An empty pool. It stands for the pool of each class that does not have a pool yet. Because this pool
-/// is empty, `try_allocate` need not test whether the pool of a class exists: only `refill` does.
+/// An empty pool. It stands for the pool of each class that does not have a pool yet. Because this
+/// pool is empty, only `refill` has to test whether the pool of a class exists, and `try_allocate`
+/// does not.
 static ABSENT: Absent = Absent(ClassPool::new(SHAPES[0], GROWTH));
 
 const fn absent() -> NonNull<ClassPool> {
@@ -117,7 +119,7 @@ impl<S: Source> Multipool<S> {
         Self::made_of(BootstrapSlabs::new(), GROWTH, source)
     }
 
-    /// Makes a multipool whose size classes each grow by the rule `growth`, without bootstrap slabs
+    /// Makes a multipool in which each size class grows by the rule `growth`, without shared slabs
     /// and without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::made_of(BootstrapSlabs::none(), growth, source)
@@ -128,7 +130,7 @@ impl<S: Source> Multipool<S> {
         Self { cores, slabs, large: LargeBlocks::new(), growth, source }
     }
 
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     pub const fn source(&self) -> &S {
         &self.source
     }
@@ -151,8 +153,8 @@ impl<S: Source> Multipool<S> {
         self.large.release(&self.source);
     }
 
-    /// Returns chunks without a block in use to the source, but keeps `keep` bytes of each class.
-    /// Sorts the free blocks: O(n log n).
+    /// Returns chunks without a block in use to the source, except for `keep` bytes in each size
+    /// class. Sorts the free blocks, so the time is O(n log n).
     pub fn trim(&mut self, keep: usize) {
         let slabs = self.slabs.chunks();
         self.slabs.count_cut(&SHAPES);
@@ -164,7 +166,7 @@ impl<S: Source> Multipool<S> {
         self.slabs.give_idle(&self.source);
     }
 
-    /// Numbers of blocks, bytes and chunks. O(free blocks).
+    /// Returns the statistics. O(free blocks).
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics::default();
         self.large.add_to(&mut s);
@@ -174,8 +176,8 @@ impl<S: Source> Multipool<S> {
         s
     }
 
-    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks.
-    /// O(chunks and free blocks).
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// O(chunks + free blocks).
     pub fn classify(&self, p: *const u8) -> Validity {
         let valid_if = |valid| if valid { Validity::Valid } else { Validity::Invalid };
         if let Some(is_begin) = self.large.find(p) {
@@ -230,8 +232,8 @@ impl<S: Source> Multipool<S> {
         ptr::eq(self.core(class), &ABSENT.0)
     }
 
-    /// Makes the pools of the class `first` and of the seven classes after it. `None`: the source
-    /// is exhausted.
+    /// Makes the pools of the class `first` and of the seven classes after it. Returns `None` if
+    /// the source is exhausted.
     #[cold]
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;
@@ -370,7 +372,7 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
 
 // SAFETY: the blocks of a multipool lie in its chunks, which belong to this multipool alone.
 unsafe impl<S: Source> Owns for Multipool<S> {
-    /// Whether `p` points into memory of this multipool. O(chunks).
+    /// Returns whether `p` points into memory of this multipool. O(chunks).
     fn owns(&self, p: *const u8) -> bool {
         self.classify(p) != Validity::Miss
     }

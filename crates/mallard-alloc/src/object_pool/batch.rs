@@ -1,4 +1,4 @@
-//! Batches: functions that make or destroy several objects in one call.
+//! Batch functions, which make or drop several objects in one call.
 
 use super::ObjectPool;
 use crate::base::bits::out_of_memory;
@@ -65,8 +65,8 @@ impl<M: Mode, S: Source, H> Drop for Emptied<'_, M, S, H> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
-    /// Makes an object of each value, as `try_make_batch` does. Without memory,
-    /// `alloc::alloc::handle_alloc_error` ends the program.
+    /// Makes an object of each value, as `try_make_batch` does. If there is no memory, calls
+    /// `alloc::alloc::handle_alloc_error`, which aborts.
     pub fn make_batch<const N: usize>(&self, values: [T; N]) -> [Box<'_, T, M, S, H>; N] {
         match self.try_make_batch(values) {
             Ok(boxes) => boxes,
@@ -74,8 +74,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Makes an object of each value, or makes none and returns all values in the error. Takes a
-    /// lock only once for all objects.
+    /// Makes an object of each value, or makes no object and returns all values in the error. In a
+    /// mode with a lock, locks only once for all objects.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::fixed(3);
@@ -97,8 +97,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))
     }
 
-    /// Drops all boxes, and takes a lock only once for each 32 boxes. The slot of a box of another
-    /// pool is freed in that pool.
+    /// Drops all boxes. In a mode with a lock, locks only once for each 32 boxes. The slot of a box
+    /// of another pool is freed in that pool.
     ///
     /// ```
     /// let pool = mallard::ObjectPool::new();

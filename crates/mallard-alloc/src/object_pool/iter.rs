@@ -109,7 +109,7 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Sweep<'p, T, M, S, H> {
 }
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for Sweep<'_, T, M, S, H> {
-    /// Drops the objects that are left after a panic. A second panic ends the program.
+    /// Drops the objects that are left after a panic. A second panic aborts.
     fn drop(&mut self) {
         self.visit();
         self.slots.reset();

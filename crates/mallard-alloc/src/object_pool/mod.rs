@@ -26,8 +26,8 @@ use core::marker::PhantomData;
 use core::mem::{forget, ManuallyDrop};
 use core::ptr::NonNull;
 
-/// Objects of one type, made and dropped one by one in constant time. When the pool ends, it drops
-/// the objects that are left in it.
+/// Makes and drops objects of one type, one by one, in constant time. When the pool is dropped, it
+/// drops the objects that are left.
 ///
 /// ```
 /// use mallard::ObjectPool;
@@ -43,7 +43,7 @@ use core::ptr::NonNull;
 /// # drop((first, only));
 /// ```
 ///
-/// Making a pool is `const` and allocates nothing: a pool may be a `static` if `M` is a shared
+/// Making a pool is `const` and allocates nothing, so a pool may be a `static` if `M` is a shared
 /// mode. `new` makes a pool for one thread; `with_mode` and all other constructors make a pool of
 /// the mode in the type.
 ///
@@ -54,10 +54,10 @@ use core::ptr::NonNull;
 /// std::thread::spawn(move || drop(line)).join().unwrap();
 /// ```
 ///
-/// **Memory.** The pool takes no memory before the first object. Then it takes memory in steps: at
-/// first 64 KiB, doubling to 1 MiB, or the sizes that its [`Growth`] sets. Memory of slots that
-/// were never used is not touched. Apart from the objects, a pool takes 1/8 byte for each object,
-/// 72 bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
+/// **Memory.** A pool requests no memory before the first object. Then it requests memory in steps
+/// that double from 64 KiB to 1 MiB, or that a [`Growth`] determines. Memory of slots that were
+/// never used is not touched. In addition to the objects, a pool needs 1/8 byte for each object, 72
+/// bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
 /// that were freed last. Only `trim` and `release` return memory to the source.
 ///
 /// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. No
@@ -119,8 +119,8 @@ where
 {
     /// Between any two calls, each slot in use holds an object.
     slots: Slots<M, S, H>,
-    /// Makes the pool invariant in `T`: `make` writes objects through `&self`, and the end of the
-    /// pool reads these objects.
+    /// Makes the pool invariant in `T`, because `make` writes objects through `&self`, and the
+    /// destructor of the pool reads these objects.
     objects: PhantomData<UnsafeCell<T>>,
 }
 
@@ -177,8 +177,8 @@ impl<T, M: Mode> ObjectPool<T, M> {
     {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Makes a pool whose first step of growth holds `count` objects, without allocating. The first
-    /// `make` takes that step from the source.
+    /// Makes a pool whose first growth step holds `count` objects, without allocating. The first
+    /// `make` requests that step from the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
@@ -194,21 +194,21 @@ impl<T, M: Mode> ObjectPool<T, M> {
         ObjectPool::new_with(Sizing::Usual, DefaultHeap, hooks)
     }
 
-    /// As `with_mode`, with the caller's source.
+    /// Makes a pool like `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
     {
         ObjectPool::new_with(Sizing::Usual, source, NoHooks)
     }
-    /// As `with_growth`, with the caller's source.
+    /// Makes a pool like `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(growth: Growth, source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
     {
         ObjectPool::new_with(Sizing::Growth(growth), source, NoHooks)
     }
-    /// As `with_capacity`, with the caller's source.
+    /// Makes a pool like `with_capacity`, with the caller's source.
     pub const fn with_capacity_in<S: Source>(count: usize, source: S) -> ObjectPool<T, M, S>
     where
         M: Growing,
@@ -216,7 +216,7 @@ impl<T, M: Mode> ObjectPool<T, M> {
         ObjectPool::new_with(Sizing::First(count), source, NoHooks)
     }
 
-    /// Makes a pool for exactly `count` objects, without allocating. The first `make` takes the
+    /// Makes a pool for exactly `count` objects, without allocating. The first `make` requests the
     /// memory of all objects from the source.
     ///
     /// ```
@@ -229,12 +229,12 @@ impl<T, M: Mode> ObjectPool<T, M> {
     pub const fn fixed(count: usize) -> Self {
         Self::fixed_in(count, DefaultHeap)
     }
-    /// As `fixed`, with the caller's source.
+    /// Makes a pool like `fixed`, with the caller's source.
     ///
     /// The chunk of the objects lies at a multiple of the mode's `CHUNK`, 64 KiB by default. So a
     /// [`Buffer`](crate::Buffer) must have room for such a multiple, wherever the buffer begins, or
     /// the chunks must be small. Whether a buffer is large enough does not depend on its address.
-    /// [`Cause::BufferTooSmall`](crate::Cause::BufferTooSmall) says how many bytes are missing.
+    /// [`Cause::BufferTooSmall`](crate::Cause::BufferTooSmall) contains how many bytes are missing.
     ///
     /// ```
     /// use core::mem::MaybeUninit;
@@ -280,16 +280,17 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         let slots = unsafe { (&raw const this.slots).read() }.with_hooks(hooks);
         ObjectPool { slots, objects: PhantomData }
     }
-    /// The hooks of the pool.
+    /// Returns the hooks of the pool.
     pub fn hooks(&mut self) -> &H {
         self.slots.upstream().1
     }
-    /// The source of the pool.
+    /// Returns the source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.upstream().0
     }
 
-    /// Makes an object. Without memory, `alloc::alloc::handle_alloc_error` ends the program.
+    /// Makes an object. If there is no memory, calls `alloc::alloc::handle_alloc_error`, which
+    /// aborts.
     #[inline(always)]
     pub fn make(&self, value: T) -> Box<'_, T, M, S, H> {
         match self.slots.try_allocate_of(&Self::SHAPE) {
@@ -307,7 +308,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Makes an object in its place in the pool, so that a large object is not moved.
+    /// Makes an object in its slot, so that a large object is not moved.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<[u8; 1 << 16]> = mallard::ObjectPool::new();
@@ -321,7 +322,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// As `make_with`, but if there is no memory, returns `f` in the error without calling `f`.
+    /// Like `make_with`, but if there is no memory, returns `f` in the error without calling `f`.
     #[inline(always)]
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate_of(&Self::SHAPE) {
@@ -344,7 +345,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn make_owned(self: &alloc::sync::Arc<Self>, value: T) -> OwnedBox<T, M, S, H> {
         OwnedBox::new(self.make(value), self)
     }
-    /// As `make_owned`, but if there is no memory, returns the value in the error.
+    /// Like `make_owned`, but if there is no memory, returns the value in the error.
     #[cfg(feature = "alloc")]
     pub fn try_make_owned(
         self: &alloc::sync::Arc<Self>,
@@ -382,12 +383,12 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         unsafe { Box::from_raw(object) }
     }
 
-    /// Visits the objects whose box was forgotten or leaked. The order is by address within the
-    /// memory of one growth step. The exclusive borrow ensures that no box is left.
+    /// Iterates over the objects whose box was forgotten or leaked, in address order within a
+    /// growth step. The exclusive borrow ensures that no other box is left.
     pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
         Iter::new(&mut self.slots)
     }
-    /// As `iter`, with mutable references. `T: Unpin` is needed because the box of an object may
+    /// Like `iter`, with mutable references. `T: Unpin` is needed because the box of an object may
     /// have been pinned.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, M, S, H>
     where
@@ -408,12 +409,12 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Sweep::<T, M, S, H>::all(&mut self.slots);
     }
 
-    /// Whether `p` points into memory of this pool. O(steps of growth).
+    /// Returns whether `p` points into memory of this pool. O(growth steps).
     pub fn owns(&self, p: *const T) -> bool {
         self.slots.classify(p.cast()) != Validity::Miss
     }
-    /// Says whether `p` points to an object, elsewhere into a chunk, or outside all chunks. O(steps
-    /// of growth), plus a search of the slots that were freed last.
+    /// Returns whether `p` is an object, another address in a chunk, or outside all chunks.
+    /// O(growth steps), plus a search of the slots that were freed last.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.cast())
     }

@@ -12,8 +12,8 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-/// A [`Box`] without a lifetime: it holds an [`Arc`] of its pool, and is two pointers wide. Making
-/// and dropping such a box costs one more atomic operation each than for a `Box`.
+/// A [`Box`] without a lifetime, which holds an [`Arc`] of its pool, and is two pointers wide.
+/// Making such a box costs one atomic operation more than making a `Box`, and so does dropping it.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -47,7 +47,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
         Self { object: Box::into_raw(object), pool }
     }
 
-    /// The pool that the box keeps alive.
+    /// Returns the pool that the box keeps alive.
     pub fn pool(this: &Self) -> &Arc<ObjectPool<T, M, S, H>> {
         &this.pool
     }

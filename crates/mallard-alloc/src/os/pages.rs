@@ -22,10 +22,9 @@ pub enum Huge {
     /// Ordinary pages of 4 KiB.
     #[default]
     None,
-    /// Pages of 2 MiB if the system has some free, otherwise ordinary pages. Also known as transparent
-    /// huge pages.
+    /// Pages of 2 MiB where the system has some (transparent huge pages), otherwise ordinary pages.
     Advise,
-    /// Pages of 2 MiB that the administrator reserved. If none are left, taking a chunk fails.
+    /// Pages of 2 MiB that the administrator reserved, otherwise no chunk.
     Reserved,
 }
 
@@ -40,11 +39,11 @@ pub enum Huge {
 pub struct PagesOptions {
     /// The kind of pages.
     pub huge: Huge,
-    /// Whether an inaccessible guard page is before and after each chunk. Touching a guard page is
-    /// a SIGSEGV.
+    /// Whether an inaccessible guard page is before and after each chunk. An access to a guard page
+    /// raises SIGSEGV.
     pub guarded: bool,
-    /// Whether the system provides all pages at once: if memory is short, taking the chunk fails,
-    /// and there are no page faults later.
+    /// Whether the system provides all pages of a chunk immediately. If memory is short, `try_take`
+    /// fails, and later accesses cause no page faults.
     pub populated: bool,
 }
 
@@ -57,11 +56,12 @@ pub struct PagesOptions {
 /// # let _ = (pool, large);
 /// ```
 ///
-/// A chunk consists of whole pages, and its layout has their size: 100 bytes become 4 KiB, or 2 MiB
-/// with huge pages. So with huge pages, take chunks of several MiB. Every alignment works. If the
-/// system has no memory, the result is `None`, `last_error` has the reason, and nothing stays
-/// mapped. Any thread may call the source. Taking a chunk costs system calls, and the first touch
-/// of a page costs a page fault. `Pages` exists on 64-bit Linux, with the feature `std`.
+/// The size of a chunk is rounded up to whole pages, and the layout of the chunk has the rounded
+/// size. For example, a request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. So with huge
+/// pages, request chunks of several MiB. Chunks can have any alignment. When the system call fails,
+/// the result is `None`, `last_error` returns the reason, and nothing stays mapped. Any thread may
+/// call the source. Taking a chunk costs system calls, and the first touch of a page costs a page
+/// fault. `Pages` exists on 64-bit Linux, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
     options: PagesOptions, // never changed: `give` must compute the same range as `try_take`
@@ -69,17 +69,17 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// A source of ordinary pages. A page takes memory when it is first touched.
+    /// Makes a source of ordinary pages. The system allocates a page when it is first touched.
     pub const fn new() -> Self {
         Self::with(PagesOptions { huge: Huge::None, guarded: false, populated: false })
     }
-    /// A source of pages with these options.
+    /// Makes a source of pages with these options.
     pub const fn with(options: PagesOptions) -> Self {
         Self { options, error: AtomicI32::new(0) }
     }
 
-    /// The last error of the system. A rejected advice about huge pages is an error too, though the
-    /// chunk was returned.
+    /// Returns the last error of a system call. If the system rejects the advice to use huge pages,
+    /// that is an error too, though the chunk was returned.
     pub fn last_error(&self) -> Option<io::Error> {
         match self.error.load(Ordering::Relaxed) {
             0 => None,

@@ -68,7 +68,7 @@ impl SystemError {
     pub(crate) fn because(error: io::Error, what: &'static str, help: &'static str) -> Self {
         Self { what, help, error: Some(error) }
     }
-    /// The error that the system reported, or `None` if Mallard itself found the error.
+    /// Returns the error that the system reported, or `None` if Mallard itself found the error.
     pub fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }

@@ -1,4 +1,4 @@
-//! An arena in a file: a later process opens the file and finds its objects again.
+//! An arena in a file, which other processes can open later.
 
 use super::file_format::{hash_number, hash_text, State, Words, PAGE_WORDS};
 use super::file_store::find_damaged;
@@ -25,7 +25,7 @@ pub enum FileAccess {
     Create,
     /// Read and write. A missing or empty file is an error.
     Existing,
-    /// Read only: a write to the memory is a SIGSEGV. Any number of readers may have the file open.
+    /// Read only, by any number of processes. A write raises SIGSEGV.
     Read,
 }
 
@@ -43,13 +43,15 @@ pub struct FileOptions {
     /// Bytes of address space that the file may use while it is open. Memory and disk space are
     /// used only for pages that are written.
     pub max_bytes: usize,
-    /// Whether to map the file elsewhere if its own address is taken. Pointers in the file are then
-    /// wrong, and only offsets are right. Without this option, a taken address is an error.
+    /// Whether to map the file at another address when another mapping uses the address of the
+    /// file. Pointers in the file are then wrong, and only offsets are right. Without this option,
+    /// `open` fails.
     pub relocate: bool,
     /// Whether to read the whole file and compare its checksums.
     pub verify: bool,
-    /// Whether a commit is on the disk when it returns. Otherwise the commit survives the end of
-    /// the process, but not a power failure: after a power failure, open the file with `verify`.
+    /// Whether `commit` waits until the commit is on the disk. Without this option, a commit
+    /// survives a crash of the process, but perhaps not a power failure. After a power failure,
+    /// open the file with `verify`.
     pub sync: bool,
 }
 
@@ -63,18 +65,18 @@ impl Default for FileOptions {
 /// Statistics of a file arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// Bytes of blocks, gaps between them, and a header of 64 bytes.
+    /// Bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping.
     pub bytes_used: usize,
     /// Bytes of the pages that the file had at the last commit.
     pub bytes_committed: usize,
-    /// Upper bound of `bytes_used`.
+    /// The limit of `bytes_used`.
     pub bytes_max: usize,
-    /// Commits since the file was made.
+    /// The number of commits since the file was created.
     pub commits: u64,
 }
 
-/// An arena whose contents are a file. One process closes the file, a later process opens it, and
-/// nothing is read or rebuilt in between. The C++ library uses the same files
+/// An arena whose contents are a mapped file. A later process opens the file and uses its contents
+/// immediately, without parsing or rebuilding. The C++ library uses the same files
 /// (`spec/file_arena.md`).
 ///
 /// ```no_run
@@ -91,19 +93,20 @@ pub struct FileStatistics {
 /// # }
 /// ```
 ///
-/// **Commits.** The file holds the state of the last commit. Nothing that the program writes
-/// reaches the file before the next `commit`. A commit is all or nothing: after a kill, a power
-/// failure or a full disk, the file holds the last commit. Opening a file that is damaged,
-/// truncated, or from another program or version fails with an error that says what to do.
+/// **Commits.** Changes in memory reach the file only by `commit`, which is atomic: after a kill, a
+/// power failure or a full disk, the file still holds the last commit. `open` fails for a file that
+/// is corrupt, truncated, or of another program or version; the error contains what to do.
 ///
-/// **Addresses.** A file is mapped at the address where it was made, so pointers into the file stay
-/// right. If that address is taken, `open` fails, unless the options allow to relocate the file.
+/// **Addresses.** The file is mapped at the address at which it was created, so pointers in the
+/// file stay valid. When another mapping is in the way, `open` fails; with the option `relocate`,
+/// `open` maps the file elsewhere.
 ///
-/// **Blocks.** Blocks are allocated by moving a cursor, which is stored in the file. `deallocate`
-/// frees the last block, and otherwise does nothing. Allocation fails when `max_bytes` are used. A
-/// type with a pointer to anything outside the file, such as `String`, must not be stored there.
+/// **Blocks.** An allocation moves a cursor, which is stored in the file. `deallocate` frees the
+/// block that was allocated last, and does nothing for any other block. An allocation fails when
+/// `max_bytes` are used. A type with a pointer to anything outside the file, such as `String`, must
+/// not be stored there.
 ///
-/// **Sharing.** A lock on the file allows one writer or several readers. A file arena is for one
+/// **Sharing.** A lock on the file admits one writer, or several readers. A file arena is for one
 /// thread at a time.
 ///
 /// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
@@ -143,9 +146,9 @@ pub(super) struct Blocks {
 
 pub(super) const FIRST_OFFSET: u64 = 64; // the offset of the first block
 
-/// A hash of the name, size and alignment of a type. A program that opens a file of another program
-/// compares the hash in the file with its own. The hash equals `layout_hash<T>` in C++ if the name
-/// is spelled with its namespace.
+/// Returns a hash of the name, size and alignment of a type. When a program opens the file of
+/// another program, it compares the hash in the file with the hash of its own type. The hash equals
+/// `layout_hash<T>` in C++ if the name is spelled with its namespace.
 ///
 /// ```
 /// use mallard::layout_hash;
@@ -158,7 +161,7 @@ pub fn layout_hash(name: &str, layout: Layout) -> u64 {
 }
 
 impl FileArena {
-    /// Opens or makes a file. On an error, nothing is open and the file is unchanged.
+    /// Opens or creates a file. On an error, nothing is open and the file is unchanged.
     ///
     /// # Safety
     /// While the file is open, nothing writes to it or truncates it, except through a file arena.
@@ -170,14 +173,15 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Whether pointers stored in the file are wrong, because the file is mapped at another address
-    /// than where it was made.
+    /// Returns whether the file is mapped at another address than at its creation, so that pointers
+    /// in the file are wrong.
     pub const fn is_relocated(&self) -> bool {
         self.relocated
     }
 
-    /// The root: the object from which all others are found. `Ok(None)` if the file has no root. An
-    /// error if the root was stored with another `mark`, which identifies its type.
+    /// Returns the root, the object from which a program finds all others. Returns `Ok(None)` if
+    /// the file has no root, and an error if the root was stored with another `mark`, which
+    /// identifies its type.
     pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
@@ -213,7 +217,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// The root. If there is none, a block with all bytes zero is allocated and becomes the root.
+    /// Returns the root. If the file has no root, allocates a zeroed block, which becomes the root.
     pub fn root_or_allocate(
         &mut self,
         layout: Layout,
@@ -232,13 +236,13 @@ impl FileArena {
         Ok(made)
     }
 
-    /// The offset of a block from the start of the contents. A block has the same offset each time
-    /// that the file is opened.
+    /// Returns the offset of a block from the start of the contents. A block has the same offset
+    /// each time that the file is opened.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// Frees everything and forgets the root. The next `commit` writes the empty state to the file.
+    /// Frees all blocks and removes the root. The file changes at the next `commit`.
     pub fn reset(&mut self) {
         if self.writes() {
             self.blocks().used.set(FIRST_OFFSET);
@@ -258,7 +262,7 @@ impl FileArena {
         }
     }
 
-    /// The statistics of the arena now.
+    /// Returns the statistics of the file.
     pub fn statistics(&self) -> FileStatistics {
         FileStatistics {
             bytes_used: self.blocks().used.get() as usize,
@@ -281,7 +285,7 @@ impl FileArena {
         (self.blocks().used.get() as usize).min(self.limit).div_ceil(PAGE_BYTES) as u64
     }
 
-    /// The content of a page in memory.
+    /// Returns the content of a page in memory.
     pub(super) fn page(&self, number: u64) -> Words {
         // SAFETY: used pages are within the mapping.
         let at = unsafe { self.memory.data.add(number as usize * PAGE_BYTES) }.cast::<u64>();

@@ -31,11 +31,11 @@ pub(super) const fn checksums_place(group: u64) -> u64 {
 pub(super) const fn data_place(page: u64) -> u64 {
     HEADER_PAGES + (page / GROUP_PAGES + 1).next_power_of_two() + page
 }
-/// The page after the last one of the extent that contains `page`.
+/// Returns the page after the last one of the extent that contains `page`.
 pub(super) const fn extent_end(page: u64) -> u64 {
     GROUP_PAGES * (page / GROUP_PAGES + 1).next_power_of_two()
 }
-/// The length of a file with `pages` pages of data.
+/// Returns the length of a file with `pages` pages of data.
 pub(super) const fn file_end(pages: u64) -> u64 {
     if pages == 0 {
         HEADER_PAGES
@@ -65,8 +65,8 @@ fn stirred(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(ODD_A).rotate_left(29)
 }
 
-/// The checksum of whole pages. The checksum has four lanes, which a processor can multiply at the
-/// same time.
+/// Returns the checksum of whole pages. The checksum has four lanes, which a processor can multiply
+/// at the same time.
 pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut lanes = [0, 1, 2, 3].map(|i: u64| seed.wrapping_add(i.wrapping_mul(ODD_A)));
     for (i, word) in words.enumerate() {
@@ -75,8 +75,8 @@ pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     mixed(lanes.into_iter().fold(seed, stirred))
 }
 
-/// The contribution of a page to the digest of all pages. The digest is a sum, so that a page can be
-/// subtracted again.
+/// Returns the contribution of a page to the digest of all pages. The digest is a sum, so that a
+/// page can be subtracted again.
 pub(super) fn digest_part(page: u64, check: u64) -> u64 {
     mixed(check ^ mixed(page + 1))
 }
@@ -184,7 +184,7 @@ impl Group {
     pub(super) fn set_changed(&mut self, page: usize) {
         self.record[0][1 + page / 64] |= 1 << (page % 64);
     }
-    /// The changed pages, by their number in the group.
+    /// Returns the changed pages, by their number in the group.
     pub(super) fn changed(&self) -> impl Iterator<Item = usize> + '_ {
         (0..GROUP_PAGES as usize).filter(|&page| self.has_changed(page))
     }
@@ -194,8 +194,8 @@ impl Group {
     pub(super) fn checksums_mut(&mut self) -> &mut Words {
         &mut self.record[1]
     }
-    /// The checksum of the journal up to and including this record. `before` is the checksum up to
-    /// the previous record.
+    /// Returns the checksum of the journal up to and including this record. `before` is the
+    /// checksum up to the previous record.
     pub(super) fn checked(&self, before: u64) -> u64 {
         checksum(before, self.record.iter().flatten().copied())
     }

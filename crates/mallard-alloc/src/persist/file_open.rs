@@ -203,7 +203,7 @@ fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError
     Ok((state, false))
 }
 
-/// The valid header. If both headers are valid, the newer one.
+/// Returns the valid header. If both headers are valid, the newer one.
 fn choose_header(file: &File) -> Result<State, &'static str> {
     match [0, 1].map(|copy| State::of_header(&read_header(file, copy))) {
         [Ok(first), Ok(second)] if second.sequence > first.sequence => Ok(second),
@@ -241,8 +241,8 @@ fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     }
 }
 
-/// A random address in a range of 48 TiB in which a program on x86-64 has no mappings: between the
-/// low and the high mappings of the system.
+/// Returns a random address in a range of 48 TiB in which a program on x86-64 has no mappings:
+/// between the low and the high mappings of the system.
 fn unlikely_address() -> usize {
     let random = std::hash::RandomState::new().build_hasher().finish() as usize;
     0x2000_0000_0000 + random % 0xc000 * (1 << 30)

@@ -52,7 +52,7 @@ fn for_each_checksum(
     Ok(())
 }
 
-/// The first of the pages `from..to` that differs from its checksum or cannot be read.
+/// Returns the first of the pages `from..to` that differs from its checksum or cannot be read.
 pub(super) fn find_damaged(file: &File, from: u64, to: u64) -> Option<u64> {
     let mut at = from;
     let read = for_each_checksum(file, from, to, |number, check| {
@@ -68,7 +68,7 @@ pub(super) fn find_damaged(file: &File, from: u64, to: u64) -> Option<u64> {
     (read.is_err() || at != to).then_some(at)
 }
 
-/// The contribution of the pages `from..to` to the digest.
+/// Returns the contribution of the pages `from..to` to the digest.
 pub(super) fn digest_of(file: &File, from: u64, to: u64) -> io::Result<u64> {
     let mut digest = 0_u64;
     for_each_checksum(file, from, to, |number, check| {
@@ -116,7 +116,7 @@ pub(super) fn append_record(
     Ok(())
 }
 
-/// Whether the journal is unchanged since the header was written.
+/// Returns whether the journal is unchanged since the header was written.
 pub(super) fn journal_is_whole(file: &File, state: &State) -> bool {
     let mut check = state.sequence;
     let whole = for_each_record(file, state, |group, mut place| {

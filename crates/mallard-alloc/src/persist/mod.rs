@@ -1,5 +1,4 @@
-//! Memory that outlives a process or is shared between processes: arenas in files, and shared
-//! memory.
+//! Memory that outlives a process (arenas in files), or that processes share (shared memory).
 
 mod file_arena;
 mod file_commit;

@@ -1,4 +1,4 @@
-//! Memory that several processes share, each at its own address.
+//! A segment of memory that several processes share, each at its own address.
 
 use super::file_format::{hash_number, hash_text};
 use crate::base::bits::{align_up, dangling};
@@ -28,20 +28,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// # Ok::<(), mallard::SystemError>(())
 /// ```
 ///
-/// **Contents.** Each process has the segment at another address, aligned to 2 MiB. So a segment
-/// must not contain pointers, references or vtables, or types that have them, such as `String` and
-/// `Box`; no check finds them. Offsets stay right. Data that several processes use at the same time
-/// must be atomic.
+/// **Contents.** Each process maps the segment at another address, aligned to 2 MiB. So objects in
+/// a segment must not contain pointers, references or vtables, nor members that contain these, such
+/// as a `String` or a `Box`. Mallard does not detect such objects. Offsets are valid in every
+/// process. Data that several processes use at the same time must be atomic.
 ///
-/// **Blocks.** Blocks are allocated by moving a cursor in the segment with one compare-exchange.
-/// Blocks are zeroed, unless the memory was used and freed before. `deallocate` frees the last
-/// block, and otherwise does nothing. Alignments up to 2 MiB work. The first 192 bytes are the
-/// header. Allocation fails when the segment is full, or when its cursor was overwritten.
+/// **Blocks.** An allocation moves a cursor in the segment by one compare-exchange. A new block is
+/// zeroed, unless it reuses memory that `deallocate` freed. `deallocate` frees the block that was
+/// allocated last, and does nothing for any other block. Alignments up to 2 MiB are supported. The
+/// first 192 bytes are the header. An allocation fails when the segment is full, or when its cursor
+/// was overwritten.
 ///
-/// **Processes.** Any thread of any process may call at any time. A process that is killed does not
-/// block any other. The system provides all memory at once, or the segment is not made. The memory
-/// lives until the last process that has it ends; dropping this object unmaps it in this process
-/// alone.
+/// **Processes.** Any thread of any process may call at any time. A process that is stopped or
+/// killed delays no other process. All memory of a segment is allocated at its creation; if memory
+/// is short, the creation fails. The segment exists until no process maps it or has its descriptor.
+/// Dropping this object unmaps the segment in this process only.
 #[derive(Debug)]
 pub struct SharedMemory {
     memory: Mapping,
@@ -91,8 +92,8 @@ const NO_MAPPING: &str = "a segment of shared memory cannot be mapped";
 const NOT_MADE: &str = "a segment of shared memory cannot be made";
 
 impl SharedMemory {
-    /// Makes a segment of whole pages without a name, for children of a fork and for processes that
-    /// receive its descriptor. No process can truncate it.
+    /// Makes a segment without a name, for child processes, and for processes that receive its
+    /// descriptor. `bytes` is rounded up to whole pages. No process can truncate the segment.
     pub fn anonymous(bytes: usize) -> Result<Self, SystemError> {
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
@@ -119,7 +120,7 @@ impl SharedMemory {
         Ok(segment)
     }
 
-    /// Attaches a segment that another process made. The caller keeps the descriptor.
+    /// Opens the segment of a descriptor. The caller keeps the descriptor.
     ///
     /// # Safety
     /// While any process has the segment, nothing truncates it, and no process writes to memory in
@@ -175,8 +176,8 @@ impl SharedMemory {
         Ok(Self { memory, file })
     }
 
-    /// The descriptor for `attach` in other processes. Send it through a socket, or let a child
-    /// inherit it.
+    /// Returns the descriptor for `attach` in other processes. Send it through a socket, or let a
+    /// child inherit it.
     ///
     /// # Safety
     /// Nothing is written through the descriptor.
@@ -184,17 +185,18 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// The size of the segment with its header.
+    /// Returns the size of the segment, including its header, in bytes.
     pub const fn bytes(&self) -> usize {
         self.memory.bytes
     }
 
-    /// The offset of a block from the start of the segment, which is the same in every process.
+    /// Returns the offset of a block from the start of the segment, which is the same in every
+    /// process.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// The address of an offset in this process. The caller must know what is stored there.
+    /// Returns the address of an offset in this process. The caller must know what is stored there.
     ///
     /// # Panics
     /// If the offset is not in the segment.
@@ -283,7 +285,8 @@ unsafe impl Owns for SharedMemory {
 }
 
 impl Measured for SharedMemory {
-    /// Memory that was never allocated is idle, and everything else is live.
+    /// Returns the statistics. Bytes that were never allocated count as idle, and all others as
+    /// live.
     fn statistics(&self) -> Statistics {
         let used = unchecked(self.header().cursor.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let used = used.clamp(size_of::<Header>(), self.memory.bytes);

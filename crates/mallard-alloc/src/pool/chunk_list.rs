@@ -83,7 +83,7 @@ impl ChunkList {
     }
 
     /// Writes the `ChunkHead` of the next chunk of the newest step, and returns the address of the
-    /// header. `None`: no chunk is left in the step that is large enough for a slot.
+    /// header. Returns `None` if no chunk is left in the step that is large enough for a slot.
     pub(crate) fn next_chunk(&self, core: *const ()) -> Option<NonNull<u8>> {
         let rest = self.rest.get();
         if rest == 0 {
@@ -106,8 +106,8 @@ impl ChunkList {
     }
 
     /// Takes the memory of one growth step from the source: at least `wish` bytes, if the limit
-    /// allows. Returns the header of the step's first chunk, as `next_chunk` does. `None`: the
-    /// limit does not allow a step, or the source is exhausted.
+    /// allows. Returns the header of the step's first chunk, as `next_chunk` does. Returns `None`
+    /// if the limit does not allow a step, or the source is exhausted.
     ///
     /// A pool with a fixed number of slots takes the memory of all slots that it may still add.
     pub(crate) fn grow<S: Source>(

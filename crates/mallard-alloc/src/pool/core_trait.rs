@@ -44,7 +44,8 @@ pub unsafe trait Core<S: Source>: Sized {
         0
     }
 
-    /// Allocates an uninitialised block. `None`: the limit is reached, or the source is exhausted.
+    /// Allocates an uninitialised block. Returns `None` if the limit is reached, or the source is
+    /// exhausted.
     fn try_allocate(&self) -> Option<Block>;
 
     /// # Safety
@@ -131,6 +132,6 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks. Exact
     /// while no other thread is inside a call.
     fn classify(&self, p: *const u8) -> Validity;
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     fn source(&self) -> &S;
 }

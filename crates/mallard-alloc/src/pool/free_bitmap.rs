@@ -57,7 +57,7 @@ pub(crate) trait BitChunk: Copy {
     /// Returns the word with the bits of the slots from `w * WORD_BITS` on.
     fn word(&self, w: usize) -> &AtomicUsize;
 
-    /// Whether the bit of the slot is set.
+    /// Returns whether the bit of the slot is set.
     fn is_free(&self, slot: usize) -> bool {
         self.word(slot / WORD_BITS).load(Relaxed) >> (slot % WORD_BITS) & 1 != 0
     }
@@ -76,8 +76,8 @@ pub(crate) trait BitChunk: Copy {
         let words = 0..words_for(self.bits().carved());
         words.map(|w| self.word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether no block of the chunk is in use: every block that was ever handed out has its bit
-    /// set.
+    /// Returns whether no block of the chunk is in use: every block that was ever handed out has
+    /// its bit set.
     fn is_idle(&self) -> bool {
         self.carved_blocks() == self.free_blocks()
     }
@@ -189,7 +189,7 @@ struct Header {
     next_fresh: Cell<Option<PlainChunk>>,
 }
 
-/// The size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
+/// Returns the size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
 const fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + words_for(slots) * size_of::<usize>()
 }
@@ -305,8 +305,8 @@ impl FreeBitmap {
         &self.chunks.layout
     }
 
-    /// Takes the next block that was never handed out. `None`: there is none, or free bits have to
-    /// be used first.
+    /// Takes the next block that was never handed out. Returns `None` if there is none, or free
+    /// bits have to be used first.
     #[inline(always)]
     pub(crate) fn bump(&self) -> Option<Block> {
         let next = self.next.get();
@@ -322,8 +322,8 @@ impl FreeBitmap {
         self.partial.get().is_some()
     }
 
-    /// Opens a new bump range, unless there are free bits. `false`: there are neither free bits nor
-    /// slots that were never handed out.
+    /// Opens a new bump range, unless there are free bits. Returns `false` if there are neither
+    /// free bits nor slots that were never handed out.
     pub(crate) fn refill(&self, core: *const ()) -> bool {
         if self.has_free() {
             return true;
@@ -427,8 +427,8 @@ impl FreeBitmap {
         (self.next.get().addr()..self.end.get().addr()).contains(&p.addr())
     }
 
-    /// Whether `p` is the first byte of a block that was handed out and whose bit is clear. `None`:
-    /// `p` is in no chunk.
+    /// Returns whether `p` is the first byte of a block that was handed out and whose bit is clear.
+    /// Returns `None` if `p` is in no chunk.
     pub(crate) fn is_out(&self, p: *const u8) -> Option<bool> {
         let chunk = self.chunk(self.chunks.find(p)?);
         let is_out = |slot| chunk.is_carved(slot) && !self.is_in_range(p) && !chunk.is_free(slot);

@@ -274,7 +274,7 @@ impl SlotRange {
     fn new(count: usize, hole: Range<usize>) -> Self {
         Self { count: count as u32, hole_begin: hole.start as u32, hole_end: hole.end as u32 }
     }
-    /// The number after the last slot.
+    /// Returns the number after the last slot.
     #[inline(always)]
     pub(crate) fn end(&self) -> usize {
         self.count as usize

@@ -1,4 +1,4 @@
-//! Methods that all pools have: they count slots, and return memory.
+//! Methods that all pools have, which count slots and return memory.
 
 /// Defines the methods of a pool that has `slots` and `clear`.
 macro_rules! pool_methods {
@@ -8,35 +8,36 @@ macro_rules! pool_methods {
             self.clear();
             self.slots.release();
         }
-        /// Returns idle memory to the source, but keeps `keep` bytes of it. The memory of one step
-        /// of growth is returned as a whole, if none of its slots is in use. O(free slots).
+        /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole
+        /// growth steps. A growth step is idle when none of its slots is in use. O(free slots).
         pub fn trim(&mut self, keep: usize) {
             self.slots.trim(keep);
         }
 
-        /// Number of slots in use. Exact while no other thread is inside a call. O(chunks), because
-        /// calls that allocate or free do not count.
+        /// Returns the number of slots in use. The number is exact while no other thread is inside
+        /// a call. O(chunks), because calls that allocate or free do not count.
         pub fn len(&self) -> usize {
             self.slots.len()
         }
-        /// Whether no slot is in use. Costs the same as `len`.
+        /// Returns whether no slot is in use. Costs the same as `len`.
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
-        /// Number of slots, in use or not. For a fixed pool: the largest number it can have.
+        /// Returns the number of slots, in use or free. For a fixed pool, returns the maximum
+        /// number of slots.
         pub fn capacity(&self) -> usize {
             self.slots.capacity()
         }
-        /// Number of slots not in use. A pool that grows may add more when needed.
+        /// Returns the number of free slots. A pool that grows may add more when needed.
         pub fn available(&self) -> usize {
             self.slots.available()
         }
-        /// Whether no slot is available. A full fixed pool fails to allocate, and a full pool of
-        /// another kind grows.
+        /// Returns whether no slot is free. If a pool is full, a fixed pool fails to allocate, and
+        /// any other pool grows.
         pub fn is_full(&self) -> bool {
             self.available() == 0
         }
-        /// Numbers of blocks, bytes and chunks. O(chunks).
+        /// Returns the statistics. O(chunks).
         pub fn statistics(&self) -> $crate::Statistics {
             self.slots.statistics()
         }

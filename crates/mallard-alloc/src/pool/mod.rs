@@ -1,4 +1,4 @@
-//! A pool: blocks of one layout, allocated and freed in constant time.
+//! A pool allocates and frees blocks of one layout in constant time.
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
@@ -31,7 +31,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Blocks of one layout, allocated and freed one by one in constant time.
+/// Allocates blocks of one layout and frees them one by one, in constant time.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -43,9 +43,9 @@ use core::ptr::NonNull;
 /// assert!(pool.try_allocate(Layout::new::<[u64; 7]>()).is_none()); // does not fit
 /// ```
 ///
-/// Growth, memory and order of reuse are the same as in an [`ObjectPool`](crate::ObjectPool). A request
-/// that is smaller than a block gets a block. A request that is larger or needs more alignment fails.
-/// Dropping the pool frees all blocks.
+/// Growth, memory and order of reuse are the same as in an [`ObjectPool`](crate::ObjectPool). A
+/// request that is smaller than a block gets a whole block. A request that is larger or needs more
+/// alignment fails. Dropping the pool frees all blocks.
 pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
@@ -78,22 +78,22 @@ impl<M: Mode> Pool<M> {
     {
         Self::with_growth_in(block, growth, DefaultHeap)
     }
-    /// Makes a pool whose first step of growth holds `count` blocks, without allocating. The first
-    /// allocation takes that step from the source.
+    /// Makes a pool whose first growth step holds `count` blocks, without allocating. The first
+    /// allocation requests that step from the source.
     pub const fn with_capacity(block: Layout, count: usize) -> Self
     where
         M: Growing,
     {
         Pool { slots: Slots::new(block, Sizing::First(count), DefaultHeap, ()) }
     }
-    /// As `with_mode`, with the caller's source.
+    /// Makes a pool like `with_mode`, with the caller's source.
     pub const fn new_in<S: Source>(block: Layout, source: S) -> Pool<M, S>
     where
         M: Growing,
     {
         Pool { slots: Slots::new(block, Sizing::Usual, source, ()) }
     }
-    /// As `with_growth`, with the caller's source.
+    /// Makes a pool like `with_growth`, with the caller's source.
     pub const fn with_growth_in<S: Source>(block: Layout, growth: Growth, source: S) -> Pool<M, S>
     where
         M: Growing,
@@ -101,21 +101,22 @@ impl<M: Mode> Pool<M> {
         Pool { slots: Slots::new(block, Sizing::Growth(growth), source, ()) }
     }
 
-    /// Makes a pool for exactly `count` blocks, without allocating. The first allocation takes the
-    /// memory of all blocks from the source.
+    /// Makes a pool for exactly `count` blocks, without allocating. The first allocation requests
+    /// the memory of all blocks from the source.
     pub const fn fixed(block: Layout, count: usize) -> Self {
         Self::fixed_in(block, count, DefaultHeap)
     }
-    /// As `fixed`, with the caller's source. A small [`Buffer`](crate::Buffer) needs a mode with small
-    /// chunks, such as `sync::Unshared<512>`: see [`ObjectPool::fixed_in`](crate::ObjectPool::fixed_in).
+    /// Makes a pool like `fixed`, with the caller's source. A small [`Buffer`](crate::Buffer) needs
+    /// a mode with small chunks, such as `sync::Unshared<512>`: see
+    /// [`ObjectPool::fixed_in`](crate::ObjectPool::fixed_in).
     pub const fn fixed_in<S: Source>(block: Layout, count: usize, source: S) -> Pool<M, S> {
         Pool { slots: Slots::new(block, Sizing::Fixed(count), source, ()) }
     }
 }
 
 impl<M: Mode, S: Source> Pool<M, S> {
-    /// The largest layout that fits in a block: the layout that was passed to the constructor, with
-    /// the size rounded up to the alignment.
+    /// Returns the largest layout that fits in a block: the layout that was passed to the
+    /// constructor, with the size rounded up to the alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
         // SAFETY: the size and the alignment are from a `Layout`, with the size rounded up.
@@ -152,7 +153,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
         }
     }
 
-    /// Calls `f` with each block in use, in address order within a step of growth.
+    /// Calls `f` with each block in use, in address order within a growth step.
     pub fn for_each(&mut self, mut f: impl FnMut(NonNull<u8>)) {
         let mut cursor = LiveCursor::START;
         while let Some(block) = self.slots.next_live(&mut cursor) {
@@ -164,12 +165,12 @@ impl<M: Mode, S: Source> Pool<M, S> {
     pub fn clear(&mut self) {
         self.slots.reset();
     }
-    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks.
-    /// O(steps of growth), plus a search of the blocks that were freed last.
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// O(growth steps), plus a search of the blocks that were freed last.
     pub fn classify(&self, p: *const u8) -> Validity {
         self.slots.classify(p)
     }
-    /// The source of the pool.
+    /// Returns the source of the pool.
     pub fn source(&mut self) -> &S {
         self.slots.upstream().0
     }

@@ -49,9 +49,9 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// The greatest number of entries of the magazine in a pool with this limit. The array takes at
-/// most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its first
-/// array.
+/// Returns the greatest number of entries of the magazine in a pool with this limit. The array
+/// takes at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes
+/// its first array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let included = if shape.most == usize::MAX { 0 } else { ENTRIES_FIRST };
     let most = shape.most.min(included.max(limit / (64 * size_of::<Block>())));
@@ -118,8 +118,8 @@ impl PoolState {
         self.pop() // the magazine has blocks that were freed while the source worked
     }
 
-    /// Finds free blocks in chunks, or else grows. `false`: the limit is reached, or the source is
-    /// exhausted.
+    /// Finds free blocks in chunks, or else grows. Returns `false` if the limit is reached, or the
+    /// source is exhausted.
     fn find_blocks(&self, source: &impl Source, core: *const ()) -> bool {
         if !self.free.refill(core) && !self.growing.replace(true) {
             let _end = Growing(&self.growing);
@@ -143,8 +143,8 @@ impl PoolState {
         self.magazine.pop()
     }
 
-    /// Frees a block. `false`: the magazine is full, nothing has changed, and the caller has to
-    /// call `overflow`.
+    /// Frees a block. Returns `false`, and changes nothing, if the magazine is full. Then the
+    /// caller has to call `overflow`.
     #[inline(always)]
     pub(crate) fn push(&self, block: Block) -> bool {
         self.magazine.push(block)
@@ -171,8 +171,8 @@ impl PoolState {
         }
     }
 
-    /// Moves the magazine into an array of `entries` entries. `false`: there is no memory for the
-    /// array.
+    /// Moves the magazine into an array of `entries` entries. Returns `false` if there is no memory
+    /// for the array.
     fn enlarge(&self, source: &impl Source, entries: usize) -> bool {
         let growth = &self.chunks().growth;
         let Ok(wanted) = Layout::array::<Block>(entries) else { return false };
@@ -322,7 +322,7 @@ impl Magazine {
         Some(unsafe { top.read() })
     }
 
-    /// Pushes a block. `false`: the magazine is full, and nothing has changed.
+    /// Pushes a block. Returns `false`, and changes nothing, if the magazine is full.
     #[inline(always)]
     fn push(&self, block: Block) -> bool {
         if self.is_full() {

@@ -358,8 +358,9 @@ impl<M: Mode> CorePtr<M> {
     }
 
     /// Returns whether the caller has to make the core, and then to call `end`. Until then, other
-    /// threads that call `begin` wait; this happens once for each core. `false`: there is a core
-    /// already, or the caller is the source, which is just supplying the memory of the core.
+    /// threads that call `begin` wait; this happens once for each core. Returns `false` if there is
+    /// a core already, or if the caller is the source, which is just supplying the memory of the
+    /// core.
     fn begin(&self) -> bool {
         if !M::IS_SHARED {
             if !self.get().is_null() || self.busy.load(Relaxed) {

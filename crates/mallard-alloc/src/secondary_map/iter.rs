@@ -30,25 +30,25 @@ pub struct Drain<'a, K: Key, V, S: Source = DefaultHeap>(&'a mut SecondaryMap<K,
 removing_iterators!(SecondaryMap);
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
-    /// Iterator over all keys and values, in slot order.
+    /// Returns an iterator over all keys and values, in slot order.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len)
     }
-    /// Iterator over all keys and values, mutably.
+    /// Returns an iterator over all keys and mutable values.
     #[inline]
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         IterMut::new(&mut self.slots, self.len)
     }
-    /// Iterator over all keys.
+    /// Returns an iterator over all keys.
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys(self.iter())
     }
-    /// Iterator over all values.
+    /// Returns an iterator over all values.
     pub fn values(&self) -> Values<'_, K, V> {
         Values(self.iter())
     }
-    /// Iterator over all values, mutably.
+    /// Returns an iterator over all values, mutably.
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut(self.iter_mut())
     }

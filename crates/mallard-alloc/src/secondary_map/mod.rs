@@ -34,14 +34,15 @@ use core::alloc::Layout;
 /// assert_eq!((speeds.get(duck), speeds[swan]), (None, 7.0));
 /// ```
 ///
-/// A secondary map does not know its slot map. A value stays after its key has become stale in the
-/// slot map, until a value is inserted for a newer key of the same slot. So iterate over the slot
-/// map to see only live elements, or `retain` the keys that the slot map contains. A value for an
-/// older key never replaces a value for a newer key, unless generations wrap.
+/// The secondary map does not refer to the slot map. So when an element is removed from the slot
+/// map, its value stays here, until a value is inserted for a newer key of the same slot. To see
+/// only the values of live elements, iterate over the slot map, or `retain` the keys that the slot
+/// map contains. A value for an older key never replaces a value for a newer key, unless
+/// generations wrap.
 ///
-/// A lookup costs as much as in the slot map. Memory is taken in chunks around the slots that have
-/// values; for values of few keys see [`SparseSecondaryMap`]. Values do not move. The rules for
-/// threads and failures are those of the slot map.
+/// A lookup costs as much as in the slot map. The map allocates memory only around slots that have
+/// values: a chunk for each group of near indices. If only a few of many keys have values, see
+/// [`SparseSecondaryMap`]. Values do not move. Threads and failures are as for the slot map.
 pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
     len: usize,
@@ -54,36 +55,36 @@ unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SecondaryMap<K, V> {
-    /// Makes an empty map, without taking memory.
+    /// Makes an empty map, without allocating.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The limit
-    /// counts all memory that the map takes.
+    /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step. The
+    /// limit counts all memory of the map.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
-    /// Makes an empty map whose memory comes from `source`, without taking memory.
+    /// Makes an empty map whose memory comes from `source`, without allocating.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Growth::fixed(1), source)
     }
-    /// Makes an empty map with its own growth and source, as
-    /// [`with_growth`](SecondaryMap::with_growth) does.
+    /// Makes an empty map with a growth rule and a source: see
+    /// [`with_growth`](SecondaryMap::with_growth).
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self { slots: Slots::new(growth, source), len: 0 }
     }
-    /// The source of the memory.
+    /// Returns the source of the memory.
     pub fn source(&self) -> &S {
         self.slots.source()
     }
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -102,8 +103,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
     }
-    /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
-    /// null, or there is a value for a newer key of the same slot.
+    /// Returns the value of `key`, and makes it with `make` if there is none. Returns `None` if the
+    /// key is null, or there is a value for a newer key of the same slot.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -159,7 +160,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         Some(chunk.slot(key.index() % ChunkLayout::<K, V>::SLOTS))
     }
 
-    /// Whether the key has a value.
+    /// Returns whether the key has a value.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.find(key).is_some()
@@ -176,8 +177,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         // SAFETY: the slot is live, so it has a value.
         Some(unsafe { self.slots.find(key)?.value().as_mut() })
     }
-    /// Returns mutable references to the values of several keys. `None`: a key has no value or
-    /// occurs twice.
+    /// Returns mutable references to the values of several keys. Returns `None` if a key has no
+    /// value or occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut slots = [None; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -226,7 +227,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         });
     }
 
-    /// Counts what the map holds. Values count as blocks.
+    /// Returns the statistics. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len, ..Statistics::default() };
         s.bytes_live = self.len * size_of::<V>();

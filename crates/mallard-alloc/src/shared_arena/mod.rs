@@ -17,9 +17,9 @@ use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 
-/// An arena for several threads. Each thread allocates from an arena of its own (its *part*),
+/// An arena for any number of threads. Each thread allocates from a separate arena (its *part*),
 /// without a lock or an atomic read-modify-write while the current chunk has room. All blocks are
-/// freed at once. Needs the feature `std`.
+/// freed together. Needs the feature `std`.
 ///
 /// ```
 /// let mut request = mallard::SharedArena::new();
@@ -32,13 +32,13 @@ use core::ptr::{self, NonNull};
 /// request.reset(); // the borrow checker knows that all threads are done with the arena
 /// ```
 ///
-/// Each part grows like an [`Arena`](crate::Arena), and the limit of the growth bounds all parts
-/// together. When a thread ends, the next new thread reclaims its part. A block can be freed or
-/// grow in place if it is the last block of the calling thread. Owned values and boxes may be dropped
-/// by another thread.
+/// Each part grows like an [`Arena`](crate::Arena). A limit in the growth applies to all parts
+/// together. When a thread exits, the next new thread continues with the part of the exited thread.
+/// Only the block that the calling thread allocated last can be freed, or grow in place. Owned
+/// values and boxes may be dropped by another thread.
 ///
 /// Any thread may call the functions that take `&self`. The source must not call the arena. Threads
-/// may end before or after the arena, and may allocate while they end.
+/// may exit before or after the arena is dropped, and may allocate while they exit.
 ///
 /// ```compile_fail,E0502
 /// let mut request = mallard::SharedArena::new();
@@ -69,10 +69,10 @@ struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
-    /// A list of parts of the arena, one for each thread. Each part serves only its own thread.
+    /// The parts of the arena. Each part serves one thread.
     parts: *mut Part<M>,
-    /// Serves threads that have no part of their own: because they are ending, or because there was
-    /// no memory for one.
+    /// Serves threads that have no part, because they are exiting or because there was no memory
+    /// for a part.
     fallback: Blocks<M>,
 }
 
@@ -106,31 +106,32 @@ unsafe impl<S: Source> Source for Limited<'_, S> {
 }
 
 impl SharedArena {
-    /// An empty arena. Takes no memory.
+    /// Makes an empty arena, without allocating.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty arena in which the memory of each thread grows as `growth` says. The limit of
-    /// `growth` bounds the memory of all threads together. Takes no memory.
+    /// Makes an empty arena in which the part of each thread grows by the rule `growth`, without
+    /// allocating. The limit of `growth` applies to all threads together.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
 }
 
 impl<S: Source> SharedArena<S> {
-    /// An empty arena whose chunks come from `source`. One thread at a time calls the source. Takes
-    /// no memory.
+    /// Makes an empty arena whose chunks come from `source`, without allocating. One thread at a
+    /// time calls the source.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// An empty arena with its own growth and source. Takes no memory.
+    /// Makes an empty arena with a growth rule and a source, without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self::with_min_align_in(growth, source)
     }
 }
 
 impl<S: Source, const M: usize> SharedArena<S, M> {
-    /// An empty arena with its own growth and source, whose blocks begin at multiples of `MIN_ALIGN`.
+    /// Makes an empty arena with a growth rule and a source, whose blocks begin at multiples of
+    /// `MIN_ALIGN`.
     pub const fn with_min_align_in(growth: Growth, source: S) -> Self {
         let fallback = Blocks::new(growth);
         let shared = Shared { source, growth, taken: 0, parts: ptr::null_mut(), fallback };
@@ -142,12 +143,12 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         self.drop_owned();
         self.shared_mut().each(|blocks, _| blocks.reset());
     }
-    /// Frees everything and gives all memory back to the source.
+    /// Frees everything and returns all memory to the source.
     pub fn release(&mut self) {
         let end = ReleaseOnDrop(self);
         end.0.drop_owned();
     }
-    /// Returns idle chunks to the source, except `keep` bytes for each thread.
+    /// Returns idle chunks to the source, until each thread's part has at most `keep` idle bytes.
     pub fn trim(&mut self, keep: usize) {
         let (shared, mut given) = (self.shared_mut(), 0);
         shared.each(|blocks, source| {
@@ -157,14 +158,15 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         });
         shared.taken -= given;
     }
-    /// The statistics of all threads together. Unused bytes at the end of a chunk count as idle.
+    /// Returns the sum of the statistics of all threads. Unused bytes at the end of a chunk count
+    /// as idle.
     pub fn statistics(&mut self) -> Statistics {
         let shared = self.shared_mut();
         let mut all = Statistics::default();
         shared.each(|blocks, _| all = all + blocks.statistics());
         Statistics { bytes_taken: shared.taken, ..all }
     }
-    /// Whether `p` points into memory of this arena, used or unused.
+    /// Returns whether `p` points into memory of this arena, used or unused.
     pub fn owns(&mut self, p: *const u8) -> bool {
         let mut found = false;
         self.shared_mut().each(|blocks, _| found |= blocks.owns(p));
@@ -178,13 +180,14 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
         self.shared.get_mut()
     }
-    /// Locks the state. A panic of the source under the lock does no harm: the state is changed
-    /// only after the source has returned.
+    /// Locks the state. A panic of the source under the lock does no harm, because the state is
+    /// changed only after the source has returned.
     fn lock(&self) -> Held<'_, Shared<S, M>> {
         self.shared.lock()
     }
 
-    /// The blocks of the calling thread. `None` before its first allocation and while it ends.
+    /// Returns the blocks of the calling thread, or `None` before its first allocation and while it
+    /// exits.
     #[inline(always)]
     fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
@@ -361,7 +364,7 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the block if it is the last one of the calling thread. Otherwise does nothing.
+    /// Frees the block if the calling thread allocated it last; otherwise does nothing.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         // A block of another thread never ends at the cursor of this thread, because a footer lies

@@ -105,8 +105,8 @@ pub(super) unsafe fn load<V: Plain>(at: *mut V) -> MaybeUninit<V> {
 /// ```
 ///
 /// # Safety
-/// All bytes of a value are initialised: the type has no padding and no `MaybeUninit`. The type has
-/// no pointers, references or cells.
+/// All bytes of a value are initialised, because the type has no padding and no `MaybeUninit`. The
+/// type has no pointers, references or cells.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {

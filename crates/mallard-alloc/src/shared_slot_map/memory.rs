@@ -211,8 +211,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn cache(&self, number: usize) -> *mut ThreadCache {
         self.caches[number].load(Ordering::Acquire)
     }
-    /// The number of elements, as far as this thread can see: the number of inserted elements minus the
-    /// number of ended elements.
+    /// Returns the number of elements, as far as this thread can see: the number of inserted
+    /// elements minus the number of ended elements.
     pub(super) fn live(&self) -> usize {
         // SAFETY: a cache stays until the map is dropped.
         let live: isize = self.caches().map(|cache| unsafe { ThreadCache::live(cache) }).sum();

@@ -39,27 +39,29 @@ use slot::Removal;
 /// assert!(SESSIONS.get(id).is_none()); // stale at once; the session is dropped with its last guard
 /// ```
 ///
-/// **Access.** There are three ways to read an element, and none of them waits for another thread:
-/// - [`get`](Self::get) returns a guard. It takes two locked operations.
+/// **Access.** Three functions read an element, and never wait for another thread:
+/// - [`get`](Self::get) returns a guard, and costs two atomic read-modify-writes.
 /// - [`with`](Self::with) calls a function under a guard.
-/// - [`read`](Self::read) returns a copy, in a map whose access is [`Copied`]. It takes no locked
-///   operation.
+/// - [`read`](Self::read) returns a copy, without an atomic read-modify-write, in a map whose
+///   access is [`Copied`].
 ///
 /// **Elements.** Elements do not move. Guards are shared references, so an element that several
-/// threads write must use atomics or a lock of its own. The thread that drops the last guard of a
-/// removed element drops the element. No lock is held while destructors and functions of the
-/// program run, so they may use the map.
+/// threads write must use atomics or contain a lock. The thread that drops the last guard of a
+/// removed element drops the element. Destructors and functions of the program may use the map,
+/// because the map holds no lock while they run.
 ///
-/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time. A
-/// thread first gets slots that it has freed itself, then slots of other threads, and then new slots. So
-/// inserts and removals touch cache lines of other threads only when slots move between threads. Threads
-/// beyond the 63rd share eight caches, each under a lock. Threads that wait for such a lock sleep.
-/// Without the feature `std`, all threads share one cache, and waiting threads spin.
+/// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time.
+/// A thread first uses slots that it has freed itself, then slots that other threads have freed,
+/// and then new slots. So inserts and removals touch cache lines of other threads only when slots
+/// move between threads. Threads beyond the 63rd share eight caches, each under a lock. Threads
+/// that wait for such a lock sleep. Without the feature `std`, all threads share one cache, and
+/// waiting threads spin.
 ///
-/// **Memory.** An element takes its size, rounded up to a multiple of 8 bytes, and 12 bytes more.
-/// The map keeps its memory until it is dropped. A slot retires when its generations are used up.
+/// **Memory.** The size of an element is rounded up to a multiple of 8, and each element costs 12
+/// bytes more. The map keeps its memory until it is dropped. A slot retires when its generations
+/// are used up.
 ///
-/// **Errors.** Without memory, `insert` ends the program. If no slot is left, `insert` panics.
+/// **Errors.** When no memory is left, `insert` aborts. When no slot is left, `insert` panics.
 /// `try_insert` returns the value in both cases.
 ///
 /// A key needs at least 12 bits for the index and at most 32 for the generation. Both are checked
@@ -112,14 +114,14 @@ impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
 #[cfg(feature = "alloc")]
 impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
     const_but_for_models! {
-        /// Makes an empty map, without taking memory.
+        /// Makes an empty map, without allocating.
         pub fn new() -> Self {
             Self::new_in(DefaultHeap)
         }
     }
     const_but_for_models! {
-        /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The
-        /// limit counts all memory that the map takes.
+        /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step.
+        /// The limit counts all memory of the map.
         pub fn with_growth(growth: Growth) -> Self {
             Self::with_growth_in(growth, DefaultHeap)
         }
@@ -128,30 +130,30 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
 
 impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     const_but_for_models! {
-        /// Makes an empty map whose memory comes from `source`, without taking memory.
+        /// Makes an empty map whose memory comes from `source`, without allocating.
         pub fn new_in(source: S) -> Self {
             Self::with_growth_in(Growth::fixed(1), source)
         }
     }
     const_but_for_models! {
-        /// Makes an empty map with its own growth and source, as
-        /// [`with_growth`](SharedSlotMap::with_growth) does.
+        /// Makes an empty map with a growth rule and a source: see
+        /// [`with_growth`](SharedSlotMap::with_growth).
         pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
         }
     }
 
-    /// The number of elements, including removed elements that still have guards. Approximate while
-    /// other threads insert and remove.
+    /// Returns the number of elements, including removed elements that still have guards. The
+    /// number is approximate while other threads insert and remove.
     pub fn len(&self) -> usize {
         self.memory.live()
     }
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The number of slots whose generations are used up.
+    /// Returns the number of slots that have used up their generations.
     pub fn retired(&self) -> usize {
         self.retired.load(Ordering::Relaxed)
     }
@@ -164,8 +166,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             None => self.refuse(),
         }
     }
-    /// Stores a value and returns its key. Without memory or a free slot, returns the value in the
-    /// error.
+    /// Stores a value and returns its key. When no memory or no slot is left, returns the value in
+    /// the error.
     #[inline]
     pub fn try_insert(&self, value: V) -> Result<K, Full<V>> {
         match self.memory.take_slot() {
@@ -231,21 +233,22 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.slot(key.index())
     }
 
-    /// Whether the key has an element now. Another thread may remove it at any time.
+    /// Returns whether the key names an element at this moment. Another thread may remove the
+    /// element at any time.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
-    /// Returns a guard of the element of a key. The guard keeps the element alive. `None`: the key
-    /// names no element.
+    /// Returns a guard of the element of a key. The guard keeps the element alive. Returns `None`
+    /// if the key names no element.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
         // SAFETY: `try_hold` has just counted a guard for the element.
         slot.state.try_hold(key.generation()).then(|| unsafe { Guard::new(self, slot, key) })
     }
-    /// Calls `f` with the element of a key under a guard, and returns the result. `None`: the key
-    /// names no element.
+    /// Calls `f` with the element of a key under a guard, and returns the result. Returns `None` if
+    /// the key names no element.
     #[inline]
     pub fn with<R>(&self, key: K, f: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.get(key)?;
@@ -259,8 +262,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element. Its key is stale from now on. If several threads remove the same key,
-    /// `true` is returned to one of them only.
+    /// Removes an element, so that its key is stale. Returns `false` if the key names no element.
+    /// If several threads remove the same element, exactly one call returns `true`.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };
@@ -275,8 +278,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes an element and returns it. `None`: nothing has changed, because the key names no
-    /// element or because the element has a guard.
+    /// Removes an element and returns it. Returns `None`, and changes nothing, if the key names no
+    /// element or the element has a guard.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
         let slot = self.find(key)?;
@@ -343,7 +346,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         });
     }
 
-    /// Counts what the map holds. Elements count as blocks.
+    /// Returns the statistics. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         self.memory.add_to(&mut s);
@@ -354,8 +357,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
 }
 
 impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
-    /// Returns a copy of an element, without a guard or a locked operation. `None`: the key names
-    /// no element.
+    /// Returns a copy of an element, without a guard or an atomic read-modify-write. Returns `None`
+    /// if the key names no element.
     ///
     /// ```
     /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};

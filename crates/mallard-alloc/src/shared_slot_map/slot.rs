@@ -63,12 +63,12 @@ impl SlotState {
         state & !GUARDS == generation << 32 | LIVE
     }
 
-    /// Whether there is an element. The answer may be old, because another thread may change the
-    /// slot at any time.
+    /// Returns whether there is an element. The answer may be old, because another thread may
+    /// change the slot at any time.
     pub(super) fn is_live(&self) -> bool {
         self.0.load(Ordering::Relaxed) & LIVE != 0
     }
-    /// Whether there is a value: the slot is live, or guards were leaked.
+    /// Returns whether there is a value: the slot is live, or guards were leaked.
     pub(super) fn has_value(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (LIVE | GUARDS) != 0
     }
@@ -119,8 +119,8 @@ impl SlotState {
             too_many_guards();
         }
     }
-    /// Removes a guard. `true`: it was the last guard of a removed element, and the caller owns the
-    /// slot.
+    /// Removes a guard. Returns `true` if it was the last guard of a removed element. Then the
+    /// caller owns the slot.
     #[inline(always)]
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) & (LIVE | GUARDS) == 1
@@ -145,8 +145,8 @@ impl SlotState {
         }
         Removal::Failed
     }
-    /// Removes the element and makes the caller the owner of the slot. `false`: there are guards,
-    /// or there is no element of this generation.
+    /// Removes the element and makes the caller the owner of the slot. Returns `false` if there are
+    /// guards, or there is no element of this generation.
     pub(super) fn try_take(&self, generation: u64) -> bool {
         let live = generation << 32 | LIVE;
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()

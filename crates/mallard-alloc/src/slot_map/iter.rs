@@ -308,7 +308,7 @@ pub(crate) use removing_iterators;
 removing_iterators!(SlotMap);
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Iterator over all keys and elements, in slot order.
+    /// Returns an iterator over all keys and elements, in slot order.
     ///
     /// The iterator skips 64 unused slots at a time. `for_each`, `sum` and all other functions that
     /// use `fold` also visit 64 used slots at a time, without testing each of them. A `for` loop
@@ -317,23 +317,23 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len())
     }
-    /// Iterator over all keys and elements, mutably.
+    /// Returns an iterator over all keys and mutable elements.
     #[inline]
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         let len = self.len();
         IterMut::new(&mut self.slots, len)
     }
-    /// Iterator over all keys.
+    /// Returns an iterator over all keys.
     #[inline]
     pub fn keys(&self) -> Keys<'_, K, V> {
         Keys(self.iter())
     }
-    /// Iterator over all elements.
+    /// Returns an iterator over all elements.
     #[inline]
     pub fn values(&self) -> Values<'_, K, V> {
         Values(self.iter())
     }
-    /// Iterator over all elements, mutably.
+    /// Returns an iterator over all elements, mutably.
     #[inline]
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut(self.iter_mut())

@@ -3,8 +3,8 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 
-/// A generational key: names one element of a [`SlotMap`](crate::SlotMap) for ever. It consists of the
-/// index of the element's slot and a generation, which counts the elements of that slot.
+/// Names one element of a [`SlotMap`](crate::SlotMap) for ever: the index of its slot, and a
+/// generation that counts the elements of that slot.
 ///
 /// [`key_type!`](crate::key_type) makes key types. [`Key32`] and [`Key64`] are predefined.
 ///
@@ -19,10 +19,10 @@ use core::hash::Hash;
 /// ```
 ///
 /// A key is never 0, so an `Option` of a key is no larger than the key. The default key is the null
-/// key, which names no element. Any other integer can be made a key; a made-up key names no
-/// element.
+/// key, which names no element. Any other integer can be converted to a key. If no map has returned
+/// that integer, the key names nothing.
 ///
-/// Layout: the index is in the low bits, and the generation is above it. Keys are ordered as
+/// The index is in the low bits, and the generation is in the bits above. Keys are compared as
 /// integers, so by generation first.
 ///
 /// # Safety
@@ -46,7 +46,7 @@ pub unsafe trait Key:
     /// Returns the key as an integer, which is never 0.
     fn to_bits(self) -> Self::Bits;
 
-    /// Returns the key with these bits. `None` for 0.
+    /// Returns the key with these bits, or `None` for 0.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
     /// Returns the null key, which names no element in any map.
@@ -59,7 +59,7 @@ pub unsafe trait Key:
         }
     }
 
-    /// Whether this is the null key. Other keys may name no element as well.
+    /// Returns whether this is the null key. If not, the key may still name no element.
     #[inline]
     fn is_null(self) -> bool {
         self.to_bits().to_u64() == 1
@@ -91,7 +91,7 @@ pub trait Bits: Copy + Eq + Ord + Debug + Send + Sync + 'static + sealed::Sealed
     type NonZero: Copy;
     #[doc(hidden)]
     fn from_u64(value: u64) -> Self;
-    /// The integer as a `u64`.
+    /// Returns the integer as a `u64`.
     fn to_u64(self) -> u64;
 }
 
@@ -132,8 +132,8 @@ impl Bits for u64 {
 /// slot 0      { 0, 0 }                    never has a value
 /// ```
 ///
-/// A key names a live element exactly if the key equals the word of the slot that it addresses:
-/// only the word of a live slot has the slot's own index, and no key is 0.
+/// A key names a live element exactly if the key equals the word of the slot that it addresses,
+/// because only the word of a live slot has the slot's own index, and no key is 0.
 ///
 /// The index of a key is masked to a power of two before use, so that every integer addresses some
 /// slot. If the slot is not the key's own, the comparison fails nevertheless, because the index in
@@ -267,7 +267,7 @@ macro_rules! __key_type {
                 }
             }
             impl ::core::default::Default for $name {
-                /// The null key.
+                /// Returns the null key.
                 fn default() -> Self {
                     <Self as $crate::Key>::null()
                 }
@@ -321,8 +321,9 @@ macro_rules! __key_serde {
 }
 
 crate::key_type! {
-    /// A key of 4 bytes: a million slots, each for 4,095 elements.
+    /// The usual key, 4 bytes: a million slots, each for 4,095 elements, one after the other.
     pub struct Key32(20, 12);
-    /// A key of 8 bytes: four billion slots, each for four billion elements.
+    /// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
+    /// elements, one after the other.
     pub struct Key64(32, 32);
 }

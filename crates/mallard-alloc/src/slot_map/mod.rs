@@ -1,4 +1,4 @@
-//! Slot maps: elements addressed by generational keys that are never reused.
+//! Slot maps: containers whose elements are found by generational keys that are never reused.
 
 mod iter;
 pub(crate) mod key;
@@ -21,8 +21,8 @@ use crate::slot_map::key::{Key, Words};
 use crate::slot_map::keyed::{free_word, ChunkLayout, Slot, Slots};
 use core::ptr::NonNull;
 
-/// A map from generational keys to elements. Removing an element makes its key stale for ever, and no
-/// element ever moves.
+/// A container whose elements are found by keys. The key of a removed element never finds another
+/// element. Elements never move.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap};
@@ -37,24 +37,26 @@ use core::ptr::NonNull;
 /// # assert!(enemies.contains_key(swan));
 /// ```
 ///
-/// **Lookup.** A lookup is two loads and one comparison. It is safe for every key, even for a key
-/// of another map or a made-up key.
+/// **Lookup.** A lookup is two loads and one comparison. A lookup is safe for any key, even a key
+/// of another map or a made-up number.
 ///
 /// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map
 /// grows by a chunk and copies only the directory, so an element keeps its address from insert to
-/// removal, even if the map is moved. An empty map takes no memory. Each element costs a word (4
-/// bytes for [`Key32`](crate::Key32)) and two bits more than its value. The map keeps its memory
-/// until [`trim`](Self::trim); after a trim, the map still remembers which keys are stale.
+/// removal, even if the map is moved. A map allocates no memory before the first element. Each
+/// element costs a word (4 bytes for [`Key32`](crate::Key32)) and two bits in addition to its size.
+/// The map keeps its memory until [`trim`](Self::trim). After a trim, the map still records which
+/// keys are stale.
 ///
-/// **Reuse.** A freed slot is among the next slots to be used. A slot whose generations are used up
-/// retires; [`retired`](Self::retired) counts such slots. A slot of a `Key32` lasts for 4,095
-/// elements, so a map of n slots lasts for at least 4,095 n elements.
+/// **Reuse.** A freed slot is among the next slots that are used. When all generations of a slot
+/// are used up, the slot retires and stays empty. [`retired`](Self::retired) counts such slots.
+/// With `Key32`, a slot retires after 4,095 elements, so a map of n slots lasts for at least 4,095
+/// n elements.
 ///
-/// **Errors.** Without memory, `insert` ends the program as `handle_alloc_error` does. If every
+/// **Errors.** When no memory is left, `insert` aborts, as `handle_alloc_error` does. When every
 /// slot that a key can name is in use or retired, `insert` panics. `try_insert` returns the value
 /// in both cases.
 ///
-/// **Threads.** One thread at a time may use a map. For several threads see `SharedSlotMap`.
+/// **Threads.** One thread at a time; for several threads, see `SharedSlotMap`.
 ///
 /// A reference from a lookup cannot outlive the element:
 /// ```compile_fail
@@ -89,12 +91,12 @@ unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SlotMap<K, V> {
-    /// Makes an empty map, without taking memory.
+    /// Makes an empty map, without allocating.
     pub const fn new() -> Self {
         Self::with_growth_in(Self::GROWTH, DefaultHeap)
     }
-    /// Makes an empty map that grows by the rule `growth`, by at least one chunk a step. The limit
-    /// counts all memory that the map takes.
+    /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step. The
+    /// limit counts all memory of the map.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
@@ -107,15 +109,15 @@ impl<K: Key, V> SlotMap<K, V> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// The default growth: one chunk a step.
+    /// The default growth: one chunk in each step.
     const GROWTH: Growth = Growth::fixed(1);
 
-    /// Makes an empty map whose memory comes from `source`, without taking memory.
+    /// Makes an empty map whose memory comes from `source`, without allocating.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Self::GROWTH, source)
     }
-    /// Makes an empty map with its own growth and source, as [`with_growth`](SlotMap::with_growth)
-    /// does.
+    /// Makes an empty map with a growth rule and a source: see
+    /// [`with_growth`](SlotMap::with_growth).
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
@@ -127,33 +129,33 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             detached: 0,
         }
     }
-    /// The source of the memory.
+    /// Returns the source of the memory.
     pub fn source(&self) -> &S {
         self.slots.source()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         let slots = self.slots.present * ChunkLayout::<K, V>::SLOTS;
         let others = self.fresh_end - self.fresh + self.idle + self.retired + self.detached;
         slots - (slots != 0) as usize - self.slots.free_keys.len() - others
     }
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The number of elements for which there is memory, including those in the map.
+    /// Returns the number of elements for which there is memory, including those in the map.
     pub fn capacity(&self) -> usize {
         let slots = self.slots.capacity();
         slots - (slots != 0) as usize - self.retired - self.detached
     }
-    /// The number of slots whose generations are used up.
+    /// Returns the number of slots that have used up their generations.
     pub fn retired(&self) -> usize {
         self.retired
     }
-    /// The number of keys that wait for [`reattach`](Self::reattach).
+    /// Returns the number of detached keys, which wait for [`reattach`](Self::reattach).
     pub fn detached(&self) -> usize {
         self.detached
     }
@@ -164,8 +166,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.make_ready();
         self.place(|_| value)
     }
-    /// Stores a value and returns its key. Without memory or a free slot, returns the value in the
-    /// error, and nothing has changed.
+    /// Stores a value and returns its key. When no memory or no slot is left, returns the value in
+    /// the error, and changes nothing.
     #[inline]
     pub fn try_insert(&mut self, value: V) -> Result<K, Full<V>> {
         if self.slots.free_keys.is_empty() && !self.refill() {
@@ -210,12 +212,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Words::<K>::known(key)
     }
 
-    /// Whether the map has an element with this key.
+    /// Returns whether the map has an element with this key.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.slots.view.find(key).is_some()
     }
-    /// Returns the element of a key. `None`: the key is null, stale, or of another map.
+    /// Returns the element of a key. Returns `None` if the key is null, stale, or of another map.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
         // SAFETY: the slot is live, so it has a value.
@@ -247,8 +249,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         // SAFETY: the slot is live, so it has a value.
         unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }
     }
-    /// Returns mutable references to the elements of several keys. `None`: a key has no element or
-    /// occurs twice.
+    /// Returns mutable references to the elements of several keys. Returns `None` if a key has no
+    /// element or occurs twice.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -270,8 +272,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Some(keys.map(|key| unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }))
     }
 
-    /// Removes an element and returns it. Its key is stale from now on. If the key is detached, it
-    /// becomes stale, and `None` is returned.
+    /// Removes an element and returns it. The key is stale from now on. A detached key becomes
+    /// stale too, and the result is `None`.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
         self.make_room(); // called first: a loop of removals then keeps the top in a register
@@ -337,8 +339,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         unsafe { self.slots.free_keys.push(next) };
     }
 
-    /// Removes an element and keeps its key for [`reattach`](Self::reattach). Until then the key
-    /// has no element, and no other element gets this key. `remove` and `clear` give up the key.
+    /// Moves an element out and reserves its key. The key names nothing until
+    /// [`reattach`](Self::reattach), and no other element receives the key. `remove` and `clear`
+    /// end the reservation.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -359,8 +362,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Stores the element of a detached key. If the key is not detached, returns the value in the
-    /// error.
+    /// Inserts an element again under its detached key. If the key is not detached, returns the
+    /// value in the error.
     pub fn reattach(&mut self, key: K, value: V) -> Result<(), Full<V>> {
         let Some(slot) = self.find_detached(key) else {
             return Err(Full::because(Cause::NotDetached, value));

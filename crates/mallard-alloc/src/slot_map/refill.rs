@@ -34,8 +34,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         first.filter(|_| self.slots.free_keys.places() == 0).map_or(0, |block| block.size())
     }
 
-    /// Makes the first block of free keys, unless the map has one. `false`: there is no memory for the
-    /// block, or a buffer may have none for the first chunk.
+    /// Makes the first block of free keys, unless the map has one. Returns `false` if there is no
+    /// memory for the block, or a buffer may have none for the first chunk.
     pub(super) fn make_first_keys(&mut self) -> bool {
         self.slots.free_keys.places() != 0
             || self.slots.missing(0, self.first_keys_bytes()) == 0 && self.widen(FREE_KEYS_FIRST)
@@ -61,8 +61,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Makes sure that there is a free key. `false`: no free key can be added, and nothing visible
-    /// has changed.
+    /// Makes sure that there is a free key. Returns `false`, and changes nothing visible, if no
+    /// free key can be added.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&mut self) -> bool {
@@ -100,7 +100,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Replaces the current block of free keys by a larger one. `false`: there is no memory.
+    /// Replaces the current block of free keys by a larger one. Returns `false` if there is no
+    /// memory.
     pub(super) fn widen(&mut self, places: usize) -> bool {
         let Some(block) = self.slots.take_block(places) else { return false };
         let before = self.slots.free_keys.widen(block);
@@ -254,7 +255,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Takes memory for `more` further elements. Fails like `insert`.
+    /// Allocates memory for `more` further elements. Fails like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -270,7 +271,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             self.no_slot_or_memory();
         }
     }
-    /// Takes memory for `more` further elements. `false`: there is not enough memory.
+    /// Allocates memory for `more` further elements. Returns `false` if there is not enough memory.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(count) = self.len().checked_add(more) else { return false };
         if more != 0 && !self.make_first_keys() {
@@ -284,9 +285,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Returns to the source the growth steps whose chunks are all empty. Stale keys stay stale: if
-    /// slots are added again, they continue with the highest generation of their old chunk. O(slots
-    /// with memory).
+    /// Returns to the source the growth steps whose chunks are all empty. Stale keys stay stale,
+    /// because slots that are added again continue with the highest generation of their old chunk.
+    /// O(slots with memory).
     ///
     /// The first chunk stays, and so does a chunk with a retired or detached slot.
     pub fn trim(&mut self) {
@@ -320,8 +321,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Returns the highest word of the slots of a chunk, if all slots are idle. `None`: not all
-    /// slots are idle.
+    /// Returns the highest word of the slots of a chunk, if all slots are idle. Returns `None` if
+    /// not all slots are idle.
     fn idle_since(chunk: SlotChunk<K, V>) -> Option<K::Bits> {
         // SAFETY: the chunk is in the directory, and has a header.
         if unsafe { (*chunk.header()).idle } != ChunkLayout::<K, V>::SLOTS {

@@ -74,7 +74,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Counts what the map holds. Elements count as blocks.
+    /// Returns the statistics. Elements count as blocks.
     pub fn statistics(&self) -> Statistics {
         let mut s = Statistics { blocks_live: self.len(), ..Statistics::default() };
         s.bytes_live = self.len() * size_of::<V>();

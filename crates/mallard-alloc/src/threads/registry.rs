@@ -86,8 +86,8 @@ mod keys {
         static AT_EXIT: AtExit = const { AtExit };
     }
 
-    /// Makes sure that the destructor of `AtExit` runs when this thread ends. `false`: it has run
-    /// already.
+    /// Makes sure that the destructor of `AtExit` runs when this thread ends. Returns `false` if it
+    /// has run already.
     pub(super) fn watch_exit() -> bool {
         AT_EXIT.try_with(|_| ()).is_ok()
     }
@@ -133,7 +133,7 @@ mod keys {
         }
 
         /// Makes the key, unless it was made before. The caller holds the lock of the allocator.
-        /// `false`: there is no memory, and no thread can get a part.
+        /// Returns `false` if there is no memory. Then no thread can get a part.
         fn make(&self) -> bool {
             if self.id.load(Relaxed) != Self::NO_ID {
                 return true;
@@ -166,8 +166,8 @@ mod keys {
             }
         }
 
-        /// Prepares this thread for `set`. The caller holds the lock of the allocator. `false`:
-        /// there is no memory, or the thread is ending.
+        /// Prepares this thread for `set`. The caller holds the lock of the allocator. Returns
+        /// `false` if there is no memory, or the thread is ending.
         pub(crate) fn prepare(&self) -> bool {
             if !watch_exit() || !self.make() {
                 return false;

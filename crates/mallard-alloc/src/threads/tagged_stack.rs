@@ -69,8 +69,8 @@ impl TaggedStack {
     }
 }
 
-/// Pops from `own`, or else from the first stack of `all` that is not empty. `None`: each stack was
-/// empty when this function looked at it, though perhaps not all at the same moment.
+/// Pops from `own`, or else from the first stack of `all` that is not empty. Returns `None` if each
+/// stack was empty when this function looked at it, though perhaps not all at the same moment.
 pub(crate) fn pop_any<'a, 'b>(
     own: &TaggedStack,
     mut all: impl Iterator<Item = &'b TaggedStack>,

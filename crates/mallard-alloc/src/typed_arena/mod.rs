@@ -19,8 +19,8 @@ use core::ptr::NonNull;
 use series::Series;
 use store::{ReleaseOnDrop, Store};
 
-/// An arena for values of one type: keeps the values side by side, and drops them when the arena is
-/// dropped.
+/// An arena for values of one type, which stores the values next to each other, and drops them when
+/// the arena is dropped.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -35,10 +35,11 @@ use store::{ReleaseOnDrop, Store};
 /// assert_eq!(b.next.get().unwrap().name, "a");
 /// ```
 ///
-/// The arena grows like an [`Arena`](crate::Arena): each chunk is four times as large as the last, up
-/// to 16 MiB, or as a [`Growth`] says. Values do not move. They are visited and dropped in the order
-/// in which they were made. If a destructor panics, the others still run. Zero-sized values are counted
-/// and dropped, and take no memory. A typed arena is `Send` if its values are, and not `Sync`.
+/// The arena grows like an [`Arena`](crate::Arena): each chunk is four times as large as the one
+/// before, up to 16 MiB, unless a [`Growth`] sets other sizes. Values do not move. They are
+/// iterated and dropped in the order in which they were made. If a destructor panics, the others
+/// still run. Zero-sized values are counted and dropped, and use no memory. A typed arena is `Send`
+/// if its values are, and not `Sync`.
 ///
 /// ```compile_fail,E0597
 /// struct Noisy<'a>(&'a String);
@@ -82,15 +83,15 @@ unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
 }
 
 impl<T> TypedArena<T> {
-    /// An empty arena. Takes no memory.
+    /// Makes an empty arena, without allocating.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
-    /// An empty arena that grows as `growth` says, up to its limit. Takes no memory.
+    /// Makes an empty arena that grows by the rule `growth`, without allocating.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// An arena that takes room for `count` values now. Without memory the program ends.
+    /// Makes an arena with room for `count` values. Aborts if there is no memory.
     pub fn with_capacity(count: usize) -> Self {
         let arena = Self::new();
         arena.reserve(count);
@@ -99,11 +100,11 @@ impl<T> TypedArena<T> {
 }
 
 impl<T, S: Source> TypedArena<T, S> {
-    /// An empty arena whose chunks come from `source`. Takes no memory.
+    /// Makes an empty arena whose chunks come from `source`, without allocating.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
-    /// An empty arena with its own growth and source. Takes no memory.
+    /// Makes an empty arena with a growth rule and a source, without allocating.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         let store = Store {
             blocks: Blocks::new(growth),
@@ -115,7 +116,7 @@ impl<T, S: Source> TypedArena<T, S> {
         Self { store, values: PhantomData }
     }
 
-    /// Moves `value` into the arena. Without memory the program ends.
+    /// Moves `value` into the arena. Aborts if there is no memory.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)] // each call returns a place of its own
     pub fn alloc(&self, value: T) -> &mut T {
@@ -129,7 +130,7 @@ impl<T, S: Source> TypedArena<T, S> {
             None => no_memory_for::<T>(1),
         }
     }
-    /// Moves `value` into the arena. Without memory the error returns the value.
+    /// Moves `value` into the arena. If there is no memory, returns the value in the error.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc(&self, value: T) -> Result<&mut T, Full<T>> {
@@ -144,7 +145,7 @@ impl<T, S: Source> TypedArena<T, S> {
         }
     }
 
-    /// A place for one value. The caller fills it before anything else happens.
+    /// Returns a place for one value. The caller fills it before anything else happens.
     #[inline(always)]
     fn place(&self) -> Option<NonNull<T>> {
         if size_of::<T>() == 0 {
@@ -164,7 +165,7 @@ impl<T, S: Source> TypedArena<T, S> {
         Some(self.store.blocks.grow(&self.store.source, Layout::new::<T>())?.cast())
     }
 
-    /// A slice of all items that `items` yields. Without memory the program ends.
+    /// Allocates a slice of all items that `items` yields. Aborts if there is no memory.
     ///
     /// ```
     /// let arena = mallard::TypedArena::new();
@@ -179,7 +180,8 @@ impl<T, S: Source> TypedArena<T, S> {
             Err(_) => no_memory_for::<T>(1),
         }
     }
-    /// A slice of all items that `items` yields. Without memory the values are dropped.
+    /// Allocates a slice of all items that `items` yields. If there is no memory, the values are
+    /// dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn try_alloc_extend(&self, items: impl IntoIterator<Item = T>) -> Result<&mut [T], Full> {
         let items = items.into_iter();
@@ -197,7 +199,7 @@ impl<T, S: Source> TypedArena<T, S> {
         Ok(unsafe { &mut *slice.as_ptr() })
     }
 
-    /// Makes room for `count` more values in one chunk. Without memory the program ends.
+    /// Makes room for `count` more values in one chunk. Aborts if there is no memory.
     pub fn reserve(&self, count: usize) {
         if self.try_reserve(count).is_err() {
             no_memory_for::<T>(count);
@@ -211,15 +213,15 @@ impl<T, S: Source> TypedArena<T, S> {
         Ok(())
     }
 
-    /// The number of values. O(chunks).
+    /// Returns the number of values. O(chunks).
     pub fn len(&self) -> usize {
         self.store.sizeless.get() + self.store.parts().map(|part| part.1).sum::<usize>()
     }
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Iterator over all values, in the order in which they were made.
+    /// Returns an iterator over all values, in the order in which they were made.
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         let sizeless =
             NonNull::slice_from_raw_parts(NonNull::dangling(), self.store.sizeless.get());
@@ -241,8 +243,8 @@ impl<T, S: Source> TypedArena<T, S> {
         all
     }
 
-    /// Drops all values and keeps the memory. Restarts in the newest chunk. This chunk is the
-    /// largest, unless a slice was so large that it got a chunk of its own.
+    /// Drops all values and keeps the memory. The arena starts again in the newest chunk. This
+    /// chunk is the largest, unless a slice was so large that it got a separate chunk.
     ///
     /// ```
     /// let mut arena = mallard::TypedArena::new();
@@ -253,20 +255,20 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn reset(&mut self) {
         self.store.drop_all();
     }
-    /// Drops all values and gives all memory back to the source.
+    /// Drops all values and returns all memory to the source.
     pub fn release(&mut self) {
         let end = ReleaseOnDrop(&mut self.store);
         end.0.drop_all();
     }
-    /// Gives the oldest idle chunks back to the source until at most `keep` bytes are idle.
+    /// Returns idle chunks to the source, oldest first, until at most `keep` idle bytes are left.
     pub fn trim(&mut self, keep: usize) {
         self.store.blocks.trim(&self.store.source, keep);
     }
-    /// The statistics of the arena now. Values count as blocks.
+    /// Returns the statistics. Values count as blocks.
     pub fn statistics(&self) -> Statistics {
         Statistics { blocks_live: self.len(), ..self.store.blocks.statistics() }
     }
-    /// The source of the chunks.
+    /// Returns the source of the chunks.
     pub fn source(&self) -> &S {
         &self.store.source
     }

@@ -21,7 +21,7 @@ pub(super) struct Store<S: Source> {
 }
 
 impl<S: Source> Store<S> {
-    /// The first value of each chunk, and the number of values in the chunk.
+    /// Returns the first value of each chunk, and the number of values in the chunk.
     pub(super) fn parts(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> + '_ {
         let bytes = self.value_bytes.max(1);
         self.blocks.filled().map(move |part| (part.cast(), part.len() / bytes))

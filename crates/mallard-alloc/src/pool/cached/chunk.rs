@@ -43,7 +43,7 @@ const fn words_bytes(words: usize) -> usize {
     (words * size_of::<AtomicUsize>()).next_multiple_of(64)
 }
 
-/// The size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
+/// Returns the size of the header of a chunk with `slots` slots, for `ChunkLayout::new`.
 pub(crate) fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + 2 * words_bytes(words_for(slots))
 }
@@ -149,7 +149,7 @@ impl CachedChunk {
     pub(crate) fn remote_blocks(&self) -> usize {
         (0..self.words).map(|w| self.remote_word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Whether the bit of `slot` is set in its remote word or in its free word.
+    /// Returns whether the bit of `slot` is set in its remote word or in its free word.
     pub(crate) fn has_bit(&self, slot: usize) -> bool {
         let remote = self.remote_word(slot / WORD_BITS).load(Relaxed);
         self.is_free(slot) || remote >> (slot % WORD_BITS) & 1 != 0
@@ -233,7 +233,7 @@ impl ChunkOwner {
         chunk.own.0.is_listed.set(false);
         chunks.list(chunk);
     }
-    /// The number of chunks that belong to this owner.
+    /// Returns the number of chunks that belong to this owner.
     pub(crate) fn count(&self) -> usize {
         self.chunks().count
     }

@@ -78,9 +78,9 @@ impl<T: Posted> Inbox<T> {
         }
     }
 
-    /// Whether the inbox is empty. This test is cheaper than `take_all`. `take_all` does not start
-    /// with the test, because loom would then not try the orders in which other threads act before
-    /// the test.
+    /// Returns whether the inbox is empty. This test is cheaper than `take_all`. `take_all` does
+    /// not start with the test, because loom would then not try the orders in which other threads
+    /// act before the test.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Relaxed).is_null()
     }

@@ -60,9 +60,9 @@ struct OfPool {
 }
 
 impl ThreadCache {
-    /// The number of entries of the magazines in a pool of at most `most` blocks. A pool of few
-    /// blocks has small magazines, because a thread cannot use the blocks in the magazines of other
-    /// threads.
+    /// Returns the number of entries of the magazines in a pool of at most `most` blocks. A pool of
+    /// few blocks has small magazines, because a thread cannot use the blocks in the magazines of
+    /// other threads.
     pub(crate) fn entries_max(block_bytes: usize, most: usize) -> usize {
         (CACHED_BYTES_MAX / block_bytes.max(1)).min(most / 16).clamp(ENTRIES_MIN, ENTRIES_MAX)
     }
@@ -169,8 +169,8 @@ impl ThreadCache {
         Some(unsafe { NonNull::new_unchecked((*last).load(Relaxed)) })
     }
 
-    /// Pushes a block. `false`: the magazine is full, or `close` was called, and nothing has
-    /// changed.
+    /// Pushes a block. Returns `false`, and changes nothing, if the magazine is full, or `close`
+    /// was called.
     #[inline(always)]
     pub(crate) fn try_push(&self, block: Block) -> bool {
         let top = self.top.load(Relaxed);

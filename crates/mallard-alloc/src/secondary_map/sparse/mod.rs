@@ -1,4 +1,4 @@
-//! The sparse secondary map: a hash table, for values of few keys.
+//! The sparse secondary map, a hash table for values of few keys.
 
 mod iter;
 mod table;
@@ -12,8 +12,8 @@ use crate::slot_map::key::{Bits, Key, Words};
 use core::alloc::Layout;
 use table::Table;
 
-/// Values for a few keys of a [`SlotMap`](crate::SlotMap), in a hash table. Takes memory only for keys
-/// that have a value.
+/// Values for a few keys of a [`SlotMap`](crate::SlotMap): a hash table that allocates memory only
+/// for keys that have a value.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -25,7 +25,7 @@ use table::Table;
 /// ```
 ///
 /// A sparse map differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways:
-/// - Values move when the table grows. The table doubles its size then.
+/// - Values move when the table grows, which doubles its size.
 /// - Iterators have no order.
 /// - A lookup costs a few cycles more.
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
@@ -44,30 +44,30 @@ unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SparseSecondaryMap<K, V,
 
 #[cfg(feature = "alloc")]
 impl<K: Key, V> SparseSecondaryMap<K, V> {
-    /// Makes an empty map, without taking memory.
+    /// Makes an empty map, without allocating.
     pub const fn new() -> Self {
         Self::new_in(DefaultHeap)
     }
 }
 
 impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
-    /// Makes an empty map whose memory comes from `source`, without taking memory.
+    /// Makes an empty map whose memory comes from `source`, without allocating.
     pub const fn new_in(source: S) -> Self {
         Self { table: Table::NONE, len: 0, source }
     }
-    /// The source of the memory.
+    /// Returns the source of the memory.
     pub fn source(&self) -> &S {
         &self.source
     }
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// The number of values for which there is memory, including those in the map.
+    /// Returns the number of values for which there is memory, including those in the map.
     pub fn capacity(&self) -> usize {
         self.table.places() / 4 * 3
     }
@@ -110,8 +110,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
-    /// Returns the value of `key`, and makes it with `make` if there is none. `None`: the key is
-    /// null, or there is a value for a newer key of the same slot.
+    /// Returns the value of `key`, and makes it with `make` if there is none. Returns `None` if the
+    /// key is null, or there is a value for a newer key of the same slot.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -128,14 +128,14 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.get_mut(key)
     }
 
-    /// Takes memory for `more` further values. Without memory, the program ends.
+    /// Allocates memory for `more` further values. Aborts if there is no memory.
     pub fn reserve(&mut self, more: usize) {
         if !self.try_reserve(more) {
             out_of_memory(Layout::array::<V>(more).unwrap_or(Layout::new::<V>()));
         }
     }
-    /// Takes memory for `more` further values. `false`: there is no memory, and nothing has
-    /// changed.
+    /// Allocates memory for `more` further values. Returns `false`, and changes nothing, if there
+    /// is no memory.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         let Some(wanted) = self.len.checked_add(more) else { return false };
         if wanted <= self.capacity() {
@@ -160,7 +160,7 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         let place = self.table.place_of(key.index());
         (self.table.words()[place] == key.to_bits()).then_some(place)
     }
-    /// Whether the key has a value.
+    /// Returns whether the key has a value.
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some()
     }
@@ -174,8 +174,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         // SAFETY: `find` returns used places.
         self.find(key).map(|place| unsafe { self.table.value_mut(place) })
     }
-    /// Returns mutable references to the values of several keys. `None`: a key has no value or
-    /// occurs twice.
+    /// Returns mutable references to the values of several keys. Returns `None` if a key has no
+    /// value or occurs twice.
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         let mut places = [0; N];
         for (i, &key) in keys.iter().enumerate() {
@@ -241,24 +241,24 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.retain(|_, _| false);
     }
 
-    /// Iterator over all keys and values, in any order.
+    /// Returns an iterator over all keys and values, in any order.
     pub fn iter(&self) -> SparseIter<'_, K, V> {
         SparseIter::new(self.table.words(), self.table.values(), self.len)
     }
-    /// Iterator over all keys and values, mutably.
+    /// Returns an iterator over all keys and mutable values.
     pub fn iter_mut(&mut self) -> SparseIterMut<'_, K, V> {
         let (words, values) = self.table.words_and_values();
         SparseIterMut::new(words, values, self.len)
     }
-    /// Iterator over all keys.
+    /// Returns an iterator over all keys.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = K> + '_ {
         self.iter().map(|(key, _)| key)
     }
-    /// Iterator over all values.
+    /// Returns an iterator over all values.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
-    /// Iterator over all values, mutably.
+    /// Returns an iterator over all values, mutably.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> {
         self.iter_mut().map(|(_, value)| value)
     }

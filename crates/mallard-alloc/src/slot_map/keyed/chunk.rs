@@ -50,7 +50,7 @@ impl<K: Key, V> ChunkLayout<K, V> {
     /// The number of chunks that keys can name.
     pub(super) const CHUNKS_MAX: usize = Words::<K>::SLOTS_MAX / Self::SLOTS;
 
-    /// The layout of the memory. `None` if it is larger than any memory.
+    /// Returns the layout of the memory. Returns `None` if it is larger than any memory.
     pub(crate) const fn layout() -> Option<Layout> {
         layout(Self::BYTES, Self::ALIGN)
     }
@@ -160,7 +160,8 @@ impl<K: Key, V> Slot<K, V> {
         1 << (self.place % GROUP)
     }
 
-    /// Whether the slot is live (has an element). Only the word of a live slot has an index.
+    /// Returns whether the slot is live (has an element). Only the word of a live slot has an
+    /// index.
     ///
     /// # Safety
     /// The slot is in a chunk.
@@ -169,7 +170,8 @@ impl<K: Key, V> Slot<K, V> {
         // SAFETY: the caller meets the safety conditions of this function.
         Words::<K>::index(unsafe { *self.word() }) != 0
     }
-    /// Whether the slot is idle: free, with its next key in its word instead of in `FreeKeys`.
+    /// Returns whether the slot is idle: free, with its next key in its word instead of in
+    /// `FreeKeys`.
     ///
     /// # Safety
     /// The slot is in a chunk that nothing changes at the same time.
@@ -250,7 +252,7 @@ impl<K: Key, V> Slot<K, V> {
     }
 }
 
-/// The word of a slot that no key names. Its value is 0.
+/// Returns the word of a slot that no key names. Its value is 0.
 #[inline(always)]
 pub(crate) fn free_word<K: Key>() -> K::Bits {
     K::Bits::from_u64(0)

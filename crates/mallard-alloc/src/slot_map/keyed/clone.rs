@@ -30,7 +30,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     /// Takes chunks for all slots of `other`, with the same words and bits, but without live
-    /// elements. `false`: there is not enough memory.
+    /// elements. Returns `false` if there is not enough memory.
     pub(crate) fn mirror(&mut self, other: &Self) -> bool {
         if other.view.count != 0 && !self.make_room(other.direct, other.room) {
             return false;

@@ -75,8 +75,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     /// Makes a place in the directory for a new chunk with this number. If the place is among the
-    /// far entries, it is a gap that the caller has to fill. `None`: there is no memory, and
-    /// nothing visible has changed.
+    /// far entries, it is a gap that the caller has to fill. Returns `None`, and changes nothing
+    /// visible, if there is no memory.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);

@@ -109,7 +109,7 @@ impl<W: Copy> FreeKeys<W> {
             unmarking: AtomicBool::new(false),
         }
     }
-    /// Whether the current block has no marked key.
+    /// Returns whether the current block has no marked key.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.top == self.low.load(Ordering::Relaxed)
@@ -160,7 +160,7 @@ impl<W: Copy> FreeKeys<W> {
         }
     }
 
-    /// Whether the mark bits of some slots without an element are set.
+    /// Returns whether the mark bits of some slots without an element are set.
     #[inline]
     pub(crate) fn has_stale_marks(&self) -> bool {
         self.top != self.low.load(Ordering::Acquire) || self.stored_marked.load(Ordering::Acquire)

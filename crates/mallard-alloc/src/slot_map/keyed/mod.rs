@@ -94,7 +94,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     /// Adds a chunk with this number. Requires that there is none yet. All words and bits of the
-    /// chunk are 0. `None`: there is no memory, and nothing visible has changed.
+    /// chunk are 0. Returns `None`, and changes nothing visible, if there is no memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn put(&mut self, number: usize) -> Option<SlotChunk<K, V>> {

@@ -82,7 +82,7 @@ impl<K: Key, V> Walk<K, V> {
     }
 
     /// Moves to the next group of slots that has unvisited mark bits, unless the current group has
-    /// some. `false`: there is no such group.
+    /// some. Returns `false` if there is no such group.
     #[inline(always)]
     fn find_group(&mut self) -> bool {
         while self.bits == 0 {
