@@ -1,9 +1,9 @@
-//! Makes a trace from a file of heaptrack: a raw file of `heaptrack -r`, or an interpreted file, which
-//! has names in place of addresses.
+//! Imports a file of the profiler heaptrack: a raw file of `heaptrack -r`, or an interpreted file,
+//! which has names in place of addresses.
 //!
-//! Both kinds are text with one line for each event, compressed with zstd or gzip, or not at all.
-//! Numbers are hexadecimal. [`crate::manifest::lack`] lists what such a file lacks in comparison with
-//! a recording of Mallard.
+//! Both kinds are text with one line for each event, either plain or compressed with zstd or gzip.
+//! Numbers are hexadecimal. [`crate::manifest::lack`] lists what such a file lacks in comparison
+//! with a recording of Mallard.
 
 mod convert;
 mod input;
@@ -22,13 +22,13 @@ use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
 
-/// Whether a file was written by heaptrack, judged by its first bytes.
+/// Returns whether a file was written by heaptrack, judged by its first bytes.
 pub fn is_heaptrack(path: &Path) -> bool {
     input::begins_with(path, b"v ")
 }
 
-/// Makes a trace from a file of heaptrack, as the new folder `to`. If anything fails, `to` is as it
-/// was before: missing, or an unchanged earlier trace.
+/// Makes a trace from a file of heaptrack, as the new directory `to`. If anything fails, `to` is
+/// unchanged: it is still missing, or still the earlier trace.
 pub fn import(
     file: &Path,
     to: &Path,
@@ -60,7 +60,7 @@ pub fn import(
     import_known(reader, to, &options, read.known, progress)
 }
 
-/// The entries of the manifest about the origin of the trace.
+/// Returns the manifest entries about the origin of the trace.
 fn notes(read: &convert::Read, known: RunNotes) -> RunNotes {
     let mut lacks = vec![lack::THREADS, lack::TIMES, lack::FREE_STACKS];
     if read.known.is_some() {
@@ -79,7 +79,7 @@ fn notes(read: &convert::Read, known: RunNotes) -> RunNotes {
     }
 }
 
-/// Makes a nameless temporary file on the disk that will hold the trace.
+/// Makes an unnamed temporary file on the disk that will hold the trace.
 fn spool_beside(to: &Path) -> Result<File> {
     let parent = parent_of(to)?;
     tempfile::tempfile_in(parent).map_err(|error| no_room(to, &error))

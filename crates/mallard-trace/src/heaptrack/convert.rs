@@ -1,4 +1,4 @@
-//! Converts the lines of a file of heaptrack into a stream of Mallard.
+//! Converts the lines of a heaptrack file into an event stream of Mallard.
 
 use super::input::{Fault, Numbers};
 use super::modules;
@@ -9,44 +9,44 @@ use crate::stream::{Compression, Writer};
 use std::fs::File;
 use std::io;
 
-/// The resolution of the times that heaptrack writes.
+/// The resolution of the times in a heaptrack file.
 pub(super) const STEP_NS: u64 = 10_000_000;
-/// The newest version of the format that this module reads.
+/// The latest format version that this module reads.
 pub(super) const VERSION_MAX: u64 = 3;
-/// When the program starts, on the clock of the stream.
+/// When the program starts, in ticks of the stream's clock.
 const START: u64 = STEP_NS;
-/// Events are written together when they have this many bytes.
+/// Events are written together when they amount to this many bytes.
 const PIECE_BYTES: usize = 1 << 16;
-/// The greatest number of events between two checkpoints.
+/// The maximum number of events between two checkpoints.
 const EVENTS_MAX: u64 = 1 << 18;
-/// The deepest call stack that a record can have.
+/// The maximum depth of a call stack in a record.
 const DEPTH_MAX: usize = u16::MAX as usize;
-/// The longest path.
+/// The maximum length of a path.
 const PATH_BYTES_MAX: usize = 4096;
-/// The size of a page if the file does not state it.
+/// The page size that is assumed if the file does not state it.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a file of heaptrack says apart from its events.
+/// The content of a heaptrack file, apart from the events.
 #[derive(Default)]
 pub(super) struct Read {
-    /// The program that wrote the file, with its version.
+    /// The name and version of the program that wrote the file.
     pub writer: String,
     /// The command line of the recorded program.
     pub command: Option<String>,
-    /// The peak of the resident memory, in bytes.
+    /// Peak RSS of the recorded program, in bytes.
     pub peak_rss: Option<u64>,
     /// Whether heaptrack was attached to a running program.
     pub was_attached: bool,
-    /// The names of functions, if heaptrack_interpret has written them into the file.
+    /// The names of functions. `None` unless heaptrack_interpret has written them into the file.
     pub known: Option<Known>,
 }
 
 /// The state of a conversion.
 pub(super) struct Converter {
     stream: Writer<File>,
-    /// Whether the process and the thread have been written to the stream.
+    /// Whether the process and the thread have been written to the event stream.
     has_begun: bool,
-    /// Events that are not yet in the stream.
+    /// Events that are not yet in the event stream.
     piece: Vec<u8>,
     /// Events since the last checkpoint.
     events: u64,
@@ -64,7 +64,7 @@ pub(super) struct Converter {
 }
 
 impl Converter {
-    /// Begins a stream in a file.
+    /// Begins an event stream in a file.
     pub fn new(file: File) -> io::Result<Converter> {
         let header = Header {
             clock_hz: 1_000_000_000,
@@ -126,7 +126,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Writes the one process and the one thread to which all events belong.
+    /// Writes the single process and the single thread to which all events belong.
     fn begin(&mut self) -> Result<(), Fault> {
         self.has_begun = true;
         let command = self.read.command.as_deref().unwrap_or_default();
@@ -157,7 +157,7 @@ impl Converter {
 
     fn stack(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let (code, parent) = (numbers.must()?, numbers.must()?);
-        // An interpreted file refers to code by a number. A raw file refers to code by the address of
+        // An interpreted file refers to code by index. A raw file refers to code by the address of
         // the last byte of the call instruction.
         let is_raw = self.code.is_empty();
         if !is_raw && !self.code.has(code) {
@@ -169,7 +169,7 @@ impl Converter {
     fn module(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let path = if self.is_sized() { numbers.text(true)? } else { numbers.word() };
         let path = match path.as_str() {
-            "-" => return Ok(()), // the list of modules starts anew
+            "-" => return Ok(()), // a new list of modules begins
             "x" => self.executable.clone(),
             _ => path,
         };
@@ -262,7 +262,7 @@ impl Converter {
         Ok(self.stream.checkpoint(self.t, self.t - START)?)
     }
 
-    /// Ends the stream. Returns the information apart from the events.
+    /// Ends the stream. Returns the content of the file apart from the events.
     pub fn finish(mut self) -> Result<Read, Fault> {
         if self.version.is_none() {
             return Err(Fault::Line("the file is empty".to_string()));

@@ -1,4 +1,4 @@
-//! Reads the lines of a file that may be compressed, and the numbers in a line.
+//! Reads the lines of a file that may be compressed, and parses the numbers in a line.
 
 use crate::error::{Error, ErrorKind};
 use flate2::bufread::MultiGzDecoder;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The largest window that `zstd --long` uses by default, as a power of two.
+/// The largest window of `zstd --long` without an argument, as log2 of the bytes.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// The longest line. A file with a longer line is damaged.
+/// The maximum length of a line. A file with a longer line is corrupt.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Whether the decompressed content of a file begins with `bytes`.
+/// Returns whether the decompressed content of a file begins with `bytes`.
 pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
     let begins = || -> io::Result<bool> {
         let mut first = vec![0; bytes.len()];
@@ -23,7 +23,7 @@ pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
     path.is_file() && begins().unwrap_or(false)
 }
 
-/// Decompresses a file. The first bytes of the file tell which compression it has, if any.
+/// Opens a decompressing reader. The first bytes of the file determine the compression, if any.
 fn decoded(file: File) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::with_capacity(1 << 16, file);
     let first = file.fill_buf()?;
@@ -38,7 +38,7 @@ fn decoded(file: File) -> io::Result<Box<dyn BufRead>> {
     }
 }
 
-/// Reads a file line by line. Memory: one line.
+/// Reads a file line by line. Only one line is in memory.
 pub(super) struct Lines {
     path: PathBuf,
     input: Box<dyn BufRead>,
@@ -60,7 +60,7 @@ impl Lines {
         Ok(Lines { path: path.to_path_buf(), input, line: Vec::new(), number: 0 })
     }
 
-    /// The next line, without its end. `None` after the last line.
+    /// Returns the next line, without its line end, or `None` after the last line.
     pub fn next_line(&mut self) -> crate::error::Result<Option<&[u8]>> {
         self.line.clear();
         let read = {
@@ -86,12 +86,12 @@ impl Lines {
         Ok(Some(&self.line))
     }
 
-    /// The number of the line that was read last.
+    /// Returns the number of the line that was read last.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The error for the last line, if it is malformed.
+    /// Returns an error which reports that the last line is malformed.
     pub fn damaged(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Damaged,
@@ -114,7 +114,7 @@ impl Lines {
 /// Why a line cannot be converted.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The line is wrong.
+    /// The line is invalid. The text explains why.
     Line(String),
     /// The file has a newer version.
     Newer(u64),
@@ -128,11 +128,11 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The numbers of a line, separated by spaces.
+/// Parses the rest of a line: numbers, separated by spaces.
 pub(super) struct Numbers<'a>(pub &'a [u8]);
 
 impl Numbers<'_> {
-    /// The bytes up to the next space or to the end of the line.
+    /// Returns the bytes up to the next space or to the end of the line.
     fn bytes(&mut self) -> &[u8] {
         let end = self.0.iter().position(|&byte| byte == b' ').unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at(end);
@@ -140,13 +140,13 @@ impl Numbers<'_> {
         word
     }
 
-    /// The next word, which follows a single space.
+    /// Skips a single space and returns the next word.
     pub fn word(&mut self) -> String {
         self.0 = self.0.strip_prefix(b" ").unwrap_or(self.0);
         String::from_utf8_lossy(self.bytes()).into_owned()
     }
 
-    /// The next number. `None` at the end of the line.
+    /// Returns the next number, or `None` at the end of the line.
     pub fn next(&mut self) -> Result<Option<u64>, Fault> {
         let begin = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
         self.0 = &self.0[begin..];
@@ -160,12 +160,13 @@ impl Numbers<'_> {
         number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
     }
 
-    /// The next number. Fails at the end of the line.
+    /// Returns the next number. Fails at the end of the line.
     pub fn must(&mut self) -> Result<u64, Fault> {
         self.next()?.ok_or_else(|| Fault::Line("the line has too few numbers".to_string()))
     }
 
-    /// The next string. In newer files (`is_sized`), the length of the string precedes the string.
+    /// Returns the next string. In newer files (`is_sized`), the length of the string precedes the
+    /// string.
     pub fn text(&mut self, is_sized: bool) -> Result<String, Fault> {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if !is_sized {

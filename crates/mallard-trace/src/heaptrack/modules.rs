@@ -1,4 +1,4 @@
-//! The mapped parts of a file with code, from the lines of a raw file of heaptrack.
+//! Finds which parts of a module are mapped, from the lines of a raw heaptrack file.
 
 use super::input::{Fault, Numbers};
 use object::read::{File, Object, ObjectSegment, ReadCache};
@@ -8,20 +8,21 @@ use std::path::Path;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub start: u64,
-    /// The text for the record of a module: end, offset in the file, build-id and path.
+    /// The text of the module record: end address, offset in the file, build-id and path.
     pub text: String,
 }
 
-/// The contents of the file on disk: the linker's address and the file offset of each part, and the
-/// build-id.
+/// What the module's file on disk contains: the address and the file offset of each segment, and
+/// the build-id.
 #[derive(Default)]
 struct OnDisk {
     parts: Vec<(u64, u64)>,
     build_id: Option<String>,
 }
 
-/// Reads the rest of a line about a module: the base address, then start and length of each part.
-/// heaptrack does not write file offsets, so they are read from the file itself if it still exists.
+/// Parses the rest of a module line: the base address, then start and length of each part.
+/// heaptrack does not write file offsets, so they are read from the module's file if it still
+/// exists.
 pub(super) fn parts(path: &str, numbers: &mut Numbers) -> Result<Vec<Part>, Fault> {
     let base = numbers.must()?;
     let disk = on_disk(path).unwrap_or_default();
@@ -76,7 +77,7 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let this = this.to_str().unwrap();
         let disk = on_disk(this).unwrap();
-        // Some linkers give every part the same address and offset.
+        // Some linkers make address and offset equal in every part.
         let differs = disk.parts.iter().find(|(address, offset)| address != offset);
         let (address, offset) = *differs.or(disk.parts.last()).unwrap();
         let line = format!(" 10000000 {address:x} 10");

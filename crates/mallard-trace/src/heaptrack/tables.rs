@@ -1,4 +1,5 @@
-//! The numbered items of a file of heaptrack: strings, code, call stacks, and kinds of blocks.
+//! Stores the items of a heaptrack file that other lines refer to by index: strings, code, call
+//! stacks, and kinds of blocks.
 
 use super::input::{Fault, Numbers};
 use crate::import::{Known, KnownFrame};
@@ -6,11 +7,11 @@ use crate::modules::Module;
 use crate::symbols::Function;
 use std::collections::HashMap;
 
-/// The greatest number of bytes in all strings together. The limit keeps a damaged file from using up
-/// all memory.
+/// The maximum size of all strings together. The limit keeps a corrupt file from exhausting the
+/// memory.
 const STRING_BYTES_MAX: usize = 1 << 28;
-/// The greatest number of pieces of code, of call stacks, and of kinds of blocks, so that a damaged file
-/// cannot use up all memory. The limit for blocks in use is eight times as large.
+/// The maximum number of pieces of code, of call stacks, and of kinds of blocks, so that a corrupt
+/// file cannot exhaust the memory. The limit for blocks in use is eight times as large.
 const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
@@ -20,7 +21,8 @@ fn too_many(what: &str) -> Fault {
 /// The call stacks as a tree. Each node has a parent and adds one piece of code.
 #[derive(Default)]
 pub(super) struct Stacks {
-    /// Return address and parent of each node, from node 1.
+    /// Return address and parent of each node. The first entry is node 1; node 0 is the empty call
+    /// stack.
     nodes: Vec<(u64, u32)>,
 }
 
@@ -46,14 +48,14 @@ impl Stacks {
         let mut node = node as u32;
         while node != 0 {
             to.push(node);
-            // The loop ends, because a parent always has a smaller number than its child.
+            // The loop terminates, because a parent always has a smaller index than its child.
             node = self.nodes[node as usize - 1].1;
         }
         to.reverse();
         Ok(())
     }
 
-    /// The return address of a node.
+    /// Returns the return address of a node.
     pub fn address(&self, node: u32) -> u64 {
         self.nodes[node as usize - 1].0
     }
@@ -66,7 +68,7 @@ pub(super) struct Code {
     string_bytes: usize,
     known: Vec<KnownFrame>,
     modules: Vec<Module>,
-    /// The module of each string that is a path.
+    /// The index in `modules`, for each string that is the path of a module.
     module_of: HashMap<u64, u32>,
 }
 
@@ -87,8 +89,8 @@ impl Code {
         text.ok_or_else(|| Fault::Line(format!("there is no string {number:x} yet")))
     }
 
-    /// Adds a piece of code: its address, its module, and its functions with file and line, the
-    /// innermost first.
+    /// Adds a piece of code from a line with its address, its module, and its functions with file
+    /// and line, the innermost first.
     pub fn add(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         if self.known.len() == NUMBERS_MAX {
             return Err(too_many("pieces of code"));
@@ -104,7 +106,7 @@ impl Code {
                 0 => format!("{address:#x}"),
                 name => self.string(name)?.to_string(),
             };
-            // The last function may lack file and line.
+            // File and line may be missing for the last function.
             let (file, line) = match numbers.next()? {
                 None => (0, 0),
                 Some(file) => (file, numbers.must()?),
@@ -130,39 +132,40 @@ impl Code {
         }))
     }
 
-    /// Whether the file has no code and no strings. Then it is a raw file, which has addresses
-    /// instead.
+    /// Returns whether the file has no code and no strings. Then the file is a raw file, in which
+    /// call stacks have addresses instead.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty() && self.strings.is_empty()
     }
 
-    /// Whether a piece of code with this number exists. 0 is unknown code.
+    /// Returns whether a piece of code with this index exists. Index 0 is unknown code.
     pub fn has(&self, number: u64) -> bool {
         (0..=self.known.len() as u64).contains(&number)
     }
 
-    /// The modules and the code of the file. `None` for a raw file.
+    /// Returns the modules and the code of the file, or `None` for a raw file.
     pub fn into_known(self) -> Option<Known> {
         (!self.is_empty()).then_some(Known { modules: self.modules, frames: self.known })
     }
 }
 
-/// The blocks in use of an interpreted file. The file does not tell blocks of the same size and call
-/// stack apart, so a free ends the block that was allocated last.
+/// The blocks in use in an interpreted file. A kind is a size and a call stack. The file does not
+/// distinguish blocks of the same kind, so a free frees the block of its kind that was allocated
+/// last.
 #[derive(Default)]
 pub(super) struct Kinds {
-    /// For each kind: the size, the call stack, and 1 + the slot of the latest block in use (0: no
-    /// block).
+    /// For each kind: the size, the call stack, and 1 + the slot of the latest block in use (0 if
+    /// none is in use).
     kinds: Vec<(u64, u64, u32)>,
-    /// For each slot: 1 + the next slot (0: no slot) in the list of its kind, or in the list of free
-    /// slots.
+    /// For each slot: 1 + the next slot in the list of its kind, or in the list of free slots (0 at
+    /// the end of the list).
     below: Vec<u32>,
-    /// 1 + the latest free slot (0: no slot).
+    /// 1 + the first slot in the list of free slots (0 if the list is empty).
     free: u32,
 }
 
 impl Kinds {
-    /// Adds a kind of blocks: a size and a call stack.
+    /// Adds a kind: a size and a call stack.
     pub fn add(&mut self, size: u64, stack: u64) -> Result<(), Fault> {
         if self.kinds.len() == NUMBERS_MAX {
             return Err(too_many("kinds of blocks"));
@@ -171,7 +174,8 @@ impl Kinds {
         Ok(())
     }
 
-    /// Whether the file numbers kinds of blocks.
+    /// Returns whether the file has kinds. Its allocations and frees then refer to kinds, not to
+    /// addresses.
     pub fn is_used(&self) -> bool {
         !self.kinds.is_empty()
     }
@@ -212,7 +216,7 @@ impl Kinds {
     }
 }
 
-/// An invented address for the block in a slot, different for each slot.
+/// Returns an invented address for the block in a slot. Each slot has a different address.
 fn address_of(slot: u32) -> u64 {
     16 * u64::from(slot)
 }
