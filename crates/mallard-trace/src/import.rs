@@ -1,4 +1,4 @@
-//! Makes a trace of a stream.
+//! Makes a trace from an event stream.
 
 mod folder;
 mod known;
@@ -25,30 +25,31 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a trace is made.
+/// How to make a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Whether a trace of the same name is replaced.
+    /// Whether to replace an existing trace of the same name.
     pub force: bool,
-    /// Folders with debug information that are searched before /usr/lib/debug, by build-id and by
-    /// the path of the program.
+    /// Directories with debug information that are searched before /usr/lib/debug, by build-id and
+    /// by the path of the program.
     pub debug_folders: Vec<PathBuf>,
-    /// Whether functions are left as `module+0x…`.
+    /// Whether to leave functions as `module+0x…`, without a lookup of their names.
     pub without_symbols: bool,
-    /// For how long debug information that is missing here may be fetched from the servers that
-    /// DEBUGINFOD_URLS names, by the program debuginfod-find. `None`: nothing is fetched.
+    /// For how long debug information that is missing here may be fetched. The program
+    /// debuginfod-find fetches it from the servers that DEBUGINFOD_URLS names. `None`: nothing is
+    /// fetched.
     pub fetch_for: Option<Duration>,
-    /// Whether paths, arguments, environment and host are left out: see [`Manifest::redact`]. The file
-    /// name of a path stays.
+    /// Whether to leave out paths, arguments, environment and host: see [`Manifest::redact`]. Of a
+    /// path, the file name stays.
     pub redact: bool,
-    /// Only this number of records is read, if the stream has more.
+    /// Maximum number of records to read.
     pub records_max: Option<u64>,
     /// The entry `notes` of the manifest.
     pub notes: RunNotes,
 }
 
-/// Makes a trace of the stream in a file, as the new folder `to`. If anything fails, `to` is as it was
-/// before: missing, or an unchanged earlier trace.
+/// Makes a trace from the event stream in a file, as the new directory `to`. If anything fails,
+/// `to` is unchanged: it is still missing, or still the earlier trace.
 pub fn import(
     stream: &Path,
     to: &Path,
@@ -69,7 +70,8 @@ pub fn import_from<R: Read>(
     import_known(reader, to, options, None, progress)
 }
 
-/// Does the same as [`import_from`], for a stream whose frames another program may have looked up.
+/// Does the same as [`import_from`]. `known` has the symbols if another program has already looked
+/// them up.
 pub(crate) fn import_known<R: Read>(
     mut reader: Reader<R>,
     to: &Path,

@@ -1,4 +1,5 @@
-//! The folder of a trace, made beside its final place and renamed at the end.
+//! The directory of a trace. It is made under a temporary name next to its final place, and renamed
+//! at the end.
 
 use crate::error::{help_to_write, Error, ErrorKind, Result};
 use crate::manifest::{Manifest, FILE};
@@ -8,8 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder that becomes a trace when `finish` renames it. Before that, dropping this value removes the
-/// folder.
+/// A directory that becomes a trace when `finish` renames it. Before that, dropping this value
+/// removes the directory.
 pub(super) struct Folder {
     place: TempDir,
     to: PathBuf,
@@ -17,11 +18,11 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder. Fails if `to` exists and may not be replaced.
+    /// Makes the directory. Fails if `to` exists and may not be replaced.
     pub fn new(to: &Path, force: bool) -> Result<Folder> {
         let parent = parent_of(to)?;
         if to.symlink_metadata().is_ok() {
-            // Only a trace is ever replaced: a mistyped name must not cost a folder of the user.
+            // Replaces only traces, so that a mistyped name never deletes another directory.
             if !force || !to.join(FILE).is_file() {
                 return Err(exists(to, force));
             }
@@ -40,7 +41,7 @@ impl Folder {
         self.place.path()
     }
 
-    /// Writes the manifest and gives the folder its name.
+    /// Writes the manifest, and renames the directory to its final name.
     pub fn finish(self, manifest: &Manifest) -> Result<()> {
         let write = || -> io::Result<()> {
             let mut file = File::create_new(self.path().join(FILE))?;
@@ -51,7 +52,7 @@ impl Folder {
         write().map_err(|error| refused(&self.to, &error))?;
         match renameat_with(CWD, self.path(), CWD, &self.to, RenameFlags::NOREPLACE) {
             Ok(()) => {
-                // The folder has its name now, so there is nothing to remove.
+                // The directory has its final name now, so dropping `place` must not remove it.
                 let _ = self.place.keep();
                 Ok(())
             }
@@ -75,7 +76,8 @@ impl Folder {
         })
     }
 
-    /// Renames on a file system that has neither `RENAME_NOREPLACE` nor `RENAME_EXCHANGE`.
+    /// Renames the directory on a file system that has neither `RENAME_NOREPLACE` nor
+    /// `RENAME_EXCHANGE`.
     fn rename_plainly(self, error: rustix::io::Errno) -> Result<()> {
         use rustix::io::Errno;
         if !matches!(error, Errno::INVAL | Errno::NOSYS) {
@@ -93,7 +95,7 @@ impl Folder {
     }
 }
 
-/// The folder in which `to` will be. Fails if there is no such folder.
+/// Returns the parent directory of `to`. Fails if the parent does not exist.
 pub(crate) fn parent_of(to: &Path) -> Result<&Path> {
     let parent = to.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));

@@ -1,11 +1,11 @@
-//! Frames whose functions another program has looked up.
+//! Resolves frames whose functions another program has already looked up.
 
 use crate::modules::{Frame, Module};
 use crate::symbols::{Function, Symbols};
 
-/// The modules and functions of the frames of a stream, looked up by another program. The return
-/// addresses in the stream are indices in `frames`, plus 1, and the addresses of blocks only tell blocks
-/// apart.
+/// The modules and functions of a stream's frames, looked up by another program. Each return
+/// address in the stream is 1 + an index in `frames`. The addresses of blocks are not real: they
+/// only distinguish blocks.
 pub(crate) struct Known {
     pub modules: Vec<Module>,
     pub frames: Vec<KnownFrame>,
@@ -16,13 +16,13 @@ pub(crate) struct Known {
 pub(crate) struct KnownFrame {
     /// Index in [`Known::modules`].
     pub module: Option<u32>,
-    /// The functions of the frame: at least one, the outermost first.
+    /// The functions of the frame, the outermost first. At least one.
     pub functions: Vec<Function>,
 }
 
 impl Known {
-    /// Replaces each frame of the stream by the frame of `self` to which its address refers, if there is
-    /// one.
+    /// Replaces each frame of the stream by the element of `self.frames` to which its address
+    /// refers, if there is one.
     pub(super) fn resolve(self, frames: Vec<Frame>) -> (Vec<Module>, Vec<Frame>, Symbols) {
         let mut functions = Vec::new();
         let mut resolved = Vec::new();

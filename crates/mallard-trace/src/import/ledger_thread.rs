@@ -1,15 +1,15 @@
-//! The thread of the ledger, and the calls on their way to that thread.
+//! Runs the ledger in a separate thread, and sends calls to it in batches.
 
 use crate::error::Result;
 use crate::ledger::{Call, Ledger, Message, Settled};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
-/// Calls that are sent to the ledger in one message. At most `BATCHES` messages wait.
+/// Number of calls in a message to the ledger. At most `BATCHES` messages are queued.
 const BATCH: usize = 1 << 13;
 const BATCHES: usize = 16;
 
-/// A ledger that works in a thread of its own. Calls are collected and sent in batches.
+/// A ledger in a separate thread. Calls are collected and sent in batches.
 pub(super) struct LedgerThread {
     messages: SyncSender<Message>,
     batch: Vec<Call>,
@@ -40,18 +40,18 @@ impl LedgerThread {
         }
     }
 
-    /// Sends a message, after all earlier calls.
+    /// Sends a message. The ledger receives it after all earlier calls.
     pub fn send(&mut self, message: Message) {
         self.flush();
         self.has_failed |= self.messages.send(message).is_err();
     }
 
-    /// Whether the ledger has stopped because its tables could not be written.
+    /// Returns whether the ledger has stopped because its tables could not be written.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Sends the last calls, and waits for the ledger and its tables.
+    /// Sends the remaining calls, and waits until the ledger has written its tables.
     pub fn finish(mut self) -> Result<Settled> {
         self.flush();
         drop(self.messages);

@@ -1,11 +1,11 @@
-//! Reads the marks of a program: the begins and the ends of regions.
+//! Assembles the marks of a program, the begins and ends of regions, from their records.
 
 use crate::format::{is_mark, op, Record, NAME_PART};
 use std::collections::HashMap;
 
-/// The greatest number of different names. Marks with further names are left out.
+/// The maximum number of different names. Marks with further names are left out.
 const NAMES_MAX: usize = 1 << 16;
-/// The longest name, so that a damaged stream cannot take all memory.
+/// The maximum length of a name, so that a corrupt stream cannot exhaust the memory.
 const NAME_BYTES_MAX: usize = 4096;
 
 /// A mark whose name is complete.
@@ -16,7 +16,7 @@ pub(super) struct Mark {
     pub name: String,
 }
 
-/// A mark whose last records are still to come.
+/// A mark for which records with the rest of its name are still to come.
 struct Partial {
     thread: u32,
     op: u8,
@@ -25,16 +25,16 @@ struct Partial {
     name: Vec<u8>,
 }
 
-/// The marks so far.
+/// The mark that is being assembled, and the names of all marks so far.
 #[derive(Default)]
 pub(super) struct Marks {
     partial: Option<Partial>,
-    /// For each name, the node of the tree of call stacks that stands for it.
+    /// The node of the call stack tree that represents each name.
     nodes: HashMap<String, u32>,
 }
 
 impl Marks {
-    /// Takes a record of a thread. Returns a mark if the record completes the mark.
+    /// Processes a record of a thread. Returns a mark if the record completes its name.
     pub fn take(&mut self, record: &Record, thread: u32) -> Option<Mark> {
         let mut partial = if is_mark(record.op()) {
             let bytes = (record.size() as usize).min(NAME_BYTES_MAX);
@@ -54,8 +54,8 @@ impl Marks {
         Some(Mark { op: partial.op, t: partial.t, name })
     }
 
-    /// The node of the tree of call stacks that stands for a name. `new` makes the node of a new name.
-    /// `None` if there are too many names.
+    /// Returns the node of the call stack tree that represents a name. Calls `new` to make the node
+    /// of a new name. Returns `None` if there are too many names.
     pub fn node(&mut self, name: &str, new: impl FnOnce(&str) -> u32) -> Option<u32> {
         if let Some(&node) = self.nodes.get(name) {
             return Some(node);

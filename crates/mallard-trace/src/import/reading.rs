@@ -1,5 +1,5 @@
-//! Reads a stream event by event: resolves call stacks, orders the events, and passes them to the
-//! ledger, which works in a thread of its own.
+//! Reads an event stream: resolves call stacks, sorts the events by time, and passes them to the
+//! ledger, which runs in a separate thread.
 
 use super::ledger_thread::LedgerThread;
 use super::marks::Marks;
@@ -22,13 +22,14 @@ use crate::tables::{Tables, Written};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// The greatest number of events that are held back until they can be sorted, 48 bytes each.
+/// The maximum number of events that are held back until they can be sorted. Each uses 48 bytes.
 const HELD_MAX: usize = 1 << 21;
-/// The greatest number of nodes in the tree of call stacks, 19 to 24 bytes each.
+/// The maximum number of nodes in the call stack tree. Each uses 19 to 24 bytes.
 const NODES_MAX: usize = 1 << 24;
-/// The greatest number of threads, and of processes, so that a damaged stream cannot take all memory.
+/// The maximum number of threads, and of processes, so that a corrupt stream cannot exhaust the
+/// memory.
 const NUMBERS_MAX: usize = 1 << 20;
-/// Number of events between two reports of progress.
+/// Number of records between two progress reports.
 const STEP: u64 = 1 << 19;
 
 /// Progress of an import.
@@ -38,13 +39,13 @@ pub enum Progress {
     Records(u64),
     /// Functions are being looked up for this many addresses.
     Symbols(usize),
-    /// This file with debug information is being fetched, of this many.
+    /// A file with debug information is being fetched: its number, and the total number of files.
     Fetching(usize, usize),
     /// Figures are being computed for this many sites.
     Sites(usize),
 }
 
-/// The allocator that a table of blocks belongs to.
+/// The allocator whose blocks are in a table of blocks.
 #[derive(PartialEq, Eq, Hash)]
 enum Owner {
     /// The malloc of a process.
@@ -80,7 +81,7 @@ pub(super) struct Process {
     pub t1: Option<u64>,
     pub status: Option<u64>,
     has_thread: bool,
-    /// Whether the process has the blocks of its parent.
+    /// Whether the process has inherited the blocks of its parent by fork.
     is_forked: bool,
 }
 
@@ -97,7 +98,7 @@ struct Allocator {
     node: u32,
 }
 
-/// The state of reading one stream.
+/// The state while a stream is read.
 pub(super) struct Reading {
     start_pid: u32,
     tree: Tree,
@@ -105,7 +106,7 @@ pub(super) struct Reading {
     merge: Merge<Call>,
     ledger: LedgerThread,
     tables: HashMap<Owner, u32>,
-    /// The clock for records that are not held back.
+    /// Converts the times of records that are not held back for sorting.
     clock: Clock,
     threads: Vec<Thread>,
     by_number: NumberMap<u64, u32>,
@@ -234,12 +235,13 @@ impl Reading {
                     _ => &mut self.losses.unknown,
                 } += record.size();
             }
-            Kind::End => {} // the reader of the stream handles the end
+            Kind::End => {} // `Reader` handles the end of the stream
             Kind::Unknown => self.repairs.unknown_records += 1,
         }
     }
 
-    /// The index of the thread with a number; `None` if there are too many threads.
+    /// Returns the index of the thread with a number. Adds the thread if it is new. Returns `None`
+    /// if there are too many threads.
     fn thread(&mut self, number: u64) -> Option<u32> {
         if let Some(&index) = self.by_number.get(&number) {
             return Some(index);
@@ -247,7 +249,7 @@ impl Reading {
         if self.threads.len() >= NUMBERS_MAX {
             return None;
         }
-        // A thread that was not announced belongs to the first process, if there is one.
+        // A thread without a THREAD_START record belongs to the first process, if there is one.
         let process = self.processes.first().map_or(0, |process| process.number);
         let index = self.threads.len() as u32;
         let table = self.table(Owner::Process(process));
@@ -265,7 +267,7 @@ impl Reading {
         self.ledger.send(Message::Thread { thread: index, tid, process, is_forked });
     }
 
-    /// The index of an allocator's table of blocks.
+    /// Returns the index of an allocator's table of blocks. Adds the table if it is new.
     fn table(&mut self, owner: Owner) -> u32 {
         let next = self.tables.len() as u32;
         *self.tables.entry(owner).or_insert(next)
@@ -286,9 +288,9 @@ impl Reading {
         self.tell_ledger(index);
     }
 
-    /// Handles a module of a process. A forked child has the modules of its parent. But if a module
-    /// comes before the child's first thread, the child has executed another program, and its
-    /// address space is new.
+    /// Handles the first module record of a process after fork. A forked child has the modules of
+    /// its parent. But if a module record precedes the child's first thread, the child has executed
+    /// another program, and its address space is new.
     fn begin_program(&mut self, number: u32) {
         let Some(&index) = self.by_process.get(&number) else { return };
         let process = &mut self.processes[index as usize];
@@ -316,7 +318,8 @@ impl Reading {
         let is_fork = begins == "fork";
         self.modules.process(number, parent.filter(|_| is_fork));
         if begins == "exec" {
-            // exec replaces the memory of the process: the blocks of its old program are gone.
+            // exec replaces the memory of the process, so the blocks of the old program no longer
+            // exist.
             let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
             if let Some(&index) = parent.and_then(|parent| self.by_process.get(&parent)) {
@@ -342,21 +345,24 @@ impl Reading {
         if let Some(&index) = self.by_process.get(&number) {
             let process = &mut self.processes[index as usize];
             process.t1 = Some(record.t);
-            // All bits are set if the status is unknown: that of a process that another process waits for.
+            // All bits are set if the status is unknown, because another process waits for this
+            // process.
             process.status = Some(record.addr).filter(|&status| status != u64::MAX);
         }
     }
 
-    /// Ends all blocks of a table at the time `t`, because the memory of their process is gone.
+    /// Removes all blocks of a table at the time `t`, because the memory of their process no longer
+    /// exists.
     fn end_of_memory(&mut self, table: Option<u32>, t: u64) {
         let Some(table) = table else { return };
         let what = format::pack(0, 0, op::PROCESS_END, 0);
         self.hold(Call { t, addr: 0, what, dur: 0, node: 0, thread: 0, table, fresh: 0 });
     }
 
-    /// Handles a call of malloc's family. The call stack of the thread is updated here, before events
-    /// are sorted: the stream has the events of one thread in their order. An unknown call counts only
-    /// for the call stack, since the next one begins with frames of this one.
+    /// Handles a call of malloc or a related function. Updates the call stack of the thread here,
+    /// before events are sorted, because the stream has the events of one thread in order. A call
+    /// of unknown kind counts only for the call stack, since the next call stack begins with frames
+    /// of this one.
     #[inline]
     fn family(&mut self, event: &Event, is_known: bool) {
         let record = &event.record;
@@ -370,7 +376,7 @@ impl Reading {
         }
     }
 
-    /// Updates the call stack of a thread, and returns its node.
+    /// Updates the call stack of a thread, and returns the node of the call stack.
     #[inline]
     fn call_stack(&mut self, event: &Event, index: u32) -> u32 {
         let (record, thread) = (&event.record, &mut self.threads[index as usize]);
@@ -397,7 +403,8 @@ impl Reading {
         node
     }
 
-    /// Passes on a call of a thread. `node` is the call stack, and `table` is the table of the blocks.
+    /// Adds a call of a thread to the events to sort. `node` is the call stack, and `table` is the
+    /// table of blocks.
     #[inline]
     fn call(&mut self, record: &Record, (thread, node, table): (u32, u32, u32), fresh: u16) {
         let &Record { t, addr, what, dur, .. } = record;
@@ -407,7 +414,7 @@ impl Reading {
     fn current_thread(&mut self) -> Option<u32> {
         match self.current {
             Some(index) => Some(index),
-            // A stream that never names a thread has a single thread.
+            // A stream without any THREAD record has a single thread.
             None => {
                 self.current = self.thread(0);
                 self.current
@@ -415,7 +422,7 @@ impl Reading {
         }
     }
 
-    /// Handles a call of a traced allocator. The record has the number of the allocator instead of a
+    /// Handles a call of a traced allocator. The record has the allocator's number in place of a
     /// call stack.
     fn traced(&mut self, record: &Record) {
         let Some(thread) = self.current_thread() else { return };
@@ -441,7 +448,7 @@ impl Reading {
         }
     }
 
-    /// Handles a record of a mark. A mark becomes an event when its name is complete.
+    /// Handles a record with a part of a mark. The mark becomes an event when its name is complete.
     fn mark(&mut self, record: &Record) {
         let Some(thread) = self.current_thread() else { return };
         let Some(mark) = self.marks.take(record, thread) else { return };
@@ -457,11 +464,11 @@ impl Reading {
         let (numbers, mapped) = samples::parse(text);
         let Some(mapped) = self.waiting.add(record.stack, &numbers, mapped) else { return };
         let resident = samples::resident(&numbers, mapped);
-        // The ledger fills in the live bytes, when it has counted all earlier events.
+        // The ledger adds the live bytes when it has processed all earlier events.
         let what = format::pack(0, 0, op::MEMORY, 0);
         let number = self.samples.len() as u64;
         let table = self.table(Owner::Process(record.stack));
-        // A child of a fork has blocks of its parent, which are not followed.
+        // After a fork, the child has blocks of its parent, which its table of blocks lacks.
         if let Some(resident) = resident.filter(|_| !self.is_forked(record.stack)) {
             self.ledger.send(Message::Resident { number, resident });
         }
@@ -501,8 +508,9 @@ impl Reading {
         }
     }
 
-    /// Passes on the events that are still held back, and waits for the ledger and the tables. `cpu_ns`
-    /// is the CPU time of the recorded processes, if the command that recorded knows it.
+    /// Passes on the events that are still held back, and waits for the ledger and the tables.
+    /// `cpu_ns` is the CPU time of the recorded processes, or `None` if the recorder did not
+    /// measure it.
     pub fn finish(mut self, cpu_ns: Option<i64>) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
         if self.processes.is_empty() {
@@ -518,7 +526,8 @@ impl Reading {
             let sample = &mut self.samples[live.number as usize];
             (sample.ns, sample.live, sample.parts) = (live.ns, live.live, live.parts);
         }
-        // A program may run on after its last event. Its live bytes stay constant until the last sample.
+        // A program may continue after its last event. Its live bytes stay constant until the last
+        // sample.
         let sampled = self.samples.iter().map(|sample| sample.ns).max().unwrap_or(0);
         let sites = settled.sites.finish(settled.last_ns.max(sampled));
         self.repairs.inversions = self.merge.inversions();
@@ -543,8 +552,8 @@ impl Reading {
         })
     }
 
-    /// The CPU time of all threads, or of all processes if that is more; `None` if the stream has
-    /// neither.
+    /// Returns the sum of the CPU times of all threads, or of all processes if that is more.
+    /// Returns `None` if the stream has neither.
     fn cpu_total(&self) -> Option<i64> {
         let of_threads =
             self.threads.iter().filter_map(|thread| thread.cpu_ns).reduce(u64::saturating_add);

@@ -1,4 +1,4 @@
-//! The rows of the small tables.
+//! Writes the tables of a trace, except the large table `events`.
 
 use super::reading::{Process, ReadStream};
 use super::samples::Sample;
@@ -13,7 +13,7 @@ use crate::tables::schema::{
 use crate::tables::{Column, Tables, GROUP_ROWS};
 
 impl ReadStream {
-    /// Writes the tables that need no symbols.
+    /// Writes the tables that do not depend on symbols.
     pub fn write_small_tables(&self, tables: &mut Tables) {
         self.write_stacks(tables);
         self.write_mappings(tables);
@@ -127,15 +127,16 @@ impl ReadStream {
         tables.write(&MEMORY, columns);
     }
 
-    /// The processes whose memory `process` ends, and when: `process` itself at its end, and its parent
-    /// if `process` began by `exec`.
+    /// Returns when a record of `process` marks the end of a process's memory, as (time in ns,
+    /// process): its own memory when it exits, and its parent's memory when `process` began by
+    /// `exec`.
     fn ends(&self, process: &Process) -> impl Iterator<Item = (i64, u32)> {
         let own = process.t1.map(|t| (self.clock.ns(t), process.number));
         let before = process.parent.filter(|_| process.begins == "exec");
         own.into_iter().chain(before.map(|before| (self.clock.ns(process.t0), before)))
     }
 
-    /// Sums up the parts of the resident memory over time.
+    /// Summarizes the parts of the resident memory over time.
     pub fn memory(&self) -> MemorySummary {
         let mut sums = Sums::default();
         let mut ends: Vec<(i64, u32)> = self.processes.iter().flat_map(|p| self.ends(p)).collect();
@@ -163,7 +164,7 @@ fn parent_of(node: u32, parent: u32) -> i32 {
     }
 }
 
-/// Writes the tables of modules and frames.
+/// Writes the tables `modules` and `frames`.
 pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], symbols: &Symbols) {
     let paths: Vec<_> = modules.iter().map(|module| module.path.to_string_lossy()).collect();
     tables.write(
@@ -192,7 +193,7 @@ pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], 
     );
 }
 
-/// Writes the table of sites. A row group has room for all sites.
+/// Writes the table `sites`. One row group has room for all sites.
 pub(super) fn sites(tables: &mut Tables, rows: &[SiteRow]) {
     tables.write(&SITES, site_row::columns(rows));
 }

@@ -17,21 +17,22 @@ pub(super) struct Sample {
 pub(super) type Numbers = [Option<i64>; 8];
 
 impl Sample {
-    /// Makes a sample whose time and live bytes are filled in later.
+    /// Makes a sample without time and live bytes, which the ledger supplies later.
     pub fn new(process: u32, numbers: Numbers) -> Self {
         Sample { ns: 0, process, live: (0.0, 0.0), numbers, parts: None }
     }
 }
 
-/// How many mappings wait for the next record of their process. Linux allows 65,530 unless it is told
-/// otherwise (vm.max_map_count).
+/// How many mappings may be collected until the next record with numbers. Linux allows a process
+/// 65,530 mappings by default (vm.max_map_count).
 const MAPPINGS_MAX: usize = 1 << 22;
 
 /// The names of the numbers in a sample, in the order of the columns.
 const NAMES: [&str; 8] =
     ["rss", "pss", "anonymous", "huge", "minor_faults", "major_faults", "user_ns", "system_ns"];
 
-/// Parses the text of a record: the numbers, and the changes of the mappings, if the text has them.
+/// Parses the text of a record: the numbers, and the changes of the mappings, if the text contains
+/// them.
 pub(super) fn parse(text: &str) -> (Numbers, Option<MappedChange>) {
     let mut numbers = [None; 8];
     let mut mapped: Option<MappedChange> = None;
@@ -55,19 +56,20 @@ pub(super) fn parse(text: &str) -> (Numbers, Option<MappedChange>) {
     (numbers, mapped)
 }
 
-/// The resident memory, if the numbers have it.
+/// Returns the resident memory, if `numbers` contains it.
 pub(super) fn resident(numbers: &Numbers, mapped: Option<MappedChange>) -> Option<Resident> {
     let [rss, _, anonymous, ..] = numbers.map(|number| number.and_then(|n| u64::try_from(n).ok()));
     rss.zip(anonymous).map(|(rss, anonymous)| Resident { rss, anonymous, mapped })
 }
 
-/// Mappings of processes for which their next record had no room.
+/// Mappings of processes, from records without numbers. They belong to the next record of the same
+/// process that has numbers, because that record had no space for them.
 #[derive(Default)]
 pub(super) struct Waiting(HashMap<u32, Vec<Mapped>>);
 
 impl Waiting {
-    /// Keeps the mappings of a record that has nothing else. Returns what a record with numbers says
-    /// together with those before it.
+    /// Handles a record. If the record has mappings but no numbers, stores the mappings and returns
+    /// `None`. Otherwise returns the record's mappings together with those stored for the process.
     pub fn add(
         &mut self,
         process: u32,
@@ -85,7 +87,7 @@ impl Waiting {
     }
 }
 
-/// Parses `START-END:BYTES`; the addresses are hexadecimal.
+/// Parses `START-END:BYTES`. The addresses are hexadecimal.
 fn mapping(text: &str) -> Option<Mapped> {
     let (range, anonymous) = text.split_once(':')?;
     let (start, end) = range.split_once('-')?;
