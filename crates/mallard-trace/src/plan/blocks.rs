@@ -1,4 +1,4 @@
-//! How large the blocks of each rule are, and how many bytes they have at their peak.
+//! Counts the blocks of each rule by size, and computes the peak of their bytes in use.
 
 use crate::error::Result;
 use crate::format::SIZE_MAX;
@@ -6,20 +6,20 @@ use crate::trace::Trace;
 use crate::walk::{walk, Block, Cause, Limits, Live, Visitor};
 use std::collections::BTreeMap;
 
-/// Sizes are counted in steps of this many bytes.
+/// Sizes are rounded up to multiples of this many bytes.
 const STEP: u64 = 16;
 
-/// The recorded blocks of a rule.
+/// The recorded blocks that a rule selects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Blocks {
-    /// How many blocks have each size, rounded up to a multiple of 16 bytes.
+    /// Number of blocks by size, rounded up to a multiple of 16 bytes.
     sizes: BTreeMap<u64, f64>,
     /// Number of blocks.
     pub blocks: f64,
-    /// Their bytes.
+    /// Bytes of all blocks.
     pub bytes: f64,
     live: f64,
-    /// The peak of their bytes in use.
+    /// The peak of the bytes in use.
     pub peak: f64,
 }
 
@@ -30,7 +30,7 @@ impl Blocks {
         self.sizes.iter().max_by(more).map(|(&size, _)| size)
     }
 
-    /// Returns the smallest size that is at least as large as a share of all blocks.
+    /// Returns the smallest size such that a share of all blocks, from 0 to 1, is not larger.
     pub fn covering(&self, share: f64) -> Option<u64> {
         let mut sum = 0.0;
         let reaches = |of: &(&u64, &f64)| {
@@ -47,7 +47,8 @@ impl Blocks {
     }
 }
 
-/// Reads the blocks of some rules. `rule_of` returns the rule of a call stack.
+/// Counts the blocks of each rule. `rules` is the number of rules, and `rule_of` returns the rule
+/// of a call stack.
 pub(super) fn read(
     trace: &Trace,
     rules: usize,

@@ -1,14 +1,15 @@
-//! Which callers decide alone, and how many frames tell the call stacks of the others apart.
+//! Finds the callers whose return address alone selects the rule, and the number of frames that
+//! distinguishes the call stacks of all other callers.
 
 use super::format::{Answer, Caller, Choice, Place, PlanStack, FRAMES_MAX};
 use super::places::PlacedStack;
 use std::collections::BTreeMap;
 
-/// A recorded call stack with its choice.
+/// A recorded call stack, and where its blocks come from.
 pub(super) struct Chosen {
     pub stack: PlacedStack,
     pub choice: Choice,
-    /// The blocks that the call stack has allocated.
+    /// Number of blocks that the call stack has allocated.
     pub blocks: i64,
 }
 
@@ -17,10 +18,11 @@ pub(super) struct Chosen {
 pub(super) struct Callers {
     pub callers: Vec<Caller>,
     pub stacks: Vec<PlanStack>,
-    /// The blocks whose choice is another one in the plan, because 64 frames do not tell their call stacks apart
-    /// from others.
+    /// Number of blocks for which the plan makes a different choice, because their call stacks
+    /// share the first 64 frames with call stacks of that other choice.
     pub mixed: i64,
-    /// The blocks whose call stacks are not in the plan, because the places of their frames are not known.
+    /// Number of blocks whose call stacks are not in the plan, because the addresses of their
+    /// frames are unknown.
     pub unplaced: i64,
 }
 
@@ -68,7 +70,7 @@ impl Callers {
         }
         let first = stacks.first().map(|stack| stack.choice);
         let answer = match first {
-            // What 64 frames do not tell apart, the caller decides as well.
+            // If 64 frames do not distinguish the call stacks, one choice for the caller is enough.
             Some(first) if stacks.iter().all(|stack| stack.choice == first) => Answer::Same(first),
             _ => {
                 self.stacks.extend(stacks);
@@ -79,10 +81,10 @@ impl Callers {
     }
 }
 
-/// Returns the smallest number of frames, from 2 to 64, that tells sorted call stacks with different choices
-/// apart.
+/// Returns the smallest number of frames, from 2 to 64, that distinguishes call stacks with
+/// different choices. The call stacks are sorted.
 fn frames_needed(sorted: &[Chosen]) -> usize {
-    // Two call stacks that share the most frames are neighbours.
+    // Of all call stacks, two neighbours share the longest prefix.
     let shared = |pair: &[Chosen]| {
         let [a, b] = [&pair[0], &pair[1]].map(|chosen| chosen.stack.frames.iter());
         a.zip(b).take_while(|(a, b)| a == b).count()
@@ -100,10 +102,11 @@ mod tests {
         Chosen { stack: PlacedStack { frames, is_whole: true }, choice, blocks }
     }
 
-    /// The addresses of callers, and of the frames of call stacks, with their answers.
+    /// The addresses of callers with their answers, and the addresses of frames of call stacks with
+    /// their choices.
     type Shown = (Vec<(u64, Answer)>, Vec<(Vec<u64>, Choice)>);
 
-    /// The answers of a plan.
+    /// Returns the callers and call stacks of a plan.
     fn of(all: Vec<Chosen>) -> Shown {
         let found = Callers::of(all);
         let stack = |of: &PlanStack| (of.frames.iter().map(|f| f.address).collect(), of.choice);

@@ -1,69 +1,69 @@
 //! The format of compiled plans: constants, types and the writer, as in
-//! `include/mallard/trace/plan_format.h`. `spec/plan_format.md` says what they mean.
+//! `include/mallard/trace/plan_format.h`. `spec/plan_format.md` explains them.
 
 use crate::replay::format::mix_bytes;
 use std::borrow::Cow;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
-/// A number that reads differently on a machine of the other byte order.
+/// A number whose bytes are reversed on a machine with the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
-/// The first bytes of a file.
+/// The first bytes of a compiled plan.
 pub const MAGIC: [u8; 8] = *b"\x89MPLAN\r\n";
 /// Size of the header, in bytes.
 pub const HEADER_BYTES: usize = 64;
-/// Size of the record of a module, in bytes.
+/// Size of a module record, in bytes.
 pub const MODULE_BYTES: usize = 56;
-/// Size of the record of a rule, in bytes.
+/// Size of a rule record, in bytes.
 pub const RULE_BYTES: usize = 32;
-/// Size of the record of a caller or a frame, in bytes.
+/// Size of a caller record or frame record, in bytes.
 pub const PLACE_BYTES: usize = 16;
-/// Size of the record of a stack, in bytes.
+/// Size of a stack record, in bytes.
 pub const STACK_BYTES: usize = 16;
-/// Size of the record of a range, in bytes.
+/// Size of a range record, in bytes.
 pub const RANGE_BYTES: usize = 24;
-/// The largest size of a build-id, in bytes.
+/// The maximum size of a build-id, in bytes.
 pub const BUILD_ID_MAX: usize = 32;
-/// The greatest number of modules.
+/// The maximum number of modules.
 pub const MODULES_MAX: usize = 1024;
-/// The greatest number of rules.
+/// The maximum number of rules.
 pub const RULES_MAX: usize = 64;
-/// The greatest number of callers, of stacks, of frames, and of ranges.
+/// The maximum number of callers, of stacks, of frames, and of ranges.
 pub const ENTRIES_MAX: usize = 1 << 20;
-/// The greatest number of frames of a stack.
+/// The maximum number of frames of a stack.
 pub const FRAMES_MAX: usize = 64;
-/// The largest block of a rule, in bytes.
+/// The maximum size of a block that a rule serves, in bytes.
 pub const BLOCK_MAX: u32 = 16384;
 
 pub(super) const BY_STACK: u32 = 0x4000_0000;
 pub(super) const MALLOC: u32 = 0x7fff_ffff;
 
-/// A compiled plan: which allocations of a program come from which local allocator.
+/// A compiled plan: which local allocator serves which allocations of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledPlan {
-    /// The program and the shared libraries whose addresses the plan has.
+    /// The program and the shared libraries that contain the return addresses of the plan.
     pub modules: Vec<PlanModule>,
     /// The rules.
     pub rules: Vec<PlanRule>,
-    /// The callers, in the order of modules and addresses.
+    /// The callers, sorted by module and address.
     pub callers: Vec<Caller>,
-    /// The call stacks of the callers that do not decide alone.
+    /// The call stacks of the callers with the answer [`Answer::ByStack`].
     pub stacks: Vec<PlanStack>,
-    /// The code of the functions of rules, in the order of modules and first addresses, the larger range
-    /// first.
+    /// The code of the functions that rules select, sorted by module and first address. Of two
+    /// ranges with the same first address, the larger one comes first.
     pub ranges: Vec<CodeRange>,
 }
 
 /// A module: the program or a shared library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanModule {
-    /// The name of the file, without directories, in the bytes of the system.
+    /// The file name without directories, as bytes that need not be UTF-8.
     pub name: Vec<u8>,
     /// Whether the module is the program itself.
     pub is_program: bool,
-    /// The build-id; empty if the module has none.
+    /// The build-id; empty if the module has no build-id.
     pub build_id: Vec<u8>,
-    /// Identifies a module without a build-id: see `spec/plan_format.md`. Otherwise 0.
+    /// Identifies a module that has no build-id: see `spec/plan_format.md`. 0 for other modules.
     pub key: u64,
 }
 
@@ -74,16 +74,16 @@ impl PlanModule {
     }
 }
 
-/// The kind of local allocator of a rule.
+/// The kinds of local allocators that a rule may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalAllocator {
-    /// Blocks of one size.
+    /// A pool for blocks of one size.
     Pool = 1,
-    /// Blocks of several sizes. Freed blocks are used again by size.
+    /// Blocks of several sizes. Freed blocks are reused for blocks of the same size class.
     Multipool = 2,
-    /// Blocks one after the other. Chunks without blocks are used again.
+    /// Contiguous blocks. Chunks whose blocks are all free are reused.
     Arena = 3,
-    /// A multipool that starts anew when all its blocks are free.
+    /// A multipool that is reset when all its blocks are free.
     MultipoolOverArena = 4,
 }
 
@@ -96,7 +96,7 @@ impl LocalAllocator {
         LocalAllocator::MultipoolOverArena,
     ];
 
-    /// Returns the words for the kind, as a plan has them.
+    /// Returns the words for the kind, as written in plans.
     pub fn words(self) -> &'static str {
         match self {
             LocalAllocator::Pool => "pool",
@@ -107,16 +107,16 @@ impl LocalAllocator {
     }
 }
 
-/// A rule: the allocations of its call stacks come from one kind of local allocator.
+/// A rule: one kind of local allocator serves the allocations of some call stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanRule {
     /// The name for messages.
     pub name: Vec<u8>,
     /// The kind of local allocator.
     pub allocator: LocalAllocator,
-    /// The largest block in bytes; of a pool, the only size.
+    /// The maximum block size in bytes. For a pool, the only block size.
     pub block_bytes: u32,
-    /// The peak of the rule's blocks in the recorded run, in bytes; 0 if it is not known.
+    /// The peak of the bytes in use by the rule's blocks in the recorded run; 0 if unknown.
     pub peak_bytes: u64,
 }
 
@@ -127,16 +127,16 @@ impl PlanRule {
     }
 }
 
-/// A return address in a module, as the file of the module has it.
+/// A return address in a module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The index of the module.
     pub module: u32,
-    /// The return address, as an address of the file.
+    /// The return address, as the module's file numbers addresses (without the load address).
     pub address: u64,
 }
 
-/// Where a block comes from.
+/// Which allocator a block comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Choice {
     /// The local allocator of the rule with this index.
@@ -154,25 +154,26 @@ impl Choice {
     }
 }
 
-/// What is known about a caller.
+/// How the plan finds the choice for a call of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// All call stacks of the caller have this choice.
     Same(Choice),
-    /// This many frames, from 2 to [`FRAMES_MAX`], tell the call stacks of the caller apart.
+    /// The first frames of the call stack decide: this many, from 2 to [`FRAMES_MAX`].
     ByStack(u32),
 }
 
-/// A function that allocates: the return address of `malloc` or of an operator new, and the answer for it.
+/// A function that allocates: the return address of its call of `malloc` or of an operator new, and
+/// how the plan finds the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The return address.
     pub place: Place,
-    /// The answer.
+    /// How the plan finds the choice for a call.
     pub answer: Answer,
 }
 
-/// A call stack of a caller that does not decide alone.
+/// A call stack of a caller with the answer [`Answer::ByStack`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanStack {
     /// The frames, the caller first.
@@ -181,12 +182,12 @@ pub struct PlanStack {
     pub choice: Choice,
 }
 
-/// The code of a function that a rule is for, or of a copy of it that was inlined.
+/// The code of a function that a rule selects, or of an inlined copy of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeRange {
     /// The index of the module.
     pub module: u32,
-    /// The first byte of code, as an address of the file.
+    /// The address of the first byte, as the module's file numbers addresses.
     pub begin: u64,
     /// The address after the last byte.
     pub end: u64,
@@ -195,15 +196,15 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Returns the key by which a plan orders its ranges. The larger of two ranges with the same begin comes
-    /// first.
+    /// Returns the key by which a plan sorts its ranges. Of two ranges with the same begin, the
+    /// larger one comes first.
     pub fn order(&self) -> (u32, u64, std::cmp::Reverse<u64>) {
         (self.module, self.begin, std::cmp::Reverse(self.end))
     }
 }
 
 impl CompiledPlan {
-    /// Returns the bytes of the file. Does not check the plan: a reader does.
+    /// Returns the content of the file. Does not check the plan, because readers check it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut add_text = |name: &[u8]| {
@@ -262,7 +263,7 @@ impl CompiledPlan {
     }
 }
 
-/// Bytes of a file.
+/// Collects the bytes of a file.
 #[derive(Default)]
 struct Body(Vec<u8>);
 

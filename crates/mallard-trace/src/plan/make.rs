@@ -1,4 +1,4 @@
-//! Makes compiled plans of recordings.
+//! Makes compiled plans from recordings.
 
 use super::blocks;
 use super::callers::{Callers, Chosen};
@@ -15,17 +15,17 @@ use crate::trace::{Stacks, Trace};
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
-/// The share of a rule's blocks that its largest size must have room for. The few larger blocks come from
-/// malloc.
+/// The share of a rule's blocks that must fit the rule's maximum block size. The few larger blocks
+/// come from malloc.
 const COVERED: f64 = 0.999;
 
-/// A plan that was made of a recording.
+/// A plan made from a recording.
 pub struct Made {
     /// The plan.
     pub plan: CompiledPlan,
     /// What each rule of the plan would have served in the recorded run.
     pub served: Vec<Served>,
-    /// The blocks of the recorded run.
+    /// Number of blocks in the recorded run.
     pub blocks: u64,
     /// Remarks for the user.
     pub notes: Vec<String>,
@@ -34,15 +34,15 @@ pub struct Made {
 /// What a rule would have served in the recorded run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
-    /// The call stacks of the rule.
+    /// Number of call stacks that the rule selects.
     pub stacks: usize,
-    /// Their blocks.
+    /// Number of blocks from these call stacks.
     pub blocks: u64,
     /// The bytes of these blocks.
     pub bytes: u64,
 }
 
-/// Makes a plan of a recording.
+/// Makes a plan from a recording.
 pub fn make(trace: &Trace, rules: &Rules) -> Result<Made> {
     let numbers = numbers(rules)?;
     let stacks = trace.stacks()?;
@@ -86,13 +86,14 @@ pub fn make(trace: &Trace, rules: &Rules) -> Result<Made> {
     let rules = maker.rules_of_plan(&found);
     let plan = maker.with_modules(rules, &callers, ranges)?;
     maker.must_serve(&plan)?;
-    // A plan that a reader would refuse is refused here, with the same words.
+    // Reject here, with the same message, any plan that a reader would reject.
     let plan = CompiledPlan::from_bytes(&plan.to_bytes(), "the plan").map_err(made_nothing)?;
     maker.remarks(&callers);
     Ok(Made { plan, served: maker.served, blocks: all_blocks, notes: maker.notes })
 }
 
-/// Returns the number of each rule in the compiled plan. `None` for rules that leave blocks to malloc.
+/// Returns the index of each rule in the compiled plan, or `None` for rules that leave blocks to
+/// malloc.
 fn numbers(rules: &Rules) -> Result<Vec<Option<u32>>> {
     let mut next = 0;
     let mut numbers = Vec::new();
@@ -124,7 +125,7 @@ struct Maker<'a> {
     rules: &'a Rules,
     trace: &'a Trace,
     stacks: &'a Stacks,
-    /// The number of each rule in the compiled plan.
+    /// The index of each rule in the compiled plan.
     numbers: &'a [Option<u32>],
     places: Places<'a>,
     served: Vec<Served>,
@@ -132,7 +133,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// The rules of the compiled plan. `found` has their recorded blocks.
+    /// Makes the rules of the compiled plan. `found` has their recorded blocks.
     fn rules_of_plan(&mut self, found: &[blocks::Blocks]) -> Vec<PlanRule> {
         let mut made = Vec::new();
         for (rule, of) in self.rules.all() {
@@ -164,13 +165,14 @@ impl<'a> Maker<'a> {
         made
     }
 
-    /// Fails if a file has no room for the call stacks.
+    /// Fails if the call stacks have more frames than a file can contain.
     fn check_size(&mut self, callers: &mut Callers, ranges: &[CodeRange]) -> Result<()> {
         let frames = |callers: &Callers| -> usize {
             callers.stacks.iter().map(|stack| stack.frames.len()).sum()
         };
         if frames(callers) > ENTRIES_MAX && ranges.is_empty() {
-            // Without ranges, malloc serves unknown call stacks too.
+            // Without ranges, unknown call stacks also use malloc, so these call stacks need no
+            // entry.
             callers.stacks.retain(|stack| stack.choice != Choice::Malloc);
             self.notes.push(
                 "call stacks that malloc serves are too many to be in the plan, so the program counts them as unknown"
@@ -189,7 +191,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Fails if a plan would serve no block.
+    /// Fails if the plan would serve no block.
     fn must_serve(&self, plan: &CompiledPlan) -> Result<()> {
         let serves = |choice: &Choice| matches!(choice, Choice::Rule(_));
         let by_caller = plan.callers.iter().any(|caller| match &caller.answer {
@@ -213,8 +215,8 @@ impl<'a> Maker<'a> {
         ))
     }
 
-    /// The code of the functions of regions. Modules are numbered as in the trace. Fails if no code of a function
-    /// is found.
+    /// Returns the code of the functions that rules select as regions. Module indices are those of
+    /// the trace. Fails if no code of a function is found.
     fn ranges(&mut self) -> Result<Vec<CodeRange>> {
         let regions = self.regions()?;
         if regions.is_empty() {
@@ -265,7 +267,8 @@ impl<'a> Maker<'a> {
         Ok(ranges)
     }
 
-    /// The code of regions that have no name, such as `libx.so+0x123`: such a region is the code inside of one call.
+    /// Returns the code of regions without a function name, such as `libx.so+0x123`. Such a region
+    /// is the code inside of one call.
     fn ranges_of_calls(&mut self, regions: &[(usize, &str)]) -> Vec<CodeRange> {
         let stacks = self.stacks;
         let mut ranges = Vec::new();
@@ -275,7 +278,8 @@ impl<'a> Maker<'a> {
                 let rules = rules.filter_map(|region| self.numbers[regions[usize::from(region)].0]);
                 let rules: Vec<u32> = rules.collect();
                 let place = self.places.place(frame).filter(|_| !rules.is_empty());
-                // The code of a frame is that before its return address. Only a damaged trace has 0 there.
+                // A frame's code is the call before its return address. Only a corrupt trace has
+                // the address 0 here.
                 let before = |place: Place| Some((place.address.checked_sub(1)?, place));
                 let Some((begin, Place { module, address: end })) = place.and_then(before) else {
                     continue;
@@ -286,7 +290,7 @@ impl<'a> Maker<'a> {
         ranges
     }
 
-    /// The rules with regions, and the functions of the regions.
+    /// Returns each rule that selects a region, with the function of the region.
     fn regions(&self) -> Result<Vec<(usize, &'a str)>> {
         let rules = self.rules;
         let mut regions = Vec::new();
@@ -307,7 +311,7 @@ impl<'a> Maker<'a> {
         Ok(regions)
     }
 
-    /// All code of modules that were on call stacks, if a rule is for all blocks.
+    /// Returns all code of the modules that were on call stacks, if a rule selects all blocks.
     fn ranges_of_everything(&self) -> Vec<CodeRange> {
         let everything = self.rules.all().find(|(_, of)| of.scope == Scope::Everything);
         let Some(rule) = everything.and_then(|(rule, _)| self.numbers[rule]) else {
@@ -326,7 +330,7 @@ impl<'a> Maker<'a> {
         ranges
     }
 
-    /// The modules in which the functions of regions were recorded.
+    /// Returns the modules in which the functions of regions were recorded.
     fn modules_of(&self, regions: &[(usize, &str)]) -> BTreeSet<usize> {
         let mut known: HashMap<&str, bool> = HashMap::new();
         let mut modules = BTreeSet::new();
@@ -344,7 +348,8 @@ impl<'a> Maker<'a> {
         modules
     }
 
-    /// The plan with the modules that it needs. `ranges` number the modules as in the trace.
+    /// Makes the plan with the modules that it needs. In `ranges`, module indices are those of the
+    /// trace.
     fn with_modules(
         &mut self,
         rules: Vec<PlanRule>,
@@ -358,7 +363,8 @@ impl<'a> Maker<'a> {
         let path = default_process(self.trace)?.map(|(_, path, _)| path).unwrap_or_default();
         let is_at = |of: &Module| of.path.as_os_str() == path.as_str();
         let program = self.places.modules.iter().position(is_at).map(|at| at as u32);
-        // The library leaves other programs alone, so it must know the program even if only libraries allocate.
+        // `libmallard-plan.so` does nothing in other programs, so it must recognize the program
+        // even if only libraries allocate.
         used.extend(program);
         let (mut modules, mut new) = (Vec::new(), HashMap::new());
         for &module in &used {
@@ -416,13 +422,13 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Returns the indices of the regions whose function has a name.
+/// Returns the indices of the regions whose function has the name `name`.
 fn matching(regions: &[(usize, &str)], name: &str) -> Vec<u16> {
     let last = |wanted: &str| {
         let end = wanted.find(['<', '(']).unwrap_or(wanted.len());
         wanted[..end].rsplit("::").next().unwrap_or_default().to_string()
     };
-    // Most names do not have the last part of any wanted name, and need not be taken apart.
+    // Most names do not contain the last part of any wanted name, so they need not be parsed.
     if !regions.iter().any(|(_, wanted)| name.contains(&last(wanted))) {
         return Vec::new();
     }

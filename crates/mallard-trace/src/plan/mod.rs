@@ -1,5 +1,6 @@
-//! Compiled plans: files that tell `libmallard-plan.so` which allocations of a program come from which
-//! local allocator. `spec/plan_format.md` defines them, and [`make`] makes them of a recording.
+//! Compiled plans: files from which `libmallard-plan.so` reads which local allocator serves which
+//! allocations of a program. `spec/plan_format.md` defines the format, and [`make`] makes plans
+//! from recordings.
 //!
 //! ```no_run
 //! use mallard_trace::plan::{make, Rules};

@@ -1,23 +1,24 @@
-//! Names of the callers and frames of a plan.
+//! Looks up the function names of a plan's callers and frames.
 
 use super::format::PlanModule;
 use crate::modules::{Frame, Module};
 use crate::symbols::{look_up, Layout, Lookup};
 use std::path::Path;
 
-/// A function at a place of a plan.
+/// The function at a return address of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
     /// The demangled name, or `module+0x…`.
     pub function: String,
-    /// The source file; empty if it is not known.
+    /// The source file; empty if unknown.
     pub file: String,
     /// The line of the call.
     pub line: Option<u32>,
 }
 
-/// Looks up return addresses of a module of a plan in a file. Returns the functions at each address, the innermost
-/// first: several if the compiler inlined some. `None` if the file is not the module.
+/// Looks up return addresses of a plan's module in a file. Returns the functions at each address,
+/// the innermost first; there are several if the compiler inlined some. Returns `None` if the file
+/// is not the module.
 pub fn names_in(module: &PlanModule, file: &Path, addresses: &[u64]) -> Option<Vec<Vec<Named>>> {
     let build_id = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let of_file = Module { path: std::path::absolute(file).ok()?, build_id };

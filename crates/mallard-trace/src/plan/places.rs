@@ -1,4 +1,4 @@
-//! The frames of call stacks as places in modules.
+//! Converts the frames of call stacks to addresses in modules.
 
 use super::format::{Place, PlanModule, BUILD_ID_MAX};
 use crate::error::Result;
@@ -9,26 +9,26 @@ use crate::symbols::Layout;
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::BTreeSet;
 
-/// Beginnings of the file names of the C++ runtime.
+/// Prefixes of the file names of the C++ runtime.
 const CPP_RUNTIMES: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
 
-/// A recorded call stack as a plan has it.
+/// A recorded call stack, in the form that a plan uses.
 pub(super) struct PlacedStack {
-    /// The frames, the caller of the function that allocates first.
+    /// The frames. The first is the caller of malloc or of the operator new.
     pub frames: Vec<Place>,
-    /// Whether these are all frames. If not, the place of the next one is not known.
+    /// Whether `frames` has all frames. If not, the module address of the next frame is unknown.
     pub is_whole: bool,
 }
 
-/// The modules of a trace, and where the frames of its call stacks are in them.
+/// The modules of a trace, and the position of each frame in them.
 pub(super) struct Places<'a> {
     stacks: &'a Stacks,
     pub modules: Vec<Module>,
     layouts: Vec<Option<Layout>>,
     known: NumberMap<u32, Option<Place>>,
-    /// The frames of operators new of the C++ runtime.
+    /// For each frame, whether it is in an operator new of the C++ runtime.
     operators: NumberMap<u32, bool>,
-    /// The modules with frames whose place is not known.
+    /// The modules with frames whose address in the module is unknown.
     pub missing: BTreeSet<usize>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Places<'a> {
         Ok(Places { stacks, modules, layouts, known, operators, missing: BTreeSet::new() })
     }
 
-    /// Returns the places of a call stack.
+    /// Converts the frames of a call stack.
     pub fn of(&mut self, node: i32) -> PlacedStack {
         let stacks = self.stacks;
         let mut placed = PlacedStack { frames: Vec::new(), is_whole: true };
@@ -51,7 +51,8 @@ impl<'a> Places<'a> {
             match self.place(frame) {
                 Some(place) => placed.frames.push(place),
                 None => {
-                    // A walk in the program ends at the same frame as that of the recorder.
+                    // The stack walk of a program under a plan stops at the same frame as the
+                    // recorder's, so the call stack is whole.
                     let is_end =
                         stacks.functions_at(frame).iter().any(|f| f.function == MISSING[0]);
                     placed.is_whole = is_end;
@@ -62,9 +63,10 @@ impl<'a> Places<'a> {
         placed
     }
 
-    /// Whether a frame is an operator new of the C++ runtime. The recorder's operators jump to those of the
-    /// runtime, which call malloc. In a program under a plan, the operator itself is the function that
-    /// allocates.
+    /// Returns whether a frame is an operator new of the C++ runtime. While a program is recorded,
+    /// the operators of the recorder jump to those of the runtime, which call malloc. Under a plan,
+    /// the operator itself is the function that allocates, so these frames are not on the call
+    /// stack.
     fn is_operator(&mut self, frame: u32) -> bool {
         let stacks = self.stacks;
         *self.operators.entry(frame).or_insert_with(|| {
@@ -78,7 +80,7 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// Returns the place of a frame. `None` if it is not known.
+    /// Returns the address of a frame in its module, or `None` if it is unknown.
     pub fn place(&mut self, frame: u32) -> Option<Place> {
         if let Some(&known) = self.known.get(&frame) {
             return known;
@@ -98,12 +100,12 @@ impl<'a> Places<'a> {
         place
     }
 
-    /// Returns the parts of a module that have code.
+    /// Returns the address ranges of a module that have code.
     pub fn code(&self, module: usize) -> Vec<(u64, u64)> {
         self.layouts[module].as_ref().map_or(Vec::new(), |layout| layout.code().collect())
     }
 
-    /// Returns a module as a plan has it. `None` if nothing identifies the module.
+    /// Returns a module in the form that a plan uses, or `None` if nothing identifies the module.
     pub fn module(&self, module: usize, is_program: bool) -> Option<PlanModule> {
         use std::os::unix::ffi::OsStrExt;
         let of = &self.modules[module];

@@ -1,4 +1,4 @@
-//! Reads compiled plans, and refuses damaged ones.
+//! Reads compiled plans, and rejects corrupt ones.
 
 use super::format::*;
 use crate::error::{Error, ErrorKind, Result};
@@ -7,7 +7,8 @@ use crate::replay::format::mix_bytes;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Larger files are no compiled plans: the greatest number of records of each kind, and as much text.
+/// Larger files are not compiled plans: this leaves room for the maximum number of records of each
+/// kind, and for as much text.
 const FILE_BYTES_MAX: u64 = 1 << 28;
 
 impl CompiledPlan {
@@ -15,7 +16,7 @@ impl CompiledPlan {
     pub fn read(path: &Path) -> Result<CompiledPlan> {
         let name = path.display().to_string();
         let bytes = std::fs::metadata(path).and_then(|of| {
-            // To read a pipe or a device might never end.
+            // Reading from a pipe or a device might never end.
             let is_too_large = !of.is_file() || of.len() > FILE_BYTES_MAX;
             if is_too_large {
                 Ok(Vec::new())
@@ -33,7 +34,8 @@ impl CompiledPlan {
         CompiledPlan::from_bytes(&bytes, &name)
     }
 
-    /// Reads a compiled plan from the bytes of its file, and checks it. `name` is the name in errors.
+    /// Reads a compiled plan from the bytes of its file, and checks it. `name` is the file name in
+    /// errors.
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<CompiledPlan> {
         let parts = Parts::of(bytes, name)?;
         parts.check_words(bytes)?;
@@ -61,7 +63,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Reads the header, and cuts the file into its parts.
+    /// Checks the header, and splits the file into its parts.
     fn of(bytes: &'a [u8], name: &'a str) -> Result<Parts<'a>> {
         let damaged =
             |what: String| refused(ErrorKind::Damaged, format!("{name} is damaged: {what}"));
@@ -134,7 +136,7 @@ impl<'a> Parts<'a> {
         refused(ErrorKind::Damaged, format!("{} is damaged: {}", self.name, what.as_ref()))
     }
 
-    /// Fails if the checksum is wrong, or a reserved number is not 0.
+    /// Fails if the checksum is wrong, or if a reserved number is not 0.
     fn check_words(&self, bytes: &[u8]) -> Result<()> {
         let (header, body) = bytes.split_at(HEADER_BYTES);
         let (begin, checksum) = header.split_at(HEADER_BYTES - 8);
@@ -167,7 +169,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Returns a part of the text.
+    /// Returns the name to which a record refers.
     fn text(&self, record: &[u8]) -> Result<Vec<u8>> {
         let (at, bytes) = (u32_at(record, 0) as usize, u32_at(record, 4) as usize);
         let part = self.text.get(at..).and_then(|rest| rest.get(..bytes));
@@ -255,7 +257,7 @@ fn range(record: &[u8]) -> CodeRange {
     CodeRange { begin, end, module: u32_at(record, 16), rule: u32_at(record, 20) }
 }
 
-/// Says which parts of a plan contradict each other, if any do.
+/// Returns an error if parts of a plan contradict each other.
 fn check(plan: &CompiledPlan) -> std::result::Result<(), &'static str> {
     let must = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
     let has_module = |module: u32| (module as usize) < plan.modules.len();

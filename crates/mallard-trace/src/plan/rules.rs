@@ -1,4 +1,4 @@
-//! The text of plans that are applied in a program: the plans of replays, and what only compiled plans have.
+//! Reads plans that are applied in a program. These are replay plans with a few additional keys.
 
 use super::format::{LocalAllocator, BLOCK_MAX};
 use crate::error::{Error, Result};
@@ -7,23 +7,24 @@ use crate::replay::{Allocator, Plan, Rule, Scope};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// A plan in text, for the program itself. `mallard replay --plan` reads the same files.
+/// A plan in text form, for use in the program itself. `mallard replay --plan` reads the same
+/// files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The rules as a replay has them.
+    /// The rules, as a replay uses them.
     pub plan: Plan,
-    /// What only compiled plans have, for each rule.
+    /// For each rule, the settings that only compiled plans use.
     pub details: Vec<Details>,
 }
 
-/// What only compiled plans have of a rule.
+/// The settings of a rule that only compiled plans use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
-    /// The name for messages. `None` for the name of the functions.
+    /// The name for messages. If `None`, messages contain the function that the rule selects.
     pub name: Option<String>,
     /// Whether all blocks have one size.
     pub is_pool: bool,
-    /// The largest block in bytes. `None` if the recording decides.
+    /// The maximum block size in bytes. If `None`, the recording determines it.
     pub block_bytes: Option<u32>,
 }
 
@@ -49,7 +50,7 @@ impl Rules {
         Ok(Rules { plan, details: details.map_err(made_nothing)? })
     }
 
-    /// The name of a rule for messages.
+    /// Returns the name of a rule for messages.
     pub fn name(&self, rule: usize) -> String {
         let given = self.details.get(rule).and_then(|details| details.name.clone());
         given.unwrap_or_else(|| match &self.plan.rules[rule].scope {
@@ -59,7 +60,7 @@ impl Rules {
         })
     }
 
-    /// The local allocator of a rule. `None` for malloc.
+    /// Returns the local allocator of a rule, or `None` for malloc.
     pub fn allocator(&self, rule: usize) -> Option<LocalAllocator> {
         let is_pool = self.details.get(rule).is_some_and(|details| details.is_pool);
         match self.plan.rules[rule].strategy.allocator() {
@@ -71,18 +72,18 @@ impl Rules {
         }
     }
 
-    /// The largest block of a rule in bytes, if the plan has it.
+    /// Returns the maximum block size of a rule in bytes, if the plan contains it.
     pub fn block_bytes(&self, rule: usize) -> Option<u32> {
         self.details.get(rule).and_then(|details| details.block_bytes)
     }
 
-    /// The rules with their numbers.
+    /// Returns the rules with their indices.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Rule)> {
         self.plan.rules.iter().enumerate()
     }
 }
 
-/// A plan of a replay, such as one that `mallard advise` has measured.
+/// Converts a replay plan, such as one that `mallard advise` has measured.
 impl From<Plan> for Rules {
     fn from(plan: Plan) -> Rules {
         let details = vec![Details::default(); plan.rules.len()];
@@ -112,7 +113,7 @@ impl Details {
     }
 }
 
-/// The same error, from a command that makes a plan.
+/// Returns the same error with the state "no plan was made".
 pub(super) fn made_nothing(error: Error) -> Error {
     Error::new(error.kind(), error.what(), "no plan was made", error.help())
 }
