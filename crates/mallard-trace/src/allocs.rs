@@ -1,7 +1,7 @@
-//! The blocks of a trace, derived from its events: the rows of a table `allocs`.
+//! Derives the table `allocs` of a trace from the events. The table has a row for each block.
 //!
-//! Traces do not have this table (`docs/decisions/0041-no-table-of-blocks.md`). A fleet may have it,
-//! since a query of a fleet reads the rows of many runs.
+//! Traces do not store this table (`docs/decisions/0041-no-table-of-blocks.md`). A fleet may store
+//! it, since a query of a fleet reads the rows of many runs.
 
 use crate::error::Result;
 use crate::hash::NumberMap;
@@ -14,7 +14,8 @@ use crate::tables::{Column, Table, GROUP_ROWS};
 struct Begin {
     proc: i32,
     t0: i64,
-    /// The size that the program asked for first, and last.
+    /// The size that the program requested in the allocation. `size` is the size after the last
+    /// resize.
     size0: u64,
     size: u64,
     align: u8,
@@ -23,7 +24,7 @@ struct Begin {
     tid: i32,
 }
 
-/// The end of a block: when it ended, and by which thread and call stack.
+/// The free of a block: its time, thread and call stack.
 #[derive(Clone, Copy)]
 struct End {
     t1: i64,
@@ -31,10 +32,10 @@ struct End {
     tid: i32,
 }
 
-/// Derives the rows of the table `allocs`: first the blocks that ended, in the order of their ends,
-/// then all others, in the order of their numbers. Calls `pass_on` with at most [`GROUP_ROWS`] rows
-/// at a time, and makes no more rows if it returns false. Memory: 88 bytes for each block in use, and
-/// two groups of rows.
+/// Derives the rows of the table `allocs`: first the blocks that were freed, in the order of their
+/// frees, then all others, in the order of their allocations. Calls `pass_on` with at most
+/// [`GROUP_ROWS`] rows at a time, and stops if `pass_on` returns false. Uses 88 bytes of memory for
+/// each block in use, and memory for two groups of rows.
 pub fn derive(events: &Table, pass_on: &mut dyn FnMut(Vec<Column>) -> bool) -> Result<()> {
     let (in_use, rows) = (NumberMap::default(), Vec::new());
     let mut blocks = Blocks { in_use, rows, proc: -1, is_wanted: true, pass_on };
@@ -56,7 +57,7 @@ pub fn derive(events: &Table, pass_on: &mut dyn FnMut(Vec<Column>) -> bool) -> R
     Ok(())
 }
 
-/// The blocks in use, and the rows that are not passed on yet.
+/// The blocks in use, and the rows that are not yet passed to `pass_on`.
 struct Blocks<'a> {
     in_use: NumberMap<i64, Begin>,
     rows: Vec<(i64, Begin, Option<End>)>,
@@ -132,7 +133,7 @@ impl Visitor<ThreadRow<'_>> for Blocks<'_> {
 
     fn leave(&mut self, _: ThreadRow, _: Left) {}
 
-    /// The table has no ends of blocks that no free ends.
+    /// Does nothing: the table leaves the end empty for blocks that a reset freed.
     fn reset(&mut self, _: ThreadRow) {}
 
     fn pass(&mut self) {}

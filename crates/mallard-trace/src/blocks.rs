@@ -1,4 +1,4 @@
-//! Numbers the blocks of a program, and says which block an event belongs to.
+//! Assigns an ID to each block of a program, and finds the block that an event refers to.
 
 use crate::hash::NumberMap;
 use crate::sites::Ended;
@@ -6,22 +6,22 @@ use crate::sites::Ended;
 /// A block in use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
-    /// Number of the block. Blocks are numbered in the order of their allocation.
+    /// ID of the block. Blocks are numbered in the order of their allocation.
     pub id: i64,
     /// When the block was allocated, in nanoseconds since the stream was opened.
     pub t0: i64,
     /// The address of the block.
     pub addr: u64,
-    /// Size of the block in bytes, as requested last.
+    /// Size of the block in bytes, as requested by the allocation or the last resize.
     pub size: u64,
-    /// The thread of the allocation.
+    /// The thread that allocated the block.
     pub thread: u32,
     /// The index of the block's site.
     pub site: u32,
 }
 
 impl Block {
-    /// What the site of the block must know when the block ends.
+    /// Returns what the site of the block needs to update its figures when the block is freed.
     #[inline]
     pub fn ended(&self) -> Ended {
         Ended { site: self.site, id: self.id, addr: self.addr, size: self.size }
@@ -30,9 +30,9 @@ impl Block {
 
 type Table = NumberMap<u64, Block>;
 
-/// The blocks in use. Each process and each traced allocator has a table of its own, because a
-/// block of one allocator may lie within a block of another. Memory: 64 to 140 bytes for each block
-/// in use.
+/// The blocks in use. Each process and each traced allocator has a separate table, because a block
+/// of one allocator may lie within a block of another. Uses 64 to 140 bytes of memory for each
+/// block in use.
 #[derive(Default)]
 pub struct Blocks {
     tables: Vec<Table>,
@@ -40,7 +40,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Adds empty tables until a table has the index `table`.
+    /// Adds empty tables until the index `table` is valid.
     #[inline]
     pub fn reach(&mut self, table: usize) {
         if self.tables.len() <= table {
@@ -48,19 +48,19 @@ impl Blocks {
         }
     }
 
-    /// Returns the number of the next block.
+    /// Returns the ID for the next block.
     pub fn number(&mut self) -> i64 {
         self.next += 1;
         self.next - 1
     }
 
-    /// Number of blocks so far.
+    /// Returns the number of IDs that [`Blocks::number`] has returned.
     pub fn count(&self) -> i64 {
         self.next
     }
 
-    /// Adds a block. If the table still has a block at the same address, the stream lacks the free of
-    /// that older block. Returns the older block.
+    /// Adds a block. If the table still has a block at the same address, the event stream lacks the
+    /// free of that older block. Returns the older block.
     #[inline]
     pub fn insert(&mut self, table: usize, block: Block) -> Option<Block> {
         self.tables[table].insert(block.addr, block)
@@ -72,14 +72,14 @@ impl Blocks {
         self.tables[table].remove(&addr)
     }
 
-    /// Removes all blocks of a table, and returns them in the order of their numbers.
+    /// Removes all blocks of a table, and returns them sorted by ID.
     pub fn take_all(&mut self, table: usize) -> Vec<Block> {
         let mut blocks: Vec<Block> = self.tables[table].drain().map(|(_, block)| block).collect();
         blocks.sort_unstable_by_key(|block| block.id);
         blocks
     }
 
-    /// Number of tables.
+    /// Returns the number of tables.
     pub fn tables(&self) -> usize {
         self.tables.len()
     }

@@ -1,13 +1,13 @@
-//! Converts ticks of the clock of a stream to nanoseconds since the stream was opened.
+//! Converts the clock ticks of an event stream to nanoseconds since the stream was opened.
 
 use crate::format::{self, Header};
 
-/// Converts times by the straight line through the last two checkpoints. A checkpoint is one moment
-/// in ticks and in nanoseconds. Before the first checkpoint, the slope follows from the frequency
-/// in the header.
+/// Converts times by the straight line through the last two checkpoints. A checkpoint gives one
+/// moment both in ticks and in nanoseconds. Before the first checkpoint, the slope follows from the
+/// frequency in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    /// A point of the line: `t` in ticks is `ns` in nanoseconds.
+    /// A point on the line: tick `t` is at `ns` nanoseconds.
     t: u64,
     ns: f64,
     /// Nanoseconds per tick.
@@ -33,8 +33,8 @@ impl Clock {
         }
     }
 
-    /// Adds a checkpoint: tick `t` is at `ns` nanoseconds. A checkpoint is ignored unless both numbers
-    /// have grown.
+    /// Adds a checkpoint: tick `t` is at `ns` nanoseconds. Ignores the checkpoint unless both
+    /// numbers are greater than those of the last checkpoint.
     pub fn checkpoint(&mut self, t: u64, ns: u64) {
         let (last_t, last_ns) = self.last;
         if t > last_t && ns > last_ns {
@@ -45,7 +45,7 @@ impl Clock {
         }
     }
 
-    /// The time of an event, in nanoseconds since the stream was opened.
+    /// Returns the time of an event, in nanoseconds since the stream was opened.
     #[inline]
     pub fn ns(&self, t: u64) -> i64 {
         if self.is_ns {
@@ -55,7 +55,7 @@ impl Clock {
         (self.ns + ticks as f64 * self.slope) as i64
     }
 
-    /// Converts a duration to nanoseconds.
+    /// Converts a duration from ticks to nanoseconds.
     #[inline]
     pub fn duration_ns(&self, ticks: u32) -> i32 {
         (f64::from(ticks) * self.ns_per_tick) as i32

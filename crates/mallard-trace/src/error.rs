@@ -1,17 +1,17 @@
-//! Errors. Each has three lines: what happened, the state, and what to type next.
+//! Errors. Each has three lines: what happened, what state the files are in, and what to type next.
 
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// What went wrong, for callers that treat some errors in a special way.
+/// The category of an error, for callers that handle some errors differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The operating system refused to read or write a file.
+    /// The operating system failed to read or write a file.
     System,
-    /// The file is neither a stream nor a trace.
+    /// The file is neither an event stream nor a trace.
     Foreign,
-    /// The stream was written on a machine of the other byte order.
+    /// The stream was written on a machine with the other byte order.
     ByteOrder,
     /// A newer version of Mallard wrote the stream or the trace.
     Newer,
@@ -23,9 +23,9 @@ pub enum ErrorKind {
     Exists,
     /// There is no such file or trace.
     Missing,
-    /// A plan of a replay is wrong, or does not fit the trace.
+    /// A replay plan is invalid, or does not fit the trace.
     Plan,
-    /// The trace or the plan cannot be replayed, or only if the caller insists.
+    /// The trace or the plan cannot be replayed, or can be replayed only if the caller insists.
     Refused,
 }
 
@@ -42,7 +42,8 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Makes an error. All parts are in lower case, without a full stop. `help` is what to type next.
+    /// Makes an error. All parts are in lower case, without a full stop. `help` is what the user
+    /// should type next.
     pub fn new(
         kind: ErrorKind,
         what: impl Into<String>,
@@ -58,28 +59,28 @@ impl Error {
         Error::new(ErrorKind::Damaged, what, state, help)
     }
 
-    /// What went wrong.
+    /// Returns the category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The first line: what happened.
+    /// Returns the first line: what happened.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The second line: what state things are in now.
+    /// Returns the second line: the state after the error, such as "nothing was written".
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// The third line: what to type next.
+    /// Returns the third line: what to type next.
     pub fn help(&self) -> &str {
         &self.help
     }
 }
 
-/// What to type next if the system refuses to write a file of a trace.
+/// Returns what to type next if the system fails to write a file of a trace.
 pub(crate) fn help_to_write(error: &io::Error) -> &'static str {
     let is_limit = |limit: Errno| error.raw_os_error() == Some(limit.raw_os_error());
     match error.kind() {

@@ -1,9 +1,9 @@
 //! What the measures D, V, L, U, C and F mean.
 //!
-//! This is the only definition in words: `--explain`, the report and the table of docs/guide.md have
-//! these texts.
+//! These texts are the only definition in words. `--explain`, the report and the table in
+//! docs/guide.md use them.
 
-/// The explanation of one letter: a name, a unit, and how the measure is computed.
+/// The explanation of one measure: its letter, name and unit, and how it is computed.
 pub struct Explanation {
     /// The letter.
     pub letter: char,
@@ -17,8 +17,8 @@ pub struct Explanation {
     pub low: &'static str,
     /// The advice if the value is high.
     pub high: &'static str,
-    /// How the measure is computed, what a high value says, and where the confidence interval comes
-    /// from.
+    /// How the measure is computed, what a high value means, and how the confidence interval is
+    /// computed.
     pub text: &'static str,
 }
 
@@ -96,7 +96,7 @@ pub const EXPLANATIONS: [Explanation; 6] = [
     },
 ];
 
-/// Returns the explanation of a letter; `None` for a letter that is no measure.
+/// Returns the explanation of a letter, or `None` if the letter is not one of the six measures.
 pub fn explain(letter: char) -> Option<&'static Explanation> {
     let letter = letter.to_ascii_uppercase();
     EXPLANATIONS.iter().find(|explanation| explanation.letter == letter)
@@ -106,7 +106,7 @@ pub fn explain(letter: char) -> Option<&'static Explanation> {
 mod tests {
     use super::*;
 
-    /// A text of the folder docs/.
+    /// Reads a text of the directory docs/.
     fn doc(name: &str) -> String {
         let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         std::fs::read_to_string(docs.join(name)).unwrap()
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn locality_and_fragmentability_advise_an_allocator_for_the_same_part() {
-        // L is high where blocks fill their pages, and F is high where they do not.
+        // L is high where blocks fill their pages, and F is high where blocks do not fill their
+        // pages.
         let [l, f] = ['L', 'F'].map(|letter| explain(letter).unwrap());
         assert!(l.low.contains("allocator of its own") && f.high.contains("allocator of its own"));
         assert!(l.high.contains("nothing to gain") && f.low.contains("nothing to gain"));

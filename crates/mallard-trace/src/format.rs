@@ -1,5 +1,5 @@
-//! The format of streams: constants, the header and the records, as in
-//! `include/mallard/trace/trace_format.h`. `spec/trace_format.md` says what they mean.
+//! The format of event streams: constants, the header and the records, as in
+//! `include/mallard/trace/trace_format.h`. `spec/trace_format.md` explains them.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -7,27 +7,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 pub const VERSION: u32 = 1;
 /// The first bytes of a stream.
 pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
-/// A number that reads differently on a machine of the other byte order.
+/// A number whose bytes are reversed on a machine with the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header, in bytes. Newer writers may write a longer header.
 pub const HEADER_BYTES: usize = 64;
 /// Size of a record, in bytes.
 pub const RECORD_BYTES: usize = 32;
-/// Position of the alignment in [`Record::what`]. The size is in the bits below.
+/// The lowest bit of the alignment in [`Record::what`]. The bits below hold the size.
 pub const ALIGN_SHIFT: u32 = 40;
-/// Position of the kind of record in [`Record::what`].
+/// The lowest bit of the op, the kind of record, in [`Record::what`].
 pub const OP_SHIFT: u32 = 46;
-/// Position of the flags in [`Record::what`].
+/// The lowest bit of the flags in [`Record::what`].
 pub const FLAGS_SHIFT: u32 = 52;
 /// The largest size that a record can hold. A larger size has the flag [`flag::SIZE_CUT`].
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
-/// The length of the longest text in bytes. A reader takes a longer text for damage.
+/// The maximum length of a text in bytes. A reader treats a stream with a longer text as corrupt.
 pub const TEXT_BYTES_MAX: usize = 1 << 16;
 
-/// How many characters of a region's name a record holds.
+/// The number of bytes of a region's name that one record holds.
 pub const NAME_PART: usize = 16;
 
-/// The clocks of a stream.
+/// The clocks that a stream may use.
 pub mod clock {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub const MONOTONIC: u32 = 1;
@@ -35,9 +35,9 @@ pub mod clock {
     pub const TSC: u32 = 2;
 }
 
-/// The kinds of records.
+/// The `op` values of records: what each record is about.
 pub mod op {
-    #![allow(missing_docs)] // The names are in enum mallard_trace_op, which describes them.
+    #![allow(missing_docs)] // Documented at enum mallard_trace_op.
     pub const ALLOCATE: u8 = 1;
     pub const DEALLOCATE: u8 = 2;
     pub const RESET: u8 = 3;
@@ -72,25 +72,25 @@ pub mod op {
     pub const END: u8 = 63;
 }
 
-/// What a record is about. Readers match on this type, so that a new kind of record does not compile
-/// before each reader says what the kind means there.
+/// What a record is about. Readers match on this type without a default case. If you add a kind,
+/// each reader therefore fails to compile until it handles the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A traced allocator has returned a block.
     TracedAllocation,
-    /// A traced allocator has taken back a block.
+    /// A traced allocator has freed a block.
     TracedFree,
-    /// A traced allocator has taken back all its blocks.
+    /// A traced allocator has freed all its blocks.
     TracedReset,
-    /// A call of malloc's family that allocates.
+    /// A call of malloc or a related function that allocates.
     Allocation,
-    /// A realloc is about to begin: the block that is resized.
+    /// A realloc is about to begin. The record has the block that is resized.
     ReallocFrom,
-    /// A realloc is done: the block that it returned.
+    /// A realloc is done. The record has the block that it returned.
     ReallocTo,
-    /// A call of malloc's family that frees.
+    /// A call of free or a related function.
     Free,
-    /// A call of malloc's family that this version does not know.
+    /// A call of a malloc function that this version of the format does not define.
     UnknownCall,
     /// A mapped part of a module.
     Module,
@@ -106,15 +106,15 @@ pub enum Kind {
     Memory,
     /// The CPU time of a thread at a moment.
     Cpu,
-    /// One moment on the clock and in nanoseconds.
+    /// One moment, both in clock ticks and in nanoseconds.
     Checkpoint,
-    /// The program begins a region that it marks.
+    /// The program enters a region, by a call of `mallard_region_begin`.
     RegionBegin,
-    /// The program ends a region that it marks.
+    /// The program leaves a region, by a call of `mallard_region_end`.
     RegionEnd,
-    /// The rest of a region's name.
+    /// The next part of a region's name that is too long for one record.
     RegionName,
-    /// The thread of the events that follow.
+    /// The thread of the events that follow this record.
     Thread,
     /// The name of a traced allocator.
     Name,
@@ -122,12 +122,12 @@ pub enum Kind {
     Lost,
     /// The end of the stream.
     End,
-    /// A kind that this version does not know.
+    /// A kind that this version of the format does not define.
     Unknown,
 }
 
 impl Kind {
-    /// The kind of the records with the number `op`.
+    /// Returns the kind of the records with the number `op`.
     #[inline]
     pub fn of(op: u8) -> Kind {
         match op {
@@ -161,7 +161,7 @@ impl Kind {
 
 /// The flags of a record.
 pub mod flag {
-    #![allow(missing_docs)] // The names are in enum mallard_trace_flag, which describes them.
+    #![allow(missing_docs)] // Documented at enum mallard_trace_flag.
     pub const SIZE_CUT: u16 = 1;
     pub const DUR_CUT: u16 = 2;
     pub const FROM_NEW: u16 = 4;
@@ -175,15 +175,15 @@ pub mod flag {
 
 /// The reasons why events are missing.
 pub mod loss {
-    #![allow(missing_docs)] // The names are in enum mallard_trace_loss, which describes them.
+    #![allow(missing_docs)] // Documented at enum mallard_trace_loss.
     pub const UNKNOWN: u32 = 0;
     pub const FULL: u32 = 1;
     pub const NESTED: u32 = 2;
     pub const WRITE: u32 = 3;
 }
 
-/// The header of a stream, without magic, byte order and sizes, which are constants. It has the layout that
-/// it has in the stream.
+/// The header of a stream, without the constants (magic, byte order, sizes). The layout is the same
+/// as in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Header {
@@ -197,13 +197,13 @@ pub struct Header {
     pub clock: u32,
     /// Process id.
     pub pid: u32,
-    /// 0: every call is recorded; otherwise the mean number of allocated bytes between two sampled
-    /// allocations.
+    /// 0 if every call is recorded. Otherwise the mean number of allocated bytes between two
+    /// sampled allocations.
     pub sample_bytes: u64,
 }
 
 impl Header {
-    /// Returns the bytes that a stream begins with.
+    /// Returns the first bytes of a stream: the constants and this header.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let constants = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, RECORD_BYTES as u32];
         let mut bytes = [0; HEADER_BYTES];
@@ -213,72 +213,74 @@ impl Header {
         bytes
     }
 
-    /// Reads the members after the constants. The caller has checked the constants.
+    /// Reads the fields after the constants. The caller has checked the constants.
     pub(crate) fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
         Header::read_from_bytes(&bytes[24..]).expect("a header after the constants")
     }
 }
 
-/// One record of a stream, with the layout that it has there.
+/// One record of a stream. The layout is the same as in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Record {
-    /// The end of an allocation, or the start of a free, in ticks.
+    /// When the allocation returned, or when the free began, in ticks.
     pub t: u64,
     /// The address of the block.
     pub addr: u64,
     /// Bit fields, the lowest first: 40 bits of size, 6 of log2 of the alignment, 6 of op, 12 of
     /// flags.
     pub what: u64,
-    /// A call stack, or the number of a traced allocator: see the op.
+    /// A packed call stack, or the number of a traced allocator. Which of them depends on the op.
     pub stack: u32,
-    /// Ticks of the call; 0 if they were not measured.
+    /// The duration of the call in ticks; 0 if it was not measured.
     pub dur: u32,
 }
 
 impl Record {
-    /// Makes a record of a kind. Larger sizes than [`SIZE_MAX`] are cut to it and flagged.
+    /// Makes a record of the kind `op`. Reduces a size above [`SIZE_MAX`] to [`SIZE_MAX`] and sets
+    /// [`flag::SIZE_CUT`].
     pub fn new(op: u8, t: u64, addr: u64, size: u64) -> Self {
         Record { t, addr, what: pack(size, 0, op, 0), stack: 0, dur: 0 }
     }
 
-    /// The size in bytes, or the number of characters of a text.
+    /// Returns the size in bytes, or the number of bytes of a text.
     #[inline]
     pub fn size(&self) -> u64 {
         self.what & SIZE_MAX
     }
 
-    /// The alignment, as the exponent of a power of two.
+    /// Returns log2 of the alignment.
     #[inline]
     pub fn align_log2(&self) -> u8 {
         (self.what >> ALIGN_SHIFT & 63) as u8
     }
 
-    /// The kind of record.
+    /// Returns the number of the record's kind.
     #[inline]
     pub fn op(&self) -> u8 {
         (self.what >> OP_SHIFT & 63) as u8
     }
 
-    /// What the record is about.
+    /// Returns what the record is about.
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::of(self.op())
     }
 
-    /// The flags.
+    /// Returns the flags.
     #[inline]
     pub fn flags(&self) -> u16 {
         (self.what >> FLAGS_SHIFT & 0xfff) as u16
     }
 
-    /// The number of outer frames that the event shares with the previous event of its thread.
+    /// Returns the number of outer frames that the event shares with the previous event of its
+    /// thread.
     #[inline]
     pub fn kept(&self) -> usize {
         (self.stack >> 16) as usize
     }
 
-    /// The number of frames whose return addresses follow the record.
+    /// Returns the number of inner frames that are new. Their return addresses follow the record.
     #[inline]
     pub fn fresh(&self) -> usize {
         (self.stack & 0xffff) as usize
@@ -295,7 +297,7 @@ impl Record {
         Record::read_from_prefix(bytes).expect("the bytes of a record").0
     }
 
-    /// The part of a region's name in the record of a mark: 16 bytes, the rest of them 0.
+    /// Returns the part of a region's name that a mark record holds: 16 bytes, padded with 0.
     pub fn name_part(&self) -> [u8; NAME_PART] {
         let mut part = [0; NAME_PART];
         part[..8].copy_from_slice(&self.addr.to_ne_bytes());
@@ -304,8 +306,8 @@ impl Record {
         part
     }
 
-    /// Returns the records of a mark, each with a part of the name. `op` is [`op::REGION_BEGIN`] or
-    /// [`op::REGION_END`].
+    /// Returns the records of a mark: the begin or end of a region, as `op` says. Each record holds
+    /// a part of the region's name. `op` is [`op::REGION_BEGIN`] or [`op::REGION_END`].
     pub fn mark(op: u8, t: u64, name: &str) -> Vec<Record> {
         let parts = name.as_bytes().chunks(NAME_PART);
         let parts = if name.is_empty() { vec![&[][..]] } else { parts.collect() };
@@ -323,8 +325,8 @@ impl Record {
         parts.iter().enumerate().map(record).collect()
     }
 
-    /// The number of bytes after the record that belong to the record: a text, or return addresses. In
-    /// the stream, padding fills these bytes up to whole records.
+    /// Returns the number of bytes after the record that belong to the record: a text, or return
+    /// addresses. In the stream, padding extends these bytes to whole records.
     #[inline]
     pub fn tail_bytes(&self) -> u64 {
         let op = self.op();
@@ -338,7 +340,8 @@ impl Record {
     }
 }
 
-/// Returns [`Record::what`]. Larger sizes are cut to [`SIZE_MAX`] and flagged.
+/// Packs a size, an alignment, an op and flags into [`Record::what`]. Reduces a larger size to
+/// [`SIZE_MAX`] and sets [`flag::SIZE_CUT`].
 pub fn pack(size: u64, align_log2: u8, op: u8, flags: u16) -> u64 {
     let cut = if size >= SIZE_MAX { flag::SIZE_CUT } else { 0 };
     size.min(SIZE_MAX)
@@ -347,24 +350,25 @@ pub fn pack(size: u64, align_log2: u8, op: u8, flags: u16) -> u64 {
         | u64::from(flags | cut) << FLAGS_SHIFT
 }
 
-/// Returns [`Record::stack`] of an event of malloc's family.
+/// Packs the numbers of shared and new frames into [`Record::stack`], for a call of malloc or a
+/// related function.
 pub fn pack_stack(kept: u16, fresh: u16) -> u32 {
     u32::from(kept) << 16 | u32::from(fresh)
 }
 
-/// Whether `op` is a call of malloc's family.
+/// Returns whether `op` is a call of malloc or a related function.
 #[inline]
 pub fn is_family(op: u8) -> bool {
     (op::FAMILY_FIRST..=op::FAMILY_LAST).contains(&op)
 }
 
-/// Whether `op` is a mark of the program: the begin or the end of a region.
+/// Returns whether `op` is the begin or the end of a region that the program marks.
 #[inline]
 pub fn is_mark(op: u8) -> bool {
     matches!(op, op::REGION_BEGIN | op::REGION_END)
 }
 
-/// Whether a text follows a record of the kind `op`.
+/// Returns whether a text follows a record of the kind `op`.
 #[inline]
 pub fn has_text(op: u8) -> bool {
     use Kind::*;

@@ -2,21 +2,21 @@
 
 use crate::slices::{Width, SLICES};
 
-/// The number of windows of a run that are compared to tell whether a site only grows.
+/// The number of time windows that are compared to find out whether a site only grows.
 pub const WINDOWS: usize = 8;
 
 /// The live bytes of a site at the end of each time slice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Levels {
     at: [f32; SLICES],
-    /// How many slices have a known level, counted from the first slice.
+    /// How many slices have a level so far, counted from the first slice.
     known: u8,
     width: Width,
 }
 
 impl Levels {
     /// Stores `live` as the level of the slices before `slice` that have no level yet. Must be
-    /// called before the live bytes change. `width` is the current width of slices.
+    /// called before the live bytes change. `width` is the current slice width.
     #[inline]
     pub fn note(&mut self, width: Width, slice: usize, live: f64) {
         if self.width != width {
@@ -34,8 +34,8 @@ impl Levels {
         self.known = slice as u8;
     }
 
-    /// Doubles the width of slices. A wide slice gets the level of its second half, which is the
-    /// level at its end.
+    /// Doubles the slice width until it is `width`. Each wider slice gets the level of its second
+    /// half, because that is the level at its end.
     #[cold]
     fn widen(&mut self, width: Width) {
         while self.width < width {
@@ -47,8 +47,8 @@ impl Levels {
         }
     }
 
-    /// The least level in each of eight windows of equal length. `None` if fewer slices than
-    /// windows are known.
+    /// Returns the minimum level in each of eight windows of equal length, or `None` if fewer than
+    /// eight slices are known.
     pub fn windows(&self) -> Option<[f64; WINDOWS]> {
         let known = usize::from(self.known);
         let level = |window: usize| {
@@ -59,11 +59,11 @@ impl Levels {
     }
 }
 
-/// Whether levels only grow. `windows` has the least level of each window: blocks that come and go do
-/// not raise the least level. At least six of the seven steps must rise, and no step may fall by more
-/// than 5 % of the last level. The second half of the time must add a quarter of the last level, and the
-/// last quarter 5 %, so that a program that only fills its tables at the start does not count as
-/// growing.
+/// Returns whether the live bytes only grow. `windows` has the minimum level of each window,
+/// because blocks that come and go do not raise the minimum. At least six of the seven differences
+/// between neighbouring windows must be rises, and no fall may exceed 5 % of the last level. The
+/// second half of the time must add a quarter of the last level, and the last quarter 5 %, so that
+/// a program that only fills its tables at the start does not count as growing.
 pub fn only_grows(windows: &[f64; WINDOWS]) -> bool {
     let last = windows[WINDOWS - 1];
     let rises = windows.windows(2).filter(|pair| pair[1] > pair[0]).count();
@@ -88,7 +88,7 @@ mod tests {
             levels.note(width, slice, ms as f64);
         }
         levels.note(width, 25, 100.0);
-        // Slices of 4 ms: the level of the first slice is the level before the change at 4 ms.
+        // With slices of 4 ms, the level of the first slice is the level before the change at 4 ms.
         assert_eq!(levels.at[..3], [4.0, 8.0, 12.0]);
         assert_eq!(levels.at[24], 100.0);
         let windows = levels.windows().unwrap();

@@ -1,4 +1,4 @@
-//! One fast hash function for the tables of addresses, frames and nodes.
+//! A fast hash function for the tables of addresses, frames and call stack nodes.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -9,8 +9,8 @@ pub(crate) fn mix(key: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Hashes one number. It does not resist chosen keys: only a forged trace has keys that collide on
-/// purpose.
+/// Hashes one number. The hash does not resist chosen keys, because only a forged trace has keys
+/// that collide on purpose.
 #[derive(Default)]
 pub(crate) struct MixHasher(u64);
 

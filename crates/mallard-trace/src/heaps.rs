@@ -1,5 +1,5 @@
-//! Follows the memory of the processes through the events: which blocks are on which pages, and
-//! which pages the system reports as resident.
+//! Tracks the memory of the recorded processes through the events: which blocks are on which pages,
+//! and which pages the system reports as resident.
 
 use crate::hash::NumberMap;
 use crate::memory::Parts;
@@ -7,18 +7,18 @@ use crate::occupancy::{Heap, Occupancy};
 use crate::rounding::Rounding;
 use std::collections::BTreeMap;
 
-/// A mapping of a process, and how much of it is resident and backed by no file.
+/// A mapping of a process, and how much of the mapping is resident and not backed by a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapped {
     /// The first address.
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// Resident bytes that are backed by no file. 0 if the mapping is gone.
+    /// Resident bytes that no file backs. 0 if the mapping no longer exists.
     pub anonymous: u64,
 }
 
-/// What the system reported about the mappings of a process at a moment.
+/// What the system reported about the mappings of a process at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MappedChange {
     /// Resident bytes of the recorder that are backed by files.
@@ -27,15 +27,15 @@ pub(crate) struct MappedChange {
     pub mappings: Vec<Mapped>,
 }
 
-/// The resident memory of a process, as the system reported it at a moment.
+/// The resident memory of a process, as the system reported it at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     /// Resident bytes.
     pub rss: u64,
-    /// Resident bytes that belong to no file.
+    /// Resident bytes that no file backs.
     pub anonymous: u64,
-    /// The changes of the mappings, if the mappings were read too. Reading them takes long, so they are
-    /// read less often than `rss`.
+    /// The changes of the mappings. `None` if only the two sums were read: reading the mappings
+    /// takes long, so they are read less often.
     pub mapped: Option<MappedChange>,
 }
 
@@ -56,7 +56,7 @@ struct AtMappings {
     stacks: u64,
     /// Resident bytes of the recorder that are backed by files.
     recorder: u64,
-    /// Number of pages within large blocks that the program never touched.
+    /// Number of untouched pages within large blocks.
     untouched: u64,
 }
 
@@ -66,7 +66,7 @@ impl Process {
         Process { occupancy, mappings: BTreeMap::new(), at_mappings: None }
     }
 
-    /// Applies changes of the mappings and computes the sums anew.
+    /// Applies changes of the mappings, and computes the sums again.
     fn map(&mut self, change: MappedChange) {
         for mapped in change.mappings {
             if mapped.anonymous == 0 || mapped.end <= mapped.start {
@@ -87,8 +87,8 @@ impl Process {
         self.at_mappings = Some(now);
     }
 
-    /// Divides `rss` resident bytes into parts. `anonymous` of the bytes are backed by no file: they are
-    /// in stacks or in heaps. `None` before the mappings were read.
+    /// Divides `rss` resident bytes into parts. No file backs `anonymous` of the bytes, so these
+    /// are in stacks or in heaps. Returns `None` before the mappings were read.
     fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
         let at_mappings = self.at_mappings?;
         let anonymous = anonymous.min(rss);
@@ -113,37 +113,37 @@ impl Process {
     }
 }
 
-/// The heaps of all processes.
+/// The heaps and mappings of all processes.
 #[derive(Default)]
 pub(crate) struct Heaps {
-    /// The processes, by the index of their table of blocks. Tables of traced allocators have no
-    /// process.
+    /// The processes, indexed by their table of blocks. The entries of traced allocators, which
+    /// have tables too, are `None`.
     processes: Vec<Option<Box<Process>>>,
-    /// What the system reported for samples that are still to come, by the number of the sample.
+    /// What the system reported for samples that the reader has not reached yet, by sample number.
     announced: NumberMap<u64, Resident>,
     rounding: Rounding,
     is_whole: bool,
 }
 
 impl Heaps {
-    /// Makes an empty set of processes. If the stream has only some of the blocks (`is_whole` is
-    /// false), the pages of the other blocks are unknown, so nothing is divided into parts.
+    /// Makes an empty set of processes. If `is_whole` is false, the stream has only some of the
+    /// blocks. The pages of the other blocks are then unknown, so [`Heaps::parts`] returns `None`.
     pub fn new(is_whole: bool) -> Self {
         Heaps { is_whole, ..Heaps::default() }
     }
 
-    /// Sets the rounding rule for processes that begin from now on.
+    /// Sets the rounding rule for processes that are added from now on.
     pub fn set_rounding(&mut self, rounding: Rounding) {
         self.rounding = rounding;
     }
 
-    /// The rounding rule of the first process that still has a heap.
+    /// Returns the rounding rule of the first process that still has a heap.
     pub fn rounding(&self) -> Rounding {
         let first = self.processes.iter().flatten().next();
         first.map_or(self.rounding, |process| process.occupancy.rounding())
     }
 
-    /// Stores what the system reported for a sample until the sample comes.
+    /// Stores what the system reported for a sample, until [`Heaps::parts`] asks for that sample.
     pub fn announce(&mut self, number: u64, resident: Resident) {
         self.announced.insert(number, resident);
     }
@@ -176,15 +176,16 @@ impl Heaps {
         }
     }
 
-    /// Forgets the memory of a process that has ended.
+    /// Discards the data about a process that has exited.
     pub fn forget(&mut self, table: usize) {
         if let Some(process) = self.processes.get_mut(table) {
             *process = None;
         }
     }
 
-    /// The parts of the memory of a process at a sample. `None` if the system did not report the
-    /// resident memory, or if the mappings of the process were never read.
+    /// Divides the resident memory of a process at a sample into parts. Returns `None` if the
+    /// system did not report the resident memory, or if the mappings of the process were never
+    /// read.
     pub fn parts(&mut self, number: u64, table: usize) -> Option<Parts> {
         let resident = self.announced.remove(&number).filter(|_| self.is_whole)?;
         let process = self.process(table);
@@ -221,7 +222,8 @@ mod tests {
         assert_eq!((parts.code, parts.recorder), (0x4000, 0x2000));
         let sum: i64 = parts.named().iter().map(|&(_, bytes)| bytes).sum();
         assert_eq!(sum, parts.resident);
-        // Until the mappings are read again, all changes of memory count as changes of the heap.
+        // Until the mappings are read again, each change of `anonymous` counts as a change of the
+        // heap.
         heaps.add(0, 0x12010, 4000);
         heaps.announce(6, Resident { rss: 0xb000, anonymous: 0x5000, mapped: None });
         let next = heaps.parts(6, 0).unwrap();

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-/// The largest size whose bucket is a size class of Mallard. Larger sizes have buckets of their own.
+/// The largest size whose bucket is a size class of Mallard. Larger sizes use logarithmic buckets.
 const CLASS_BYTES_MAX: u64 = 32768;
-/// Number of buckets for each power of two, for numbers without a size class.
+/// Number of logarithmic buckets for each power of two.
 const STEPS: u64 = 4;
 
 /// The upper bounds of the size classes, from spec/size_classes.csv.
@@ -14,13 +14,13 @@ static CLASSES: LazyLock<Vec<u64>> = LazyLock::new(|| {
     table.lines().filter_map(bytes).collect()
 });
 
-/// For each size in units of 8 bytes, rounded up, the index of its class.
+/// Index of the size class, for each size in units of 8 bytes, rounded up.
 static CLASS_OF: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let class = |size: u64| CLASSES.partition_point(|&bytes| bytes < size) as u8;
     (0..=CLASS_BYTES_MAX / 8).map(|units| class(units * 8)).collect()
 });
 
-/// The bucket of a size. Buckets of larger sizes have larger numbers.
+/// Returns the bucket of a size. Buckets of larger sizes have larger numbers.
 #[inline]
 pub fn size_bucket(size: u64) -> u16 {
     if size <= CLASS_BYTES_MAX {
@@ -30,7 +30,7 @@ pub fn size_bucket(size: u64) -> u16 {
     }
 }
 
-/// The largest size in a bucket.
+/// Returns the largest size in a bucket.
 pub fn size_bound(bucket: u16) -> u64 {
     let beyond = CLASSES.len() as u16;
     match CLASSES.get(usize::from(bucket)) {
@@ -39,8 +39,8 @@ pub fn size_bound(bucket: u16) -> u64 {
     }
 }
 
-/// The bucket of a number: four for each power of two, so that each bound is at most 25 % above
-/// the numbers of its bucket.
+/// Returns the logarithmic bucket of a number. Each power of two has four buckets, so the bound of
+/// a bucket is at most 25 % above the numbers in it.
 #[inline]
 pub fn log_bucket(number: u64) -> u16 {
     if number < STEPS {
@@ -50,7 +50,7 @@ pub fn log_bucket(number: u64) -> u16 {
     ((log - 1) * STEPS + (number >> (log - 2)) % STEPS) as u16
 }
 
-/// The largest number in a bucket.
+/// Returns the largest number in a logarithmic bucket.
 pub fn log_bound(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     if bucket < STEPS {
@@ -61,12 +61,13 @@ pub fn log_bound(bucket: u16) -> u64 {
     (next - 1).min(u128::from(u64::MAX)) as u64
 }
 
-/// Counts by bucket. Most sites have one or two buckets.
+/// Counts by bucket. Most sites use only one or two buckets.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// Bucket and count, in the order in which the buckets were met.
+    /// Bucket and count, in the order in which the buckets first occurred.
     counts: Vec<(u16, f64)>,
-    /// The index in `counts` of the last bucket counted. The next count is often in the same bucket.
+    /// The index in `counts` of the bucket counted last. The next count is often in the same
+    /// bucket.
     last: usize,
 }
 
@@ -80,7 +81,7 @@ impl Histogram {
         }
     }
 
-    /// Takes back what `add` counted.
+    /// Subtracts what `add` counted.
     pub fn remove(&mut self, bucket: u16, weight: f64) {
         self.add(bucket, -weight);
     }
@@ -105,9 +106,9 @@ impl Histogram {
         }
     }
 
-    /// The buckets that have counts, in their order.
+    /// Returns the buckets whose count is not 0, sorted by bucket.
     pub fn sorted(&self) -> Vec<(u16, f64)> {
-        // The sums of fractions that `remove` takes back may be a little more or less than 0.
+        // After `remove` has subtracted fractions, a sum may be slightly above or below 0.
         let has_counts = |&(_, count): &(u16, f64)| count > 1e-6;
         let mut counts: Vec<_> = self.counts.iter().copied().filter(has_counts).collect();
         counts.sort_unstable_by_key(|&(bucket, _)| bucket);

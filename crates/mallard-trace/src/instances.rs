@@ -1,8 +1,9 @@
-//! Says when the instances of regions end.
+//! Finds when the instances of regions end.
 //!
-//! A region is a function, or code that the program marks. While it runs on a thread, the thread has an
-//! open instance of it. [`Entries`] tells from call stacks which functions go on, and [`Marks`] which
-//! marks do. The search for regions and the compiler of replays both follow the instances by these two.
+//! A region is a function, or code that the program marks. While the region runs on a thread, the
+//! thread has an open instance of the region. [`Entries`] finds out from call stacks which
+//! functions are still running, and [`Marks`] tracks the marks. The search for regions and the
+//! compiler of replays both use these two types.
 
 use crate::format::Kind;
 use crate::hash::NumberMap;
@@ -10,12 +11,12 @@ use crate::hash::NumberMap;
 /// A call stack whose innermost frame is the outermost call of a region's function.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// The depth of the call stack, and how many regions are on it.
+    /// The depth of this call stack. `length` is the number of regions on it.
     depth: u16,
     length: u16,
     /// The next outer entry; 0 if there is none.
     outer: u32,
-    /// The list of the regions on the call stack.
+    /// The index of the list of all regions on the call stack.
     list: u32,
 }
 
@@ -23,31 +24,32 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct Entries {
     entries: Vec<Entry>,
-    /// The innermost entry and the depth of each node of the tree of call stacks.
+    /// The innermost entry and the depth of each node in the call stack tree.
     nodes: Vec<(u32, u16)>,
     /// The lists of regions: where each begins and ends in `members`.
     lists: Vec<(u32, u32)>,
     members: Vec<u16>,
 }
 
-/// The regions on the call stack of an event.
+/// The regions on the call stack of an event, and which of them were already running.
 pub(crate) struct Running<'a> {
-    /// All these regions, the outermost first.
+    /// All regions on the call stack, the outermost first.
     list: &'a [u16],
-    /// How many of them are still in the call in which they were at the previous event of the thread.
+    /// How many of these regions are in the same call as at the previous event of the thread.
     kept: usize,
-    /// How many of them were on the call stack of the previous event at the same depth, unless the table
-    /// of call stacks is damaged.
+    /// How many of these regions were at the same depth on the call stack of the previous event,
+    /// unless the table of call stacks is corrupt.
     pub same: usize,
 }
 
 impl<'a> Running<'a> {
-    /// The regions on the call stack, the outermost first.
+    /// Returns the regions on the call stack, the outermost first.
     pub fn list(&self) -> &'a [u16] {
         self.list
     }
 
-    /// The regions whose calls go on. The instances of all others have certainly ended.
+    /// Returns the regions whose calls were already running at the previous event. The earlier
+    /// instances of all other regions have certainly ended.
     pub fn kept(&self) -> &'a [u16] {
         &self.list[..self.kept]
     }
@@ -78,8 +80,8 @@ impl Entries {
         all
     }
 
-    /// Adds the entry of a region inside the entry `outer`, and returns its index. If a frame has
-    /// several regions, these entries have the same depth.
+    /// Adds an entry for a region inside the entry `outer`, and returns the index of the new entry.
+    /// If one frame enters several regions, their entries have the same depth.
     fn enter(
         &mut self,
         outer: u32,
@@ -98,20 +100,21 @@ impl Entries {
             self.members.push(region);
             self.lists.push((new, self.members.len() as u32));
         }
-        // Skip an entry of the same depth: all entries in a chain of `outer` differ in depth.
+        // Skip an entry of the same depth, because all entries in a chain of `outer` must differ in
+        // depth.
         let outer = if before.depth == depth { before.outer } else { outer };
         self.entries.push(Entry { depth, length: before.length + 1, outer, list });
         self.entries.len() as u32 - 1
     }
 
-    /// The regions of a list, the outermost first.
+    /// Returns the regions in a list, the outermost first.
     #[inline]
     pub fn members(&self, list: u32) -> &[u16] {
         let (begin, end) = self.lists[list as usize];
         &self.members[begin as usize..end as usize]
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     pub fn lists(&self) -> usize {
         self.lists.len()
     }
@@ -121,30 +124,31 @@ impl Entries {
         self.nodes.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// The list of the regions on a call stack.
+    /// Returns the index of the list of the regions on a call stack.
     #[inline]
     pub fn list(&self, node: i32) -> u32 {
         self.entries[self.node(node).0 as usize].list
     }
 
-    /// The regions on a call stack, the outermost first.
+    /// Returns the regions on a call stack, the outermost first.
     #[inline]
     pub fn on(&self, node: i32) -> &[u16] {
         self.members(self.list(node))
     }
 
-    /// The depth of a call stack.
+    /// Returns the depth of a call stack.
     #[inline]
     pub fn depth(&self, node: i32) -> u16 {
         self.node(node).1
     }
 
-    /// The innermost entry whose call goes on at an event of a thread. `node` is the call stack of the
-    /// event, and `fresh` is how many of its frames are new since the previous event of the thread.
+    /// Returns the innermost entry whose call is still running at an event of a thread. `node` is
+    /// the call stack of the event, and `fresh` is how many of its frames are new since the
+    /// previous event of the thread.
     ///
-    /// A frame is a return address and its place on the stack. Both together identify the running call
-    /// of the *next inner* function. So a function is in the same call as before only if the frame
-    /// outside of the function has not changed.
+    /// A frame is a return address and the address of its stack slot. Both together identify the
+    /// running call of the *next inner* function. So a function is in the same call as before only
+    /// if the frame of its caller has not changed.
     #[inline]
     fn going_on(&self, node: i32, fresh: u16) -> u32 {
         let (mut entry, depth) = self.node(node);
@@ -155,14 +159,15 @@ impl Entries {
         entry
     }
 
-    /// The regions whose calls go on at an event of a thread, the outermost first. The instances of all
-    /// others have certainly ended.
+    /// Returns the regions whose calls are still running at an event of a thread, the outermost
+    /// first. The earlier instances of all other regions have certainly ended.
     #[inline]
     pub fn kept(&self, node: i32, fresh: u16) -> &[u16] {
         self.members(self.entries[self.going_on(node, fresh) as usize].list)
     }
 
-    /// The regions on the call stack of an event of a thread, and those that go on.
+    /// Returns the regions on the call stack of an event of a thread, and which of them were
+    /// already running.
     #[inline]
     pub fn running(&self, node: i32, fresh: u16) -> Running<'_> {
         let depth = self.node(node).1;
@@ -173,8 +178,8 @@ impl Entries {
     }
 }
 
-/// The marks that a thread has begun and not ended, the outermost first. A recursive region occurs
-/// repeatedly.
+/// The marked regions that a thread has begun and not ended, the outermost first. A region that is
+/// entered recursively occurs repeatedly.
 pub(crate) struct Marks<T>(Vec<T>);
 
 impl<T> Default for Marks<T> {
@@ -184,8 +189,8 @@ impl<T> Default for Marks<T> {
 }
 
 impl<T: Copy + PartialEq> Marks<T> {
-    /// Begins or ends a mark. The end of a mark also ends the marks inside of it. Passes the marks that
-    /// are over to `over`.
+    /// Begins or ends a marked region. Ending a region also ends the regions inside of it. Calls
+    /// `over` with each region of which no instance remains open.
     pub fn step(&mut self, kind: Kind, mark: T, mut over: impl FnMut(T)) {
         if kind == Kind::RegionBegin {
             return self.0.push(mark);
@@ -198,7 +203,7 @@ impl<T: Copy + PartialEq> Marks<T> {
         }
     }
 
-    /// The open marks, the outermost first.
+    /// Returns the open regions, the outermost first.
     #[inline]
     pub fn open(&self) -> &[T] {
         &self.0

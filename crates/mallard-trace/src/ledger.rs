@@ -1,5 +1,5 @@
-//! Takes the events of a program in the order of time, numbers their blocks, and makes the rows of
-//! the table `events`.
+//! Processes the events of a program in time order, assigns an ID to each block, and makes the rows
+//! of the table `events`.
 
 mod rows;
 
@@ -17,7 +17,7 @@ use crate::tables::schema::EVENTS;
 use crate::tables::{Tables, GROUP_ROWS};
 use rows::EventRows;
 
-/// An event whose call stack is known.
+/// An event of a thread, with its call stack as a node of the call stack tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub t: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Call {
     pub node: u32,
     /// Index of the thread.
     pub thread: u32,
-    /// Index of the blocks of the process or of the traced allocator.
+    /// Index of the table of blocks: each process and each traced allocator has one.
     pub table: u32,
     pub fresh: u16,
 }
@@ -35,8 +35,8 @@ pub(crate) struct Call {
 /// The mmap threshold: a malloc maps blocks of at least this size directly, which may take long.
 const SIZE_OF_MAPPINGS: u64 = 128 << 10;
 
-/// The most ns that a call counts for if its block is not mapped directly. If the call took longer,
-/// another thread probably had the core in the meantime.
+/// The maximum time in ns that is counted for a call whose block is not mapped directly. If the
+/// call took longer, another thread probably had the core in the meantime.
 const SMALL_NS_MAX: i32 = 1_000_000;
 
 impl Call {
@@ -64,36 +64,36 @@ impl Timed for Call {
     }
 }
 
-/// A message to the ledger.
+/// A message to the ledger, in the order of the event stream.
 pub(crate) enum Message {
     /// The thread with the index `thread` belongs to a process.
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
-    /// The readings of the clock at a checkpoint.
+    /// A checkpoint: tick `t` is at `ns` nanoseconds since the stream was opened.
     Checkpoint { t: u64, ns: u64 },
-    /// The resident memory of a process at the moment of the sample `number`. This message comes before
-    /// the event MEMORY of the sample.
+    /// The resident memory of a process at the moment of the sample `number`. This message precedes
+    /// the MEMORY event of the sample.
     Resident { number: u64, resident: Resident },
-    /// How the malloc rounds sizes in processes that have not allocated yet.
+    /// How the malloc rounds sizes, in processes that allocate for the first time from now on.
     Rounding(Rounding),
-    /// The next events in the order of time. Events of the kinds MEMORY and PROCESS_END are among
-    /// them: for MEMORY, `addr` is the number of the sample.
+    /// The next events, in time order. They include events of the kinds MEMORY and PROCESS_END. In
+    /// a MEMORY event, `addr` is the number of the sample.
     Calls(Vec<Call>),
 }
 
-/// The live bytes and blocks at the moment of a sample.
+/// The live bytes and blocks of the program at the moment of a sample.
 pub(crate) struct LiveSample {
     pub number: u64,
     pub ns: i64,
     pub live: (f64, f64),
-    /// The parts of the resident memory of the process, if the system reported enough.
+    /// The parts of the process's resident memory. `None` if the system did not report enough.
     pub parts: Option<Parts>,
 }
 
-/// Numbers of events by kind, and of irregular events, such as frees without an allocation.
+/// Counts of events by kind, and of irregular events, such as frees without an allocation.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Counts {
-    /// Rows of `events`.
+    /// Number of rows in the table `events`.
     pub events: u64,
     /// Calls that returned a new block, including calls of realloc.
     pub allocations: u64,
@@ -111,14 +111,14 @@ pub struct Counts {
     pub blocks: u64,
     /// Frees of blocks whose allocation is not in the stream.
     pub unknown_frees: u64,
-    /// Frees of unknown blocks in a process made by fork: the parent allocated the block before the
-    /// fork.
+    /// Frees of unknown blocks in a process made by fork. The parent probably allocated these
+    /// blocks before the fork.
     pub inherited_frees: u64,
-    /// Blocks whose free is missing in the stream: the address was allocated again.
+    /// Blocks whose free is missing in the stream, because their address was allocated again.
     pub missed_frees: u64,
-    /// Calls of realloc without their first or second record.
+    /// Calls of realloc whose first or second record is missing.
     pub broken_reallocs: u64,
-    /// Marks of the program: begins and ends of regions.
+    /// Marks that the program set: begins and ends of regions.
     pub marks: u64,
 }
 
@@ -128,23 +128,23 @@ struct ThreadState {
     tid: i32,
     process: i32,
     is_forked: bool,
-    /// Number of the block that the thread allocated last.
+    /// ID of the block that the thread allocated last, or -1.
     last_block: i64,
     events: u64,
     realloc: Option<Realloc>,
 }
 
-/// A realloc that has begun.
+/// A realloc that has begun and not returned.
 struct Realloc {
-    /// The block, if it is known. Until the realloc is done, the block is in no table, since another
-    /// thread may get its address.
+    /// The block to resize, if it is known. Until the realloc is done, the block is in no table,
+    /// since another thread may get its address.
     block: Option<Block>,
     addr: u64,
     table: u32,
     fresh: u16,
 }
 
-/// The ledger: see the comment of the module.
+/// Processes events in time order: see the comment of the module.
 pub(crate) struct Ledger {
     clock: Clock,
     blocks: Blocks,
@@ -162,8 +162,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes a ledger without events. If `has_addresses` is false, the addresses of the calls only tell
-    /// blocks apart, and the rows have no addresses.
+    /// Makes a ledger without events. If `has_addresses` is false, the addresses of the calls only
+    /// distinguish blocks, and the rows of `events` have no addresses.
     pub fn new(clock: Clock, sample_bytes: u64, tables: Tables, has_addresses: bool) -> Self {
         Ledger {
             clock,
@@ -195,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Records to which process the thread with the index `thread` belongs.
+    /// Stores which process the thread with the index `thread` belongs to.
     fn thread(&mut self, thread: u32, tid: i32, process: i32, is_forked: bool) {
         let index = thread as usize;
         if self.threads.len() <= index {
@@ -206,12 +206,12 @@ impl Ledger {
         (state.tid, state.process, state.is_forked) = (tid, process, is_forked);
     }
 
-    /// Whether the tables could not be written. `finish` returns the error.
+    /// Returns whether writing the tables has failed. `finish` returns the error.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     fn call(&mut self, call: &Call) {
         use Kind::*;
         let ns = self.clock.ns(call.t);
@@ -237,7 +237,7 @@ impl Ledger {
                 self.event(call, ns, -1, None, false);
             }
             ProcessEnd => self.end_process(call.table as usize, ns),
-            // No calls are made of these.
+            // No `Call` is ever made from records of these kinds.
             Memory | UnknownCall | Module | Process | ThreadStart | ThreadEnd | Cpu
             | Checkpoint | RegionName | Thread | Name | Lost | End | Unknown => {}
         }
@@ -247,7 +247,7 @@ impl Ledger {
         Now { ns, next: self.blocks.count() }
     }
 
-    /// Adds the block that a call has returned. Returns its number.
+    /// Adds the block that a call has returned. Returns the ID of the block.
     fn new_block(&mut self, call: &Call, ns: i64) -> i64 {
         let id = self.blocks.number();
         let (size, align_log2, node) = (call.size(), call.align_log2(), call.node);
@@ -289,7 +289,7 @@ impl Ledger {
         *count += 1;
     }
 
-    /// Takes the blocks of an ended process out of use, although no call freed them.
+    /// Removes the blocks of a process that has exited. No call freed these blocks.
     fn end_process(&mut self, table: usize, ns: i64) {
         self.heaps.forget(table);
         for block in self.blocks.take_all(table) {
@@ -297,7 +297,7 @@ impl Ledger {
         }
     }
 
-    /// Ends a block. `by` is the call that freed the block, if a call did.
+    /// Records the end of a block. `by` is the call that freed the block, if there was one.
     fn end_block(&mut self, table: u32, block: &Block, ns: i64, by: Option<&Call>) {
         self.heaps.remove(table as usize, block.addr, block.size);
         let thread = &self.threads[block.thread as usize];
@@ -324,8 +324,8 @@ impl Ledger {
             Some(Realloc { block, addr: call.addr, table: call.table, fresh: call.fresh });
     }
 
-    /// Puts the block of a realloc back where it was, because the second record of the realloc is
-    /// missing.
+    /// Adds the block of a pending realloc to its table again, because the second record of the
+    /// realloc is missing.
     fn abandon_realloc(&mut self, thread: usize, ns: i64) {
         let Some(realloc) = self.threads[thread].realloc.take() else { return };
         self.counts.broken_reallocs += 1;
@@ -344,8 +344,8 @@ impl Ledger {
         let realloc = self.threads[call.thread as usize].realloc.take();
         self.counts.reallocs += 1;
         self.counts.broken_reallocs += u64::from(realloc.is_none());
-        // The row stands for both records of the realloc, so frames that are new in the first record are
-        // new in the row.
+        // One row stands for both records of the realloc. So a frame that is new in the first
+        // record is new in the row.
         let fresh = realloc.as_ref().map_or(0, |realloc| realloc.fresh).max(call.fresh);
         let call = &Call { fresh, ..*call };
         let (old, from) = realloc.map_or((None, 0), |realloc| (realloc.block, realloc.addr));
@@ -358,7 +358,7 @@ impl Ledger {
         join(self, Joined { kind, call, ns, old: old.as_ref(), old_alloc });
     }
 
-    /// Handles a realloc that left its block where it was.
+    /// Handles a realloc that did not move its block.
     fn resize_in_place(&mut self, call: &Call, ns: i64, mut block: Block) -> i64 {
         let now = self.now(ns);
         self.sites.resize(block.site, block.size, call.size(), &now);
@@ -396,7 +396,8 @@ impl Ledger {
         }
     }
 
-    /// Ends the ledger, and waits until all rows are written.
+    /// Counts the blocks that are still in use, and waits until all rows are written. Returns the
+    /// results.
     pub fn finish(mut self) -> crate::error::Result<Settled> {
         for thread in 0..self.threads.len() {
             self.abandon_realloc(thread, self.last_ns);
@@ -430,7 +431,7 @@ struct Joined<'a> {
     call: &'a Call,
     ns: i64,
     old: Option<&'a Block>,
-    /// The number of the block before a realloc: see the column `old_alloc`.
+    /// The ID of the block before a realloc, for the column `old_alloc`.
     old_alloc: Option<i64>,
 }
 
@@ -519,9 +520,9 @@ pub(crate) struct Settled {
     pub samples: Vec<LiveSample>,
     /// How the malloc of the program rounds sizes.
     pub rounding: Rounding,
-    /// Events of each thread.
+    /// Number of events, for each thread.
     pub events: Vec<u64>,
-    /// The time of the last event.
+    /// The time of the last event, in nanoseconds since the stream was opened.
     pub last_ns: i64,
     pub written: Vec<crate::tables::Written>,
 }

@@ -1,5 +1,6 @@
-//! Reads streams of allocation events, makes traces of them, which are folders of Parquet tables, and
-//! compiles traces for replays and for plans in the program itself: see [`replay`] and [`plan`].
+//! Reads allocation events from event streams and makes traces, which are directories of Parquet
+//! tables. Compiles traces for replays ([`replay`]) and for allocator plans in the recorded program
+//! itself ([`plan`]).
 //!
 //! ```no_run
 //! use mallard_trace::import::{import, Options};

@@ -1,61 +1,62 @@
-//! Joins allocations with frees: says which block begins, is resized or ends at an event.
+//! Joins allocations with frees: finds which block an event allocates, resizes or frees.
 //!
-//! The ledger joins the calls of a stream by the addresses of the blocks, and numbers the blocks. All
-//! later readers join the rows of the table `events` by these numbers. Each of them remembers something
-//! else of a block, and keeps the blocks in a table of its own.
+//! The ledger joins the calls of an event stream by the addresses of the blocks, and assigns IDs to
+//! the blocks. All later readers join the rows of the table `events` by these IDs. Each reader
+//! stores different data about a block, so each has a separate table of blocks.
 
 use crate::format::Kind;
 use crate::rows::Row;
 
-/// An event, as far as the join needs to know it.
+/// An event, with what [`join`] needs to know about it.
 pub(crate) trait Event: Copy {
-    /// What the event is about.
+    /// Returns what the event is about.
     fn kind(&self) -> Kind;
-    /// Whether the block that a free or a realloc names is known.
+    /// Returns whether the block that a free or a realloc refers to is known.
     fn has_old(&self) -> bool;
-    /// Whether the call has returned a block.
+    /// Returns whether the call has returned a block.
     fn has_new(&self) -> bool;
-    /// The size that the call requested.
+    /// Returns the size that the call requested.
     fn size(&self) -> u64;
 }
 
-/// Receives what events do to the blocks of a program.
+/// Handles what events do to the blocks of a program. [`join`] calls one of the functions for each
+/// event.
 pub(crate) trait Visitor<E: Event> {
-    /// What the visitor returns after each event.
+    /// The type that the functions return for each event.
     type Done;
 
-    /// The call has returned a new block.
+    /// Handles a call that has returned a new block.
     fn begin(&mut self, event: E) -> Self::Done;
 
-    /// A realloc has changed the size of a block, and perhaps its address.
+    /// Handles a realloc that has changed the size of a block, and perhaps its address.
     fn resize(&mut self, event: E) -> Self::Done;
 
-    /// The call has ended a block: a free, or a realloc to size 0.
+    /// Handles a call that has freed a known block: a free, or a realloc to size 0.
     fn end(&mut self, event: E) -> Self::Done;
 
-    /// The call has neither returned a block nor ended one that is known.
+    /// Handles a call that has neither returned a block nor freed a known block.
     fn leave(&mut self, event: E, why: Left) -> Self::Done;
 
-    /// A traced allocator has ended all its blocks.
+    /// Handles a reset: a traced allocator has freed all its blocks.
     fn reset(&mut self, event: E) -> Self::Done;
 
-    /// The event concerns no block.
+    /// Handles an event that concerns no block.
     fn pass(&mut self) -> Self::Done;
 }
 
-/// Why a call leaves all blocks as they are.
+/// Why a call leaves all blocks unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// An allocation failed.
     Failed,
-    /// A realloc failed. The block that it names, if any, stays in use.
+    /// A realloc failed. The block that it was to resize, if any, stays in use.
     ReallocFailed,
-    /// A free named null, or a block that is not known.
+    /// A free got null, or the address of an unknown block.
     NoBlock,
 }
 
-/// Passes what an event does to `visitor`.
-#[inline(always)] // each visitor calls this once for each event
+/// Calls the function of `visitor` that handles what `event` does.
+#[inline(always)] // Each visitor calls this once for each event.
 pub(crate) fn join<E: Event, V: Visitor<E>>(visitor: &mut V, event: E) -> V::Done {
     use Kind::*;
     match event.kind() {
@@ -70,7 +71,7 @@ pub(crate) fn join<E: Event, V: Visitor<E>>(visitor: &mut V, event: E) -> V::Don
             (_, false) => visitor.leave(event, Left::ReallocFailed),
         },
         TracedReset => visitor.reset(event),
-        // A realloc counts when it is done. Marks belong to regions: see `instances`.
+        // Only the second record of a realloc counts. Marks belong to regions: see `instances`.
         ReallocFrom | RegionBegin | RegionEnd => visitor.pass(),
         // The table `events` has no rows of these kinds.
         UnknownCall | Module | Process | ProcessEnd | ThreadStart | ThreadEnd | Memory | Cpu
@@ -78,7 +79,7 @@ pub(crate) fn join<E: Event, V: Visitor<E>>(visitor: &mut V, event: E) -> V::Don
     }
 }
 
-/// A row of the table `events`, and the thread of the event: an index that the visitor has chosen.
+/// A row of the table `events`, and the index that the visitor has assigned to the event's thread.
 pub(crate) type ThreadRow<'a> = (&'a Row, usize);
 
 impl Event for ThreadRow<'_> {

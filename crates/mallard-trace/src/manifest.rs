@@ -1,4 +1,4 @@
-//! The manifest of a trace: what was recorded, what is missing, and the sums.
+//! The manifest of a trace: what was recorded, what is missing, and totals.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Counts;
@@ -10,26 +10,29 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The name of the manifest in the folder of a trace. A folder without it is no trace.
+/// The name of the manifest in the directory of a trace. A directory without this file is not a
+/// trace.
 pub const FILE: &str = "manifest.json";
-/// The version of the tables. A reader refuses newer versions.
+/// The version of the tables. A reader rejects newer versions.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
-/// The names of what a trace may lack, as [`Manifest::lacks`] returns them.
+/// What an imported trace may lack, as [`Manifest::lacks`] returns it.
 pub mod lack {
     /// One thread stands for all threads of the program.
     pub const THREADS: &str = "threads";
-    /// Times are exact to 10 ms only.
+    /// Times have a resolution of only 10 ms.
     pub const TIMES: &str = "lifetimes finer than 10 ms";
     /// No free has a call stack.
     pub const FREE_STACKS: &str = "call stacks of frees";
-    /// No event has an address. A free counts as a free of the latest block of its size and call stack.
+    /// No event has an address. A free counts as a free of the latest block with the same size and
+    /// call stack.
     pub const ADDRESSES: &str = "addresses of blocks";
-    /// Earlier blocks are missing, because the recorder was attached to a running program.
+    /// Blocks from before the recording are missing, because the recorder was attached to a running
+    /// program.
     pub const BEGINNING: &str = "blocks from before the recorder was attached";
 }
 
-/// The manifest. It has the members of manifest.json.
+/// The content of manifest.json.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Manifest {
     /// Always "mallard trace".
@@ -38,32 +41,32 @@ pub struct Manifest {
     pub schema: u32,
     /// The program that made the tables, with its version.
     pub tool: String,
-    /// The stream that the tables are made of.
+    /// The event stream from which the tables were made.
     pub stream: Stream,
-    /// Events that are missing.
+    /// Numbers of missing events.
     pub losses: Losses,
-    /// Numbers of events by kind, and of irregular events.
+    /// Counts of events by kind, and of irregular events.
     pub counts: Counts,
     /// Irregularities in the stream.
     pub repairs: Repairs,
-    /// Sums of the whole program.
+    /// Totals of the whole program.
     pub totals: Totals,
-    /// Where the resident memory was. Empty in traces of older versions.
+    /// What the resident memory consisted of. Empty in traces of older versions.
     #[serde(default)]
     pub memory: MemorySummary,
     /// The tables.
     pub tables: Vec<Written>,
-    /// Notes of the command that recorded: host, program, cost of recording.
+    /// Notes of the command that recorded, such as the host, the program and the cost of recording.
     #[serde(default)]
     pub notes: RunNotes,
 }
 
-/// The stream that the tables are made of.
+/// The event stream from which the tables were made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Stream {
-    /// Version of the format of the stream.
+    /// Version of the stream format.
     pub version: u32,
-    /// 1: CLOCK_MONOTONIC; 2: the time stamp counter.
+    /// 1 for CLOCK_MONOTONIC, 2 for the time stamp counter.
     pub clock: u32,
     /// Ticks of the clock per second.
     pub clock_hz: u64,
@@ -71,7 +74,8 @@ pub struct Stream {
     pub start_unix: u64,
     /// Process id.
     pub pid: u32,
-    /// 0, or the mean number of allocated bytes between two sampled allocations.
+    /// 0 if all calls were recorded, or the mean number of allocated bytes between two sampled
+    /// allocations.
     pub sample_bytes: u64,
     /// Number of records in the stream.
     pub records: u64,
@@ -79,7 +83,7 @@ pub struct Stream {
     pub ending: String,
 }
 
-/// Events that are missing, by cause.
+/// Numbers of missing events, by cause.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
@@ -89,24 +93,24 @@ pub struct Losses {
     pub nested: u64,
     /// The stream could not be written.
     pub write: u64,
-    /// The writer does not know the cause.
+    /// The writer did not record the cause.
     pub unknown: u64,
 }
 
 impl Losses {
-    /// The number of missing events, for whatever cause.
+    /// Returns the number of missing events, whatever the cause.
     pub fn all(&self) -> u64 {
         self.full + self.nested + self.write + self.unknown
     }
 }
 
-/// Irregularities in the stream: the number of times that each occurred.
+/// How often each kind of irregularity occurred in the stream.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repairs {
-    /// Events that were later in the stream than the order of time allows.
+    /// Events that came too late in the stream to be sorted by time.
     pub inversions: u64,
-    /// Call stacks that named more outer frames than there were.
+    /// Call stacks that claimed to share more outer frames than the previous call stack had.
     pub broken_stacks: u64,
     /// Call stacks that lack outer frames.
     pub cut_stacks: u64,
@@ -114,23 +118,23 @@ pub struct Repairs {
     pub gap_stacks: u64,
     /// Frames that were left out, because the table of call stacks was full.
     pub refused_nodes: u64,
-    /// Allocations that were counted for no call stack, because the table of sites was full.
+    /// Allocations that were counted without a call stack, because the table of sites was full.
     pub merged_sites: u64,
     /// Records whose text could not be read.
     pub bad_texts: u64,
-    /// Records of kinds that this version does not know.
+    /// Records of kinds that this version of the format does not define.
     pub unknown_records: u64,
 }
 
-/// Sums of the whole program. In a sampled stream, estimates.
+/// Totals of the whole program. They are estimates if the stream was sampled.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// From the opening of the stream to the last event, in nanoseconds.
+    /// Time from the opening of the stream to the last event, in nanoseconds.
     pub duration_ns: i64,
-    /// CPU time of the program, in nanoseconds; `None` if the stream does not have it.
+    /// CPU time of the program, in nanoseconds. `None` if the stream does not contain it.
     pub cpu_ns: Option<i64>,
-    /// The sums of all sites, as a row whose `stack` is 0.
+    /// The totals of all sites, as a row whose `stack` is 0.
     pub sites: crate::site_row::SiteRow,
     /// Number of sites.
     pub site_count: u64,
@@ -145,31 +149,32 @@ pub struct Totals {
 }
 
 impl Manifest {
-    /// Removes what might say whose program was recorded, and where: the arguments and the
-    /// environment of the program, the folder and the host. The name of the program stays.
+    /// Removes what might reveal whose program was recorded and where: the arguments and the
+    /// environment of the program, its directory and the host. The name of the program stays.
     pub fn redact(&mut self) {
         self.notes = std::mem::take(&mut self.notes).redacted();
     }
 
-    /// The value of `format`.
+    /// Returns the value that `format` must have.
     pub fn format() -> String {
         FORMAT.to_string()
     }
 
-    /// The program whose file the trace was imported from, with its version; `None` for a recording
-    /// of Mallard.
+    /// Returns the name and version of the program that wrote the imported file, or `None` for a
+    /// recording of Mallard.
     pub fn imported_from(&self) -> Option<&str> {
         self.notes.imported_from.as_deref()
     }
 
-    /// What the imported file lacks, in words such as "threads".
+    /// Returns what the imported file lacks, such as "threads".
     pub fn lacks(&self) -> &[String] {
         self.notes.lacks.as_deref().unwrap_or_default()
     }
 
-    /// Where an imported trace comes from and what it lacks, in words: "imported from heaptrack 1.4.0: no
-    /// threads, no call stacks of frees". Of a recording that began in a running process, what that means.
-    /// `None` for other recordings of Mallard.
+    /// Describes where an imported trace comes from and what it lacks, such as "imported from
+    /// heaptrack 1.4.0: no threads, no call stacks of frees". For a recording that began in a
+    /// running process, describes which blocks are missing. Returns `None` for other recordings of
+    /// Mallard.
     pub fn origin(&self) -> Option<String> {
         if let Some(seconds) = self.notes.attached_after {
             return Some(format!(
@@ -183,17 +188,17 @@ impl Manifest {
         Some(format!("imported from {from}: no {}", self.lacks().join(", no ")))
     }
 
-    /// Whether the trace has `what`, which is a constant of [`lack`].
+    /// Returns whether the trace has `what`, a constant of [`lack`].
     pub fn has(&self, what: &str) -> bool {
         !self.lacks().iter().any(|lack| lack == what)
     }
 
-    /// The resolution of the times in nanoseconds: 1, or more if the trace was imported.
+    /// Returns the resolution of the times in nanoseconds: 1, or more if the trace was imported.
     pub fn time_step_ns(&self) -> i64 {
         self.notes.time_step_ns.filter(|&step| step > 0).map_or(1, |step| step as i64)
     }
 
-    /// Reads the manifest of the trace in a folder.
+    /// Reads the manifest of the trace in a directory.
     pub fn read(folder: &Path) -> Result<Manifest> {
         let name = folder.display();
         let bytes = fs::read(folder.join(FILE)).map_err(|error| {
@@ -213,8 +218,7 @@ impl Manifest {
         Manifest::parse(&bytes, &name.to_string())
     }
 
-    /// Reads a manifest. The version is read before the rest, since a newer manifest may have other
-    /// members.
+    /// Parses a manifest. Checks the version first, since a newer manifest may have other members.
     fn parse(bytes: &[u8], name: &str) -> Result<Manifest> {
         #[derive(Deserialize)]
         struct Head {
@@ -243,7 +247,7 @@ impl Manifest {
     }
 }
 
-/// A time in words, in a unit that suits it.
+/// Formats a duration in a suitable unit, such as minutes.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),

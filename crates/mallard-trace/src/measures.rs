@@ -1,14 +1,15 @@
 //! D, V, L, U, C and F: six measures of how a program, or one of its sites, uses memory.
 //!
-//! One function computes each measure, and [`explain`] describes the measure in words. Lakos's talk
-//! on local allocators names D, V, L, U and C. Bleaney added F.
+//! Each measure has one function that computes it, and [`explain`] describes it in words. D, V, L,
+//! U and C are from John Lakos ("Local ('arena') memory allocators", ACCU 2017). Bleaney added F.
 
 pub use crate::explanations::{explain, Explanation, EXPLANATIONS};
 
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
 
-/// A measure has a value only with at least this many observations. Otherwise it says "too few".
+/// A measure has a value only with at least this many observations. With fewer, the output is "too
+/// few".
 pub const OBSERVATIONS_MIN: i64 = 1000;
 /// Size of a page, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
@@ -33,7 +34,7 @@ impl Estimate {
         Estimate { n, ..Estimate::default() }
     }
 
-    /// Whether there are too few observations for a value.
+    /// Returns whether there are too few observations for a value.
     pub fn is_too_few(&self) -> bool {
         self.n < OBSERVATIONS_MIN
     }
@@ -45,7 +46,8 @@ impl Estimate {
             let index = (share * (repetitions.len() as f64 - 1.0)).round();
             repetitions.get(index as usize).copied()
         };
-        // Rounding must not exclude the value itself from the interval: see `min` and `max` below.
+        // `min` and `max` keep the value within the interval, which rounding might otherwise
+        // prevent.
         let (low, high) = (at(0.025), at(0.975));
         Estimate {
             value: Some(value),
@@ -56,8 +58,8 @@ impl Estimate {
     }
 }
 
-/// D: calls for each millisecond of CPU time. `calls` and `cpu_ns` have one number for each slice
-/// of time. The value is `None` if no CPU time is known.
+/// Computes D: calls for each millisecond of CPU time. `calls` and `cpu_ns` have one number for
+/// each time slice. The value is `None` if no CPU time is known.
 pub fn density(n: i64, calls: &[f64; SLICES], cpu_ns: &[f64; SLICES]) -> Estimate {
     let ratio = |calls: f64, ns: f64| calls / (ns / 1e6);
     let slices: Vec<(f64, f64)> = calls.iter().copied().zip(cpu_ns.iter().copied()).collect();
@@ -79,14 +81,14 @@ pub fn density(n: i64, calls: &[f64; SLICES], cpu_ns: &[f64; SLICES]) -> Estimat
     Estimate::of(n, ratio(all_calls, all_ns), repetitions)
 }
 
-/// V: the entropy of counts, in bits.
+/// Computes V: the entropy of counts, in bits.
 pub fn variation(n: i64, counts: &[f64]) -> Estimate {
     if n < OBSERVATIONS_MIN {
         return Estimate::none(n);
     }
     let total: f64 = counts.iter().sum();
     // In a sampled stream, one observation counts as several calls. The width of the interval must
-    // follow from `n`, the number of observations.
+    // depend on `n`, the number of observations.
     let scale = n as f64 / total;
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -97,7 +99,7 @@ pub fn variation(n: i64, counts: &[f64]) -> Estimate {
     Estimate::of(n, entropy(counts), repetitions)
 }
 
-/// The entropy of counts, in bits.
+/// Returns the entropy of counts, in bits.
 pub(crate) fn entropy(counts: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let share = |count: f64| count / total;
@@ -108,9 +110,9 @@ pub(crate) fn entropy(counts: &[f64]) -> f64 {
 /// The pages that blocks touch.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// Histogram of the pages by their bytes in blocks, rounded up to multiples of 64 bytes.
+    /// Number of pages by the bytes of each page that are in blocks, rounded up to multiples of 64.
     steps: Vec<f64>,
-    /// Bytes of all blocks.
+    /// Sum of these bytes over all pages.
     bytes: f64,
     pages: f64,
 }
@@ -118,11 +120,11 @@ pub struct Pages {
 impl Pages {
     const STEP: u64 = PAGE_BYTES / 64;
 
-    /// Adds `pages` pages. In each of them, `bytes` bytes are in blocks.
+    /// Adds `pages` pages. On each of them, `bytes` bytes are in blocks.
     pub fn add(&mut self, pages: u64, bytes: u64) {
         self.steps.resize(PAGE_BYTES as usize / Self::STEP as usize + 1, 0.0);
-        // The sum may exceed a page: if a realloc has made a block larger since, blocks of
-        // different moments overlap.
+        // The sum may exceed the page size: if a realloc has made a block larger since, blocks that
+        // lived at different moments overlap.
         let bytes = bytes.min(PAGE_BYTES);
         self.steps[bytes.div_ceil(Self::STEP) as usize] += pages as f64;
         self.bytes += bytes as f64 * pages as f64;
@@ -145,7 +147,7 @@ impl Pages {
     }
 }
 
-/// L: bytes in blocks / bytes of the pages that the blocks touch. `n` counts the blocks.
+/// Computes L: bytes in blocks / bytes of the pages that the blocks touch. `n` counts the blocks.
 pub fn locality(n: i64, pages: &Pages) -> Estimate {
     if n < OBSERVATIONS_MIN || pages.pages == 0.0 {
         return Estimate::none(n);
@@ -154,8 +156,8 @@ pub fn locality(n: i64, pages: &Pages) -> Estimate {
     Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
 }
 
-/// F: 1 - (pages that the bytes would fill / pages touched); see docs/decisions/0025. `n` counts the
-/// blocks.
+/// Computes F: 1 - (pages that the bytes would fill / pages touched); see docs/decisions/0025. `n`
+/// counts the blocks.
 pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
     if n < OBSERVATIONS_MIN || pages.pages == 0.0 {
         return Estimate::none(n);
@@ -167,14 +169,15 @@ pub fn fragmentability(n: i64, pages: &Pages) -> Estimate {
     Estimate::of(n, value(pages.bytes, pages.pages), pages.repetitions(value))
 }
 
-/// U: bytes at the peak / bytes ever allocated. `peak_squares` is the sum of the squared sizes of the
-/// blocks at the peak, `all_squares` the sum for all blocks.
+/// Computes U: bytes at the peak / bytes ever allocated. `peak_squares` is the sum of the squared
+/// sizes of the blocks at the peak, `all_squares` the sum for all blocks.
 pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: f64) -> Estimate {
     if n < OBSERVATIONS_MIN || all <= 0.0 {
         return Estimate::none(n);
     }
-    // A bootstrap resample has each block 0, 1, 2, ... times, with variance 1. So the variance of the
-    // bytes at the peak is the sum of the squared sizes. The same holds for all other blocks.
+    // In a bootstrap resample, each block occurs 0, 1, 2, ... times, with variance 1. So the
+    // variance of the bytes at the peak is the sum of the squared sizes. The same holds for all
+    // other blocks.
     let (rest, rest_squares) = ((all - peak).max(0.0), (all_squares - peak_squares).max(0.0));
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -189,9 +192,9 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
     Estimate::of(n, (peak / all).min(1.0), (0..REPETITIONS).map(repeat).collect())
 }
 
-/// C: the mean number of other threads inside a call, divided by the number of other threads. `sum` and
-/// `squares` are sums over `n` calls: of the number of other threads that were inside a call, and of its
-/// square.
+/// Computes C: the mean number of other threads inside a call, divided by the number of other
+/// threads. For each of `n` calls, the number of other threads inside a call was counted. `sum` is
+/// the sum of these numbers, `squares` the sum of their squares.
 pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     if n < OBSERVATIONS_MIN {
         return Estimate::none(n);
@@ -210,7 +213,8 @@ pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     }
 }
 
-/// Random numbers (splitmix64). The same trace gives the same intervals.
+/// A random number generator (splitmix64) with a fixed seed. The same trace gives the same
+/// intervals.
 struct Random(u64);
 
 impl Random {
@@ -230,7 +234,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    /// A random number above 0, up to 1.
+    /// Returns a random number above 0, up to 1.
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
@@ -239,7 +243,8 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A random number of the Poisson distribution. Means above 30 use the normal distribution.
+    /// Returns a Poisson-distributed random number. Uses the normal distribution for means above
+    /// 30.
     fn poisson(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).round().max(0.0);

@@ -1,24 +1,26 @@
-//! The parts of the resident memory of a program, and the largest part as the cause.
+//! The parts of a program's resident memory, and the largest part as the cause.
 
 use serde::{Deserialize, Serialize};
 
-/// Declares the parts of the resident memory, and what treats all of them alike.
+/// Declares the parts of the resident memory, and the code that handles all parts in the same way.
 macro_rules! parts {
     ($($(#[doc = $doc:literal])* $part:ident,)*) => {
         /// The parts of the resident memory of a process at one moment, in bytes. The sum of all other
         /// members is `resident`.
         ///
-        /// The heap is all mappings that have ever held a block of malloc's family. The resident bytes of
-        /// the heap are divided into `live`, `rounding`, `fragmented` and `kept`.
+        /// The heap is all mappings that have ever held a block from malloc or a related function.
+        /// The resident bytes of the heap are divided into `live`, `rounding`, `fragmented` and
+        /// `kept`.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Parts {
             $($(#[doc = $doc])* pub $part: i64,)*
         }
 
-        /// The parts of the resident memory at some moments, summed over processes. Each list has one
-        /// number for each moment. All lists are empty if the trace does not have the parts: an older
-        /// version made the trace, or only some of the blocks were recorded.
+        /// The parts of the resident memory at several moments, summed over processes. Each list
+        /// has one number for each moment. All lists are empty if the trace does not have the
+        /// parts, because an older version made the trace or because only some of the blocks were
+        /// recorded.
         ///
         /// Forked children are left out, since their heaps contain blocks of the parent.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,20 +29,20 @@ macro_rules! parts {
         }
 
         impl Split {
-            /// Makes lists for a number of moments.
+            /// Makes lists of zeros for a number of moments.
             pub(crate) fn new(moments: usize) -> Split {
                 Split { $($part: vec![0; moments],)* }
             }
 
-            /// Sets the parts at a moment.
+            /// Sets the parts at the moment with the index `at`.
             pub(crate) fn set(&mut self, at: usize, parts: &Parts) {
                 $(self.$part[at] = parts.$part;)*
             }
         }
 
         impl Parts {
-            /// The members with their names: first `resident`, then the parts in the order in which a
-            /// plot stacks them. The tables have columns of these names.
+            /// The names and fields: first `resident`, then the parts in the order in which a plot
+            /// stacks them. The tables have columns of these names.
             pub(crate) const MEMBERS: [(&str, fn(&mut Parts) -> &mut i64); 8] =
                 [$((stringify!($part), |parts| &mut parts.$part),)*];
 
@@ -54,33 +56,34 @@ macro_rules! parts {
 parts! {
     /// All resident bytes.
     resident,
-    /// Resident bytes of live blocks, without what the malloc adds to them.
+    /// Resident bytes that the program requested in live blocks, without the bytes in `rounding`.
     live,
-    /// Bytes that the malloc adds to live blocks: headers, and the rest of a size class. They are
-    /// computed from the rule of the malloc, since the system does not report them.
+    /// Bytes that the malloc adds to live blocks: headers, and the unused end of a size class. They
+    /// are computed from the rounding rule of the malloc, since the system does not report them.
     rounding,
     /// Free bytes on pages with a live block.
     fragmented,
-    /// Pages of a heap without a live block: freed memory that the malloc kept, or its own data.
+    /// Heap pages without a live block: freed memory that the malloc has not returned, or its
+    /// metadata.
     kept,
-    /// Memory of files, such as code and constants, and shared memory.
+    /// Memory backed by files, such as code and constants, and shared memory.
     code,
-    /// Memory of neither a file nor a heap: stacks, and variables of modules.
+    /// Memory that belongs neither to a file nor to the heap: stacks, and variables of modules.
     stacks,
-    /// The memory that the recorder takes in the program: the ring of events, and its code and
-    /// data.
+    /// The memory that the recorder uses in the program: its ring buffer of events, its code and
+    /// its data.
     recorder,
 }
 
 impl Split {
-    /// Whether the trace does not have the parts.
+    /// Returns whether the trace does not have the parts.
     pub fn is_empty(&self) -> bool {
         self.resident.is_empty()
     }
 }
 
 impl Parts {
-    /// The parts with their names, in the order in which a plot stacks them.
+    /// Returns the parts with their names, in the order in which a plot stacks them.
     pub fn named(mut self) -> [(&'static str, i64); 7] {
         std::array::from_fn(|index| {
             let (name, member) = Parts::MEMBERS[index + 1];
@@ -99,7 +102,7 @@ impl Parts {
     }
 }
 
-/// The parts at one moment.
+/// The parts of the resident memory at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Moment {
@@ -110,7 +113,7 @@ pub struct Moment {
     pub parts: Parts,
 }
 
-/// The largest part of the resident memory.
+/// The largest part of the resident memory, as the cause of its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
@@ -127,9 +130,9 @@ pub enum Cause {
     Fragmented,
     /// Pages without a live block.
     Kept,
-    /// Memory of files.
+    /// Memory backed by files.
     Code,
-    /// Stacks and variables.
+    /// Stacks, and variables of modules.
     Stacks,
 }
 
@@ -143,11 +146,11 @@ pub struct Growing {
     pub live_bytes: i64,
     /// Blocks in use at the end.
     pub live_allocs: i64,
-    /// The least number of bytes in use during the first eighth of the run.
+    /// The minimum of the bytes in use during the first eighth of the run.
     pub first_bytes: i64,
 }
 
-/// Summary of what the resident memory of a program consisted of.
+/// Summarizes what the resident memory of a program consisted of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySummary {
@@ -156,17 +159,17 @@ pub struct MemorySummary {
     pub rounding: String,
     /// The number of moments with known parts. If the number is 0, the trace does not have the parts.
     pub moments: u64,
-    /// The moment with the most resident bytes.
+    /// The moment with the maximum of resident bytes.
     pub peak: Moment,
     /// The last moment with known parts.
     pub end: Moment,
-    /// The mean over time.
+    /// The mean over time. `t_ns` is the end of the time.
     pub mean: Moment,
     /// The largest part of the mean, apart from the recorder.
     pub cause: Cause,
     /// The share of the cause in the resident memory without the recorder, from 0 to 1.
     pub share: f64,
-    /// The sites that only grow, the largest first: at most 100.
+    /// The sites that only grow, the largest first. At most 100.
     pub growing: Vec<Growing>,
     /// Number of sites that only grow.
     pub growing_sites: u64,
@@ -196,7 +199,7 @@ impl MemorySummary {
         self.cause = if cause == Cause::Used && grows { Cause::Growing } else { cause };
     }
 
-    /// A sentence that names the cause. `None` if the cause is unknown.
+    /// Returns a sentence that describes the cause, or `None` if the cause is unknown.
     pub fn sentence(&self) -> Option<String> {
         let share = format!("{:.0} %", self.share * 100.0);
         let what = match self.cause {
@@ -227,18 +230,19 @@ impl MemorySummary {
     }
 }
 
-/// Sums up the parts of all processes over time. Moments are added in order, each with the parts of
-/// one process.
+/// Accumulates the parts of all processes over time. The caller adds moments in time order, each
+/// with the parts of one process.
 #[derive(Default)]
 pub(crate) struct Sums {
-    /// The last parts of each process that has not ended.
+    /// The latest parts of each process that has not exited.
     last: Vec<(u32, Parts)>,
     total: Parts,
     ns: i64,
     peak: Moment,
     end: Moment,
     moments: u64,
-    /// For each part, the sum of bytes times nanoseconds. `weight` is the sum of the nanoseconds.
+    /// For each part except `resident`, the sum of bytes times nanoseconds. `weight` is the sum of
+    /// the nanoseconds.
     weighted: [f64; 7],
     weight: f64,
 }
@@ -262,7 +266,7 @@ impl Sums {
         self.end = now;
     }
 
-    /// Removes a process that has ended.
+    /// Removes a process that has exited.
     pub fn end_process(&mut self, t_ns: i64, process: u32) {
         self.pass(t_ns);
         if let Some(index) = self.last.iter().position(|&(known, _)| known == process) {
@@ -271,7 +275,7 @@ impl Sums {
         }
     }
 
-    /// The current parts of all processes together.
+    /// Returns the current parts, summed over all processes.
     pub fn total(&self) -> Parts {
         self.total
     }
@@ -287,8 +291,8 @@ impl Sums {
         }
     }
 
-    /// Returns the peak, the end and the mean at time `t_ns`. If no time has passed, the mean is equal
-    /// to the end.
+    /// Returns the peak, the end and the mean at the time `t_ns`. If no time has passed, the mean
+    /// is equal to the end.
     pub fn finish(self, t_ns: i64) -> MemorySummary {
         let mut sums = self;
         sums.pass(t_ns);
@@ -328,7 +332,7 @@ mod tests {
         let summary = sums.finish(40);
         assert_eq!((summary.peak.t_ns, summary.peak.parts), (10, parts(150, 50)));
         assert_eq!(summary.end, Moment { t_ns: 20, parts: parts(50, 150) });
-        // 10 ns of (100, 0), 10 of (150, 50), 10 of (50, 150), 10 of (0, 100).
+        // 10 ns each of (100, 0), (150, 50), (50, 150) and (0, 100), as (live, kept).
         assert_eq!(summary.mean.parts, parts(75, 75));
         assert_eq!(summary.moments, 3);
     }

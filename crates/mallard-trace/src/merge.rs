@@ -1,65 +1,67 @@
-//! Brings the events of all threads into the order of time, with bounded memory.
+//! Sorts the events of all threads by time, with bounded memory.
 //!
-//! The events of one thread are in order. Events of different threads are out of order by at most the
-//! time between two checkpoints. So at a checkpoint, all events before its time can be sorted and
-//! returned.
+//! The events of one thread are in order. Events of different threads are out of order by at most
+//! the time between two checkpoints. So at a checkpoint, all events before its time can be sorted
+//! and passed on.
 
 /// An item with a time, in ticks.
 pub trait Timed {
-    /// The time.
+    /// Returns the time.
     fn t(&self) -> u64;
 }
 
-/// Events that are held back, because events with an earlier time may still arrive.
+/// Holds events back while events with an earlier time may still arrive.
 pub struct Merge<T> {
     held: Vec<T>,
     held_max: usize,
-    /// The time of the last event returned.
+    /// The time of the latest event passed on.
     last: u64,
     inversions: u64,
 }
 
 impl<T: Timed> Merge<T> {
-    /// Holds at most `held_max` events. If a stream has more events between two checkpoints, the
-    /// earlier half is returned without a checkpoint.
+    /// Makes a buffer for at most `held_max` events. If a stream has more events between two
+    /// checkpoints, the caller passes on the earlier half without a checkpoint.
     pub fn new(held_max: usize) -> Self {
         Merge { held: Vec::new(), held_max: held_max.max(2), last: 0, inversions: 0 }
     }
 
-    /// Adds the next event of the stream. Returns whether [`Merge::half`] must be called now.
+    /// Adds the next event of the stream. Returns true if the buffer is full, so that the caller
+    /// must call [`Merge::half`] now.
     #[inline]
     pub fn push(&mut self, event: T) -> bool {
         self.held.push(event);
         self.held.len() >= self.held_max
     }
 
-    /// Passes on all events before `t`, in order.
+    /// Calls `each` with all events before `t`, in time order.
     pub fn before(&mut self, t: u64, each: impl FnMut(T)) {
         self.sort();
         let count = self.held.partition_point(|event| event.t() < t);
         self.pass(count, each);
     }
 
-    /// Passes on the earlier half of the events.
+    /// Calls `each` with the earlier half of the events, in time order.
     pub fn half(&mut self, each: impl FnMut(T)) {
         self.sort();
         self.pass(self.held.len() / 2, each);
     }
 
-    /// Passes on all events.
+    /// Calls `each` with all events, in time order.
     pub fn all(&mut self, each: impl FnMut(T)) {
         self.sort();
         self.pass(self.held.len(), each);
     }
 
-    /// Number of events that were passed on after a later event. The thread of such an event stood still
-    /// between the call and the writing of the event. No block is affected.
+    /// Returns the number of events that were passed on after an event with a later time. The
+    /// thread of such an event was stopped between the call and the writing of the event. No block
+    /// is affected.
     pub fn inversions(&self) -> u64 {
         self.inversions
     }
 
-    /// Sorts by time. The sort is stable, so events of one thread at one tick stay in order. The
-    /// sort is fast on sorted runs, and the events of each thread are one run.
+    /// Sorts by time. The sort is stable, so events of one thread at the same tick stay in order.
+    /// The sort is fast on sorted runs, and the events of each thread are such a run.
     fn sort(&mut self) {
         self.held.sort_by_key(Timed::t);
     }

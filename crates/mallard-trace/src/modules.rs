@@ -1,4 +1,4 @@
-//! Which file the code at an address comes from, and the frames that call stacks consist of.
+//! Finds the file that the code at an address comes from, and stores the frames of call stacks.
 
 use crate::hash::NumberMap;
 use crate::names::MISSING;
@@ -19,13 +19,13 @@ pub struct Module {
 }
 
 impl Module {
-    /// The name of the file. Bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the name of the file. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub fn name(&self) -> Cow<'_, str> {
         self.path.file_name().unwrap_or_default().to_string_lossy()
     }
 }
 
-/// A part of a file in the memory of a process.
+/// A part of a file, mapped into the memory of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// Number of the process.
@@ -36,7 +36,7 @@ pub struct Mapping {
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// Where the part begins in the file.
+    /// Offset of the part in the file.
     pub offset: u64,
     /// When the mapping was reported, in ticks.
     pub t0: u64,
@@ -47,47 +47,48 @@ pub struct Mapping {
 /// A frame of a call stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// Code of a module: the return address, as an offset in the file.
+    /// Code of a known module.
     Code {
         /// Index in [`Modules::modules`].
         module: u32,
         /// The return address as an offset in the file.
         offset: u64,
     },
-    /// Code without a known module: the return address.
+    /// Code at an address where no known module is mapped.
     Unknown {
-        /// The address space, in which the module may become known later.
+        /// The address space, in which a module may be reported at this address later.
         space: u32,
         /// The return address.
         address: u64,
     },
     /// A name instead of an address, such as the name of a traced allocator.
     Named(String),
-    /// Code whose functions another program has looked up already.
+    /// Code whose functions another program has already looked up.
     Known {
         /// Index of its module.
         module: Option<u32>,
     },
 }
 
-/// The greatest number of mappings. Further mappings are ignored, so that a damaged stream cannot take
-/// all memory.
+/// The maximum number of mappings. Further mappings are ignored, so that a corrupt stream cannot
+/// exhaust the memory.
 const MAPPINGS_MAX: usize = 1 << 16;
-/// The greatest number of frames. All further addresses share one frame, so that a damaged stream cannot
-/// take all memory.
+/// The maximum number of frames. All further addresses share one frame, so that a corrupt stream
+/// cannot exhaust the memory.
 const FRAMES_MAX: usize = 1 << 22;
-/// How many mappings may be copied in all when address spaces are split. Further spaces are changed in
-/// place, and known frames in them keep their old module.
+/// How many mappings may be copied in total when address spaces are split. After that, spaces are
+/// changed in place, so frames already found in them keep their old module.
 const COPIES_MAX: usize = 1 << 20;
 
-/// The code in an address space. Key: start address. Value: (end address, offset in the file, module).
+/// The mapped code of an address space. Key: start address. Value: (end address, offset in the
+/// file, module).
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
-/// All modules, address spaces and frames of a stream.
+/// All modules, address spaces and frames of an event stream.
 ///
-/// A process made by `fork` shares the address space of its parent. If a mapping contradicts the space
-/// of its process, as after `dlclose`, the process gets a space of its own. So the cache from addresses
-/// to frames is always right.
+/// A process made by `fork` shares the address space of its parent. If a mapping contradicts the
+/// space of its process, as after `dlclose`, the process gets a separate space. So the cache from
+/// addresses to frames always stays valid.
 pub struct Modules {
     modules: Vec<Module>,
     by_identity: HashMap<Module, u32>,
@@ -117,7 +118,8 @@ impl Default for Modules {
 }
 
 impl Modules {
-    /// Adds a process. Its address space is empty or, after `fork`, that of its parent.
+    /// Adds a process. Its address space is empty or, after `fork`, the address space of its
+    /// parent.
     pub fn process(&mut self, process: u32, forked_from: Option<u32>) {
         let space = match forked_from {
             Some(parent) => self.space_of(parent),
@@ -126,13 +128,15 @@ impl Modules {
         self.space_of_process.insert(process, space);
     }
 
-    /// The address space of a process. A process that was not announced has the first address space.
+    /// Returns the address space of a process. A process without a PROCESS record has the first
+    /// address space.
     #[inline]
     pub fn space_of(&self, process: u32) -> u32 {
         self.space_of_process.get(&process).copied().unwrap_or(0)
     }
 
-    /// Takes the text of a module record. Returns whether the text could be read.
+    /// Parses the text of a module record and adds the mapping. Returns whether the text could be
+    /// read.
     pub fn module(&mut self, process: u32, start: u64, text: impl AsRef<[u8]>, t: u64) -> bool {
         let mut parts = text.as_ref().splitn(4, |&byte| byte == b' ');
         let mut word = || std::str::from_utf8(parts.next()?).ok();
@@ -223,25 +227,26 @@ impl Modules {
         frame
     }
 
-    /// Adds a frame with a name.
+    /// Adds a frame that has a name instead of an address.
     pub fn named_frame(&mut self, name: String) -> u32 {
         self.frames.push(Frame::Named(name));
         self.frames.len() as u32 - 1
     }
 
-    /// Renames a frame with a name, because the name was written after the first event.
+    /// Renames a named frame, because the stream contains the name only after the first event.
     pub fn rename(&mut self, frame: u32, name: String) {
         if let Some(Frame::Named(old)) = self.frames.get_mut(frame as usize) {
             *old = name;
         }
     }
 
-    /// Where the files were mapped.
+    /// Returns all mappings of files.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// Returns all frames. Looks up again each frame whose module was unknown when the frame was added.
+    /// Returns all modules and frames. Looks up again each frame whose module was unknown when the
+    /// frame was added.
     pub fn into_frames(self) -> (Vec<Module>, Vec<Frame>) {
         let Modules { modules, spaces, mut frames, .. } = self;
         for frame in &mut frames[FRAME_FIRST as usize..] {
@@ -255,14 +260,14 @@ impl Modules {
     }
 }
 
-/// The starts of the mappings that have addresses in [start, end).
+/// Returns the start addresses of the mappings that overlap [start, end).
 fn overlapping(space: &Space, start: u64, end: u64) -> Vec<u64> {
     let before = space.range(..start).next_back().filter(|(_, (stop, ..))| *stop > start);
     before.into_iter().chain(space.range(start..end)).map(|(&begin, _)| begin).collect()
 }
 
-/// The module of a return address, and the offset in the file. A call may be the last instruction of
-/// a mapping, so the address before the return address counts.
+/// Returns the module of a return address, and the offset in the file. A call may be the last
+/// instruction of a mapping, so the lookup uses the address before the return address.
 fn locate(space: &Space, address: u64) -> Option<(u32, u64)> {
     let call = address.checked_sub(1)?;
     let (&start, &(end, offset, module)) = space.range(..=call).next_back()?;
@@ -285,7 +290,7 @@ mod tests {
         let mut modules = spaces();
         let frame = modules.frame(1, 0x1800);
         assert_eq!(modules.frame(1, 0x1800), frame);
-        // The call was the last instruction of the module.
+        // Here the call is the last instruction of the module.
         let last = modules.frame(1, 0x2000);
         let frames = modules.into_frames().1;
         assert_eq!(frames[frame as usize], Frame::Code { module: 0, offset: 0x800 });

@@ -1,6 +1,7 @@
-//! Names of functions: which of them only pass an allocation on, and how they are shortened.
+//! Names of functions: which of them are allocation wrappers, and how to shorten them.
 
-/// Functions that only pass an allocation on. Lists for people leave them out; a trace keeps them.
+/// Functions that only pass an allocation on, such as `xmalloc`. Output for people leaves them out;
+/// a trace contains them.
 const WRAPPERS: [&str; 22] = [
     "operator new",
     "operator delete",
@@ -26,11 +27,11 @@ const WRAPPERS: [&str; 22] = [
     "g_malloc",
 ];
 
-/// What stands in a call stack for frames that are not known: outer frames, and frames that the recorder
-/// left out of a deep stack.
+/// The names of two placeholder frames in a call stack: for unknown outer frames, and for frames
+/// that the recorder left out of a deep stack.
 pub(crate) const MISSING: [&str; 2] = ["[outer frames unknown]", "[frames left out]"];
 
-/// Beginnings of the names of functions in standard libraries, which no user can change.
+/// Prefixes of functions in standard libraries, which users cannot change.
 const STANDARD: [&str; 9] = [
     "std::",
     "__gnu_cxx::",
@@ -43,7 +44,8 @@ const STANDARD: [&str; 9] = [
     "__cxxabiv1::",
 ];
 
-/// Functions that start a program or a thread. Each runs once, around everything else.
+/// Functions that start a program or a thread. All other calls of the program or thread are inside
+/// them.
 const STARTS: [&str; 11] = [
     "main",
     "_start",
@@ -58,7 +60,7 @@ const STARTS: [&str; 11] = [
     "clone3",
 ];
 
-/// Beginnings of the file names of system libraries, which no user can change.
+/// Prefixes of the file names of system libraries, which users cannot change.
 const SYSTEM_LIBRARIES: [&str; 10] = [
     "libc.so",
     "libc-2.",
@@ -72,7 +74,7 @@ const SYSTEM_LIBRARIES: [&str; 10] = [
     "libgcc_s.",
 ];
 
-/// Whether a name begins with one of some prefixes, perhaps after the type that the function returns.
+/// Returns whether a name, perhaps after a return type, begins with one of `prefixes`.
 fn begins_with_any(function: &str, prefixes: &[&str]) -> bool {
     let function = without_deduced_result(function);
     let name = match function.split_once(' ') {
@@ -82,20 +84,21 @@ fn begins_with_any(function: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| name.starts_with(prefix) || function.starts_with(prefix))
 }
 
-/// Whether a function only passes an allocation on.
+/// Returns whether a function is an allocation wrapper, which only passes an allocation on.
 pub fn is_wrapper(function: &str) -> bool {
     begins_with_any(function, &WRAPPERS)
 }
 
-/// Whether a function belongs to the standard library of C++ or Rust. The type that it returns says nothing
-/// of that.
+/// Returns whether a function belongs to the standard library of C++ or Rust. Ignores the return
+/// type.
 pub fn is_standard(function: &str) -> bool {
     let name = short(function);
     STANDARD.iter().any(|begin| name.starts_with(begin))
 }
 
-/// A short name without the result, with which names of templates begin: `void parse<…>`. The name of an
-/// operator may have spaces, and so may `(anonymous namespace)` and what follows a name: ` [clone .cold]`.
+/// Removes the return type, with which the names of template functions begin: `void parse<…>`.
+/// Spaces do not always end a return type: names of operators may have spaces, and so may
+/// `(anonymous namespace)` and suffixes such as ` [clone .cold]`.
 fn without_result(shown: &str) -> &str {
     let name = shown.find(" [").map_or(shown, |end| &shown[..end]);
     let end = (0..name.len())
@@ -114,7 +117,7 @@ fn without_result(shown: &str) -> &str {
     &shown[begin..]
 }
 
-/// Whether a text has a word at a place, and not a name that begins or ends like the word.
+/// Returns whether `text` has the whole word `word` at the position `at`, and not a longer name.
 fn is_word_at(text: &str, at: usize, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     text[at..].starts_with(word)
@@ -122,26 +125,27 @@ fn is_word_at(text: &str, at: usize, word: &str) -> bool {
         && !text[at + word.len()..].starts_with(is_name)
 }
 
-/// Whether a function starts the program or a thread. `main` counts.
+/// Returns whether a function starts the program or a thread. `main` counts as such a function.
 pub fn is_start(function: &str) -> bool {
     STARTS.contains(&function)
         || function.ends_with("::main")
         || function.starts_with("execute_native_thread_routine")
 }
 
-/// Whether a module is a library of the system.
+/// Returns whether a module is a system library.
 pub fn is_system_library(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     SYSTEM_LIBRARIES.iter().any(|library| file.starts_with(library))
 }
 
-/// Whether a function has a name of its own. Otherwise it is a place in a module: `libx.so+0x123`.
+/// Returns whether the name of a function is known. Otherwise `function` is an offset in a module:
+/// `libx.so+0x123`.
 pub(crate) fn has_name(function: &str) -> bool {
     !function.contains("+0x")
 }
 
-/// Returns the forms in which a plan may write a function: the full name, the name that `mallard sites`
-/// shows, and the name without result and arguments.
+/// Returns the forms in which a plan may write a function: the full name, the name that `mallard
+/// sites` prints, and the name without return type and arguments.
 pub(crate) fn forms(function: &str) -> [String; 3] {
     let shown = short(function);
     let plain = shown.replace("<…>", "");
@@ -152,7 +156,7 @@ pub(crate) fn forms(function: &str) -> [String; 3] {
     [function.to_string(), shown, plain]
 }
 
-/// A name without its result, and without arguments of templates and functions:
+/// Shortens a name: removes the return type, and the arguments of templates and functions:
 /// `std::vector<…>::push_back`.
 pub fn short(function: &str) -> String {
     let mut text = String::new();
@@ -174,8 +178,8 @@ pub fn short(function: &str) -> String {
                 continue;
             }
             '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
-                // Skips the arguments. The name goes on after the arguments only for a function or
-                // lambda inside this function; `const` is left out.
+                // Skips the arguments. The name continues after the arguments only for a function
+                // or lambda inside this function. `const` is left out.
                 let Some(end) = matching(rest) else { break };
                 rest = &rest[end..];
                 if !rest.starts_with("::") && !text.ends_with("{lambda") {
@@ -188,14 +192,15 @@ pub fn short(function: &str) -> String {
         }
         rest = &rest[c.len_utf8()..];
     }
-    // Only the name of a template begins with a result. Other names may have spaces, as those of marks.
+    // Only the name of a template function begins with a return type. Other names may have spaces,
+    // for example names of marked regions.
     match function.contains('<') && function.contains('(') {
         true => without_result(&text).to_string(),
         false => text,
     }
 }
 
-/// A name without a result that the compiler deduces: `decltype (...) std::construct_at<...>(...)`.
+/// Removes a deduced return type from a name such as `decltype (...) std::construct_at<...>(...)`.
 fn without_deduced_result(function: &str) -> &str {
     let Some(expression) = function.strip_prefix("decltype").map(str::trim_start) else {
         return function;
@@ -207,13 +212,14 @@ fn without_deduced_result(function: &str) -> &str {
     }
 }
 
-/// Whether a text ends with a word, and not with a name that ends like the word.
+/// Returns whether a text ends with the whole word `word`, and not with a longer name.
 fn is_word(text: &str, word: &str) -> bool {
     let before = text.strip_suffix(word).map(|before| before.chars().next_back());
     before.is_some_and(|last| last.is_none_or(|c| !c.is_alphanumeric() && c != '_'))
 }
 
-/// The position after the parenthesis that closes the first `(`. `None` if none closes it.
+/// Returns the position after the parenthesis that closes the first `(`, or `None` if it is not
+/// closed.
 fn matching(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

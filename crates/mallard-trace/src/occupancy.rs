@@ -1,4 +1,4 @@
-//! Which pages of a process hold live blocks, and how full these pages are.
+//! Tracks which pages of a process hold live blocks, and how full these pages are.
 
 use crate::hash::NumberMap;
 use crate::measures::PAGE_BYTES;
@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 
 /// The number of pages in a group. A group covers 256 KiB of addresses.
 const PAGES: u64 = 64;
-/// A block with at least this many whole pages is large: its whole pages are stored as a range.
+/// A block that fills at least this many whole pages is large: its whole pages are stored as a
+/// range.
 const LARGE_PAGES_MIN: u64 = PAGES;
 
 /// The bytes of live blocks on one or several pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Bytes {
-    /// Bytes that the program asked for.
+    /// Bytes that the program requested.
     asked: u64,
-    /// Bytes that the malloc sets aside: `asked`, and what the malloc adds.
+    /// Bytes that the malloc uses: `asked`, and what the malloc adds.
     taken: u64,
 }
 
@@ -25,7 +26,8 @@ impl Bytes {
         self.taken += more.taken;
     }
 
-    /// Subtracts without going below 0: blocks of a damaged stream overlap, so sums may be wrong.
+    /// Subtracts without going below 0. Sums may be wrong, because blocks of a corrupt stream
+    /// overlap.
     fn subtract(&mut self, less: Bytes) {
         self.asked = self.asked.saturating_sub(less.asked);
         self.taken = self.taken.saturating_sub(less.taken);
@@ -36,7 +38,7 @@ impl Bytes {
     }
 }
 
-/// Sums over pages with live blocks.
+/// Totals over pages with live blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
     /// Number of pages that have live blocks, but are not filled by a single block.
@@ -50,7 +52,7 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// Whether any of the pages has ever had a block.
+    /// Returns whether any of the pages has ever had a block.
     pub fn has_had_blocks(&self) -> bool {
         self.has_had_blocks
     }
@@ -63,7 +65,7 @@ impl Filled {
         self.whole.saturating_sub(rest)
     }
 
-    /// Returns the sums without `untouched` pages within large blocks.
+    /// Returns the totals without `untouched` pages within large blocks.
     pub fn without(self, untouched: u64) -> Filled {
         Filled { whole: self.whole.saturating_sub(untouched), ..self }
     }
@@ -98,9 +100,9 @@ impl Filled {
 #[derive(Clone)]
 struct Group {
     pages: [(u32, u32); PAGES as usize],
-    /// A bit for each page that has ever had a block.
+    /// Bit n is set if page n has ever had a block.
     had_blocks: u64,
-    /// The sums over `pages`.
+    /// The totals over `pages`.
     filled: Filled,
 }
 
@@ -110,7 +112,7 @@ impl Group {
         Bytes { asked: u64::from(asked), taken: u64::from(taken) }
     }
 
-    /// Adds bytes to a page, or subtracts them.
+    /// Adds the bytes of a block to a page, or subtracts them.
     #[inline]
     fn change(&mut self, page: usize, by: Bytes, adds: bool) {
         let mut bytes = self.page(page);
@@ -126,7 +128,7 @@ impl Group {
         self.pages[page] = (part(bytes.asked), part(bytes.taken));
     }
 
-    /// The sums over some pages of the group.
+    /// Returns the totals over the pages `first..end` of the group.
     fn between(&self, first: usize, end: usize) -> Filled {
         let mut filled = Filled::default();
         for page in first..end {
@@ -139,23 +141,23 @@ impl Group {
 
 /// The pages of one process that hold live blocks.
 ///
-/// Memory: 0.6 KiB for each 256 KiB of addresses in which a block begins or ends, and an entry for each
-/// block of 256 KiB or more. The process remembers which pages have ever had a block: these pages
-/// distinguish the memory of a malloc from other memory.
+/// Uses 0.6 KiB of memory for each 256 KiB of addresses in which a block begins or ends, and an
+/// entry for each block of 256 KiB or more. Stores which pages have ever had a block, because that
+/// distinguishes the heap from other memory.
 pub(crate) struct Occupancy {
     rounding: Rounding,
     index: NumberMap<u64, u32>,
     groups: Vec<Group>,
-    /// The number and the index of the group that was changed last.
+    /// The group that was changed last: its number (page number / 64) and its index in `groups`.
     last: (u64, u32),
-    /// The groups in the order of their addresses. `sort` brings the list up to date.
+    /// The groups sorted by address, as (number, index). `sort` updates the list.
     sorted: Vec<(u64, u32)>,
-    /// The whole pages of large blocks: first page and number of pages.
+    /// The whole pages of large blocks. Key: first page. Value: number of pages.
     large: BTreeMap<u64, u64>,
 }
 
 impl Occupancy {
-    /// Makes a process without blocks.
+    /// Makes the pages of a process without blocks.
     pub fn new(rounding: Rounding) -> Self {
         Occupancy {
             rounding,
@@ -167,7 +169,7 @@ impl Occupancy {
         }
     }
 
-    /// The rule by which sizes are rounded up.
+    /// Returns the rule by which sizes are rounded up.
     pub fn rounding(&self) -> Rounding {
         self.rounding
     }
@@ -220,7 +222,7 @@ impl Occupancy {
         self.groups[self.last.1 as usize].change((page % PAGES) as usize, by, adds);
     }
 
-    /// The index of a group. Makes the group if it does not exist.
+    /// Returns the index of a group. Adds the group if it does not exist.
     fn find(&mut self, number: u64) -> u32 {
         let next = self.groups.len() as u32;
         let index = *self.index.entry(number).or_insert(next);
@@ -234,7 +236,7 @@ impl Occupancy {
         index
     }
 
-    /// Sorts the groups. Must be called after blocks were added and before `within`.
+    /// Sorts the groups. Must be called after blocks were added and before [`Occupancy::within`].
     pub fn sort(&mut self) {
         if self.sorted.len() != self.groups.len() {
             self.sorted = self.index.iter().map(|(&number, &index)| (number, index)).collect();
@@ -242,7 +244,7 @@ impl Occupancy {
         }
     }
 
-    /// The sums over the pages of a range of addresses.
+    /// Returns the totals over the pages of an address range.
     pub fn within(&self, start: u64, end: u64) -> Filled {
         let (first, end) = (start / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
         let mut filled = Filled::default();
@@ -278,7 +280,7 @@ impl Occupancy {
 /// The parts of the resident bytes of a heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heap {
-    /// Bytes that the program asked for and has not freed.
+    /// Bytes that the program requested and has not freed.
     pub live: u64,
     /// Bytes that the malloc adds to live blocks.
     pub rounding: u64,
@@ -289,8 +291,8 @@ pub(crate) struct Heap {
 }
 
 impl Filled {
-    /// Divides `resident` bytes on these pages and around them into parts. `None` if the pages
-    /// never had a block.
+    /// Divides the `resident` bytes on these pages and around them into parts. Returns `None` if
+    /// the pages never had a block.
     pub fn divide(&self, resident: u64) -> Option<Heap> {
         if !self.has_had_blocks {
             return None;

@@ -1,9 +1,9 @@
-//! Finds calls of different threads that overlapped.
+//! Finds calls of different threads that overlapped in time.
 
 use std::collections::VecDeque;
 
-/// Number of calls that are remembered. If more threads are inside a call at once, the others are
-/// not counted.
+/// Maximum number of calls in the list. If more threads are inside a call simultaneously, the
+/// others are not counted.
 const CALLS_MAX: usize = 64;
 
 /// A call whose duration was measured.
@@ -11,7 +11,7 @@ const CALLS_MAX: usize = 64;
 pub struct TimedCall {
     /// When the call began.
     pub begin: u64,
-    /// When the call was done.
+    /// When the call returned.
     pub end: u64,
     /// The thread that called.
     pub thread: u32,
@@ -19,18 +19,18 @@ pub struct TimedCall {
     pub site: u32,
 }
 
-/// The last calls, in the order in which they ended.
+/// The most recent calls, in the order in which they returned. Each has a count of other threads.
 #[derive(Default)]
 pub struct Overlaps {
     calls: VecDeque<(TimedCall, u32)>,
-    /// Whether calls of two threads were added. Before that there is nothing to compare.
+    /// Whether calls of two threads were added. Before that, no calls can overlap.
     has_threads: bool,
 }
 
 impl Overlaps {
-    /// Adds the call that ended last. Passes the oldest call to `each` when there are too many: its
-    /// site, and the number of other threads that were inside a call at the same time. While only
-    /// one thread has called, no call is passed.
+    /// Adds the call that returned last. If the list is then too long, calls `each` for the oldest
+    /// call with its site and the number of other threads that were inside a call at the same time.
+    /// Calls `each` for no call while only one thread has called.
     pub fn add(&mut self, call: TimedCall, each: &mut impl FnMut(u32, u32)) {
         if !self.has_threads {
             self.has_threads =
@@ -59,7 +59,7 @@ impl Overlaps {
         }
     }
 
-    /// Passes the remaining calls to `each`.
+    /// Calls `each` for the remaining calls.
     pub fn finish(self, each: &mut impl FnMut(u32, u32)) {
         for (call, count) in self.calls {
             each(call.site, count);

@@ -1,4 +1,4 @@
-//! The parts of the resident memory of a program over time: see [`split`].
+//! The parts of a program's resident memory over time: see [`split`].
 
 pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts, Split};
 
@@ -12,13 +12,13 @@ use crate::Trace;
 pub struct Row {
     /// The moment, in nanoseconds since the stream was opened.
     pub t_ns: i64,
-    /// The number of the process.
+    /// The number of the process, as in the column `proc` of the table `processes`.
     pub process: i32,
     /// The parts at that moment.
     pub parts: Parts,
 }
 
-/// Reads the table `memory`. The result is empty if the trace does not have the parts.
+/// Reads the table `memory`. Returns an empty list if the trace does not have the parts.
 pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
     let table = trace.table(&MEMORY)?;
     let times = table.i64s("t_ns")?.into_iter().zip(table.i64s("proc")?);
@@ -33,8 +33,8 @@ pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
 }
 
 /// Divides the resident memory into parts at each of `moments`, which are in nanoseconds since the
-/// stream was opened, in any order. The parts of a process at a moment are those of its last row up to
-/// the moment. They are 0 before its first row and after its end.
+/// stream was opened, in any order. The parts of a process at a moment are those of its last row up
+/// to the moment. They are 0 before the first row and after the process has exited.
 pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let rows = rows(trace)?;
     if rows.is_empty() {
@@ -44,7 +44,7 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let mut split = Split::new(moments.len());
     let mut order: Vec<usize> = (0..moments.len()).collect();
     order.sort_unstable_by_key(|&index| moments[index]);
-    // All changes in the order of time: a row with new parts, or the end of a process (`None`).
+    // All changes in time order: a row with new parts, or the exit of a process (`None`).
     let mut happens: Vec<(i64, i32, Option<&Parts>)> =
         rows.iter().map(|row| (row.t_ns, row.process, Some(&row.parts))).collect();
     happens.extend(ends.into_iter().map(|(t_ns, process)| (t_ns, process as i32, None)));
@@ -63,7 +63,7 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     Ok(split)
 }
 
-/// The ends of the memory of processes: the end of the process, or an `exec`.
+/// Returns when processes lost their memory, by exit or `exec`, as (time in ns, process).
 fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
     let table = trace.table(&PROCESSES)?;
     let (processes, parents) = (table.i64s("proc")?, table.i64s("parent")?);

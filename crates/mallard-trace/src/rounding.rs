@@ -1,31 +1,31 @@
-//! Computes how many bytes a malloc sets aside for a block.
+//! Computes how many bytes a malloc uses for a block.
 
 use crate::measures::PAGE_BYTES;
 
-/// The rule by which a malloc rounds sizes up.
+/// How a malloc rounds sizes up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// The rule of glibc: 8 bytes more, rounded up to a multiple of 16, and at least 32. A block
-    /// with a mapping of its own takes whole pages.
+    /// The rule of glibc: the size plus 8 bytes, rounded up to a multiple of 16, and at least 32. A
+    /// block with a separate mapping uses whole pages.
     #[default]
     Glibc,
     /// Size classes: multiples of 16 up to 128, then four classes for each power of two. jemalloc,
-    /// mimalloc, tcmalloc and the malloc of Mallard round like this, some of them with a few more
+    /// mimalloc, tcmalloc and Mallard's malloc round like this. Some of them have a few more
     /// classes.
     Classes,
 }
 
-/// The list of mallocs. All of them but that of glibc have size classes.
+/// The list of known mallocs. All of them except glibc's have size classes.
 const MALLOCS: &str = include_str!("../../../spec/allocators.csv");
-/// The largest size that is rounded up to a class. Larger blocks count whole pages, because the
-/// rest of their class is never touched.
+/// The largest size that is rounded up to a class. Larger blocks are rounded up to whole pages,
+/// because the rest of their class is never touched.
 const CLASS_BYTES_MAX: u64 = 32 << 10;
-/// The least size at which glibc gives a block a mapping of its own.
+/// The smallest size for which glibc makes a separate mapping.
 const GLIBC_MAPPED_MIN: u64 = 128 << 10;
 
 impl Rounding {
-    /// The rule of the malloc in a file. `None` unless the name of the file belongs to a malloc with
-    /// size classes.
+    /// Returns the rule of the malloc in a file, judged by the file name. Returns `None` unless the
+    /// name belongs to a malloc with size classes.
     pub fn of_module(path: &str) -> Option<Rounding> {
         Rounding::in_list(path, MALLOCS)
     }
@@ -40,7 +40,7 @@ impl Rounding {
         begins.any(|begin| file.starts_with(begin)).then_some(Rounding::Classes)
     }
 
-    /// The name of the rule in the manifest.
+    /// Returns the name of the rule in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Rounding::Glibc => "glibc",
@@ -48,7 +48,8 @@ impl Rounding {
         }
     }
 
-    /// The bytes that the malloc sets aside for a block of `size` bytes at `addr`, with its header.
+    /// Returns the bytes that the malloc uses for a block of `size` bytes at `addr`, including the
+    /// header.
     #[inline]
     pub fn taken(self, addr: u64, size: u64) -> u64 {
         match self {
@@ -80,7 +81,8 @@ mod tests {
     fn glibc_adds_a_header_and_rounds_to_16() {
         let taken = |addr, size| Rounding::Glibc.taken(addr, size);
         assert_eq!([0, 1, 24, 25, 40, 41].map(|size| taken(32, size)), [32, 32, 32, 48, 48, 64]);
-        // A mapping has a header of 16 bytes before the block, and ends with a page.
+        // A block with a separate mapping has a header of 16 bytes, and its end is the end of a
+        // page.
         assert_eq!(taken(0x7000_0010, 200_000), 200_688);
         assert_eq!((taken(0x7000_0010, 200_000) + 16) % 4096, 0);
         assert_eq!(taken(0x7000_0020, 200_000), 200_016);

@@ -1,14 +1,14 @@
-//! Reads the rows of the table `events`, some at a time, and only the columns that are needed.
+//! Reads the rows of the table `events` in batches. Reads only the columns that are needed.
 
 use crate::error::Result;
 use crate::format::{op, SIZE_MAX};
 use crate::tables::{Column, Pieces, Table, Values};
 use std::sync::mpsc::{sync_channel, SyncSender};
 
-/// Which columns are read, among those that may be left out.
+/// Which of the optional columns are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted {
-    /// The process of an event, for traces with several processes.
+    /// Column of the process. Only traces with several processes need it.
     pub proc: bool,
     pub stack: bool,
     pub fresh: bool,
@@ -27,21 +27,22 @@ pub(crate) struct Row {
     pub flags: u16,
     pub size: u64,
     pub align: u8,
-    /// The block, or -1.
+    /// ID of the block, or -1.
     pub alloc: i64,
-    /// The block before a realloc: -1 if the block was never seen, [`NULL`] if the realloc had no block.
+    /// ID of the block before a realloc. -1 if the block is unknown, [`NULL`] if the realloc got a
+    /// null pointer.
     pub old_alloc: i64,
-    /// The call stack, or -1 if it is not known.
+    /// The call stack, or -1 if it is unknown.
     pub stack: i32,
     pub fresh: u16,
-    /// Whether the row has an address; also true if the column of addresses was not read.
+    /// Whether the row has an address. Also true if the column of addresses was not read.
     pub has_addr: bool,
     /// The address, or 0.
     pub addr: u64,
 }
 
 impl Row {
-    /// The block that a free or a realloc names; below 0 if there is none.
+    /// Returns the ID of the block that a free or a realloc got; negative if there is none.
     #[inline]
     pub fn old_block(&self) -> i64 {
         if self.op == op::REALLOC_TO {
@@ -52,13 +53,13 @@ impl Row {
     }
 }
 
-/// The value of a column that is null.
+/// Stands for null in a column of 64-bit integers.
 pub(crate) const NULL: i64 = i64::MIN;
 
-/// How many rows are in memory at a time.
+/// Number of rows in a batch.
 const ROWS: usize = 1 << 17;
 
-/// The rows of a row group, some at a time.
+/// Reads the rows of a row group in batches.
 pub(crate) struct Reader {
     pieces: Pieces,
     wanted: Wanted,
@@ -70,14 +71,14 @@ impl Reader {
         Ok(Reader { pieces: events.pieces(group, &wanted.names())?, wanted })
     }
 
-    /// Reads the next rows. `None` at the end.
+    /// Reads the next batch of rows. Returns `None` at the end.
     pub fn next(&mut self) -> Result<Option<Rows>> {
         Ok(self.pieces.next(ROWS)?.map(|columns| Rows::of(columns, &self.wanted)))
     }
 }
 
-/// Reads all rows of the table `events` on another thread, which may be some rows ahead of `visit`.
-/// Calls `visit` with the rows in order. Stops at the first error.
+/// Reads all rows of the table `events` on another thread, up to a few batches ahead of `visit`.
+/// Calls `visit` with each batch in order. Stops at the first error.
 pub(crate) fn read_ahead(
     events: &Table,
     wanted: Wanted,
@@ -93,11 +94,11 @@ pub(crate) fn read_ahead(
     })
 }
 
-/// Sends all rows. Stops if the receiver is gone.
+/// Sends all rows. Stops if the receiver no longer exists.
 fn read_groups(events: &Table, wanted: Wanted, to: &SyncSender<Result<Rows>>) {
     for group in events.groups() {
         if let Err(error) = read_group(events, group, wanted, to) {
-            let _ = to.send(Err(error)); // fails only if the receiver is gone
+            let _ = to.send(Err(error)); // fails only if the receiver no longer exists
             break;
         }
     }
@@ -118,24 +119,25 @@ fn read_group(
     Ok(())
 }
 
-/// Declares the columns that are read, in the order of reading. A function says which of them are wanted.
+/// Declares the columns in the order of reading, each with a function that returns whether it is
+/// wanted.
 macro_rules! columns {
     ($($name:ident: $type:ident by $read:ident if $is_wanted:expr,)*) => {
         impl Wanted {
-            /// The names of the wanted columns.
+            /// Returns the names of the wanted columns.
             fn names(&self) -> Vec<&'static str> {
                 let is_wanted: &[(&str, fn(&Wanted) -> bool)] = &[$((stringify!($name), $is_wanted),)*];
                 is_wanted.iter().filter(|(_, of)| of(self)).map(|(name, _)| *name).collect()
             }
         }
 
-        /// Some rows. A column that was left out is empty.
+        /// A batch of rows. A column that was not read is empty.
         pub(crate) struct Rows {
             $($name: Vec<$type>,)*
         }
 
         impl Rows {
-            /// Takes the columns that were wanted.
+            /// Makes a batch from the columns that were read.
             fn of(columns: Vec<Column>, wanted: &Wanted) -> Rows {
                 let mut columns = columns.into_iter();
                 let mut next = |is_wanted: fn(&Wanted) -> bool| match is_wanted(wanted) {
@@ -165,18 +167,18 @@ columns! {
 }
 
 impl Rows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.tid.len()
     }
 
-    /// The process of a row, if the column was read.
+    /// Returns the process of a row, if the column was read.
     #[inline]
     pub fn process(&self, row: usize) -> Option<i32> {
         self.proc.get(row).copied()
     }
 
-    /// A row.
+    /// Returns the row at an index.
     #[inline]
     pub fn row(&self, row: usize) -> Row {
         let addr = self.addr.get(row).copied();
@@ -186,7 +188,7 @@ impl Rows {
             dur_ns: self.dur_ns.get(row).copied().unwrap_or(0),
             op: self.op[row] as u8,
             flags: self.flags.get(row).copied().unwrap_or(0) as u16,
-            size: (self.size[row] as u64).min(SIZE_MAX), // a damaged trace may have more
+            size: (self.size[row] as u64).min(SIZE_MAX), // a corrupt trace may have more
             align: self.align.get(row).copied().unwrap_or(0) as u8,
             alloc: self.alloc[row],
             old_alloc: self.old_alloc[row],
@@ -198,7 +200,7 @@ impl Rows {
     }
 }
 
-/// The numbers of a column. Rows without a value are -1.
+/// Returns the numbers of a column. Rows without a value become -1.
 fn i32s(column: Option<Column>) -> Vec<i32> {
     match column {
         Some(Column { values: Values::I32(values), present }) => spread(values, present, -1),
@@ -206,7 +208,7 @@ fn i32s(column: Option<Column>) -> Vec<i32> {
     }
 }
 
-/// The numbers of a column. Rows without a value are [`NULL`].
+/// Returns the numbers of a column. Rows without a value become [`NULL`].
 fn i64s(column: Option<Column>) -> Vec<i64> {
     match column {
         Some(Column { values: Values::I64(values), present }) => spread(values, present, NULL),
@@ -214,7 +216,7 @@ fn i64s(column: Option<Column>) -> Vec<i64> {
     }
 }
 
-/// Puts `none` where a row has no value.
+/// Inserts `none` where a row has no value.
 fn spread<T: Copy>(values: Vec<T>, present: Option<Vec<i16>>, none: T) -> Vec<T> {
     let Some(present) = present else { return values };
     let mut values = values.into_iter();

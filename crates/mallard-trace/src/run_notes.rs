@@ -1,5 +1,5 @@
-//! What the command that recorded notes about the run: the program, its figures, the machine, and the cost of
-//! recording.
+//! What `mallard record` notes about the run: the program, its figures, the machine, and the cost
+//! of recording.
 
 use crate::system_text::{from_json, to_json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::path::Path;
 
-/// A text of the system, such as a path or an argument, which need not be UTF-8.
+/// A text from the operating system, such as a path or an argument. It need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemText(pub OsString);
 
@@ -41,12 +41,12 @@ impl<'de> Deserialize<'de> for SystemText {
     }
 }
 
-/// Declares the notes, and what stays of each in a redacted trace. A note that a trace does not have is
-/// `None`, and is not written.
+/// Declares the notes, each with a function that returns what remains of the note in a redacted
+/// trace. A note that a trace does not have is `None`, and is not written.
 macro_rules! notes {
     ($($(#[$doc:meta])* $name:ident: $type:ty => $redact:ident,)*) => {
-        /// Notes about the recorded run. A trace lacks those that its recorder, or the program that it was
-        /// imported from, did not know.
+        /// Notes about the recorded run. A trace lacks the notes that its recorder, or the program
+        /// from which it was imported, did not supply.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct RunNotes {
@@ -54,7 +54,8 @@ macro_rules! notes {
         }
 
         impl RunNotes {
-            /// Returns the notes without those that might say whose program was recorded, and where.
+            /// Returns the notes without those that might reveal whose program was recorded, and
+            /// where.
             pub fn redacted(self) -> RunNotes {
                 let names = ["paths", "arguments", "environment", "host"];
                 let redacted = Some(names.map(String::from).to_vec());
@@ -65,12 +66,12 @@ macro_rules! notes {
 }
 
 notes! {
-    /// The function by which the program allocates instead of malloc.
+    /// The function that the program calls for allocations in place of malloc.
     allocates_by: String => removed,
-    /// The words of the command line. Of an imported trace, the whole line as one word.
+    /// The words of the command line. In an imported trace, the whole line is one word.
     arguments: Vec<SystemText> => removed,
-    /// For how long the process had run when the recording began, in seconds. Blocks that it had then are
-    /// known by their frees only.
+    /// For how long the process had run when the recording began, in seconds. Blocks allocated
+    /// before that appear only in frees.
     attached_after: f64 => kept,
     /// The number of processors that the program could use.
     cores: u64 => kept,
@@ -78,51 +79,51 @@ notes! {
     cpu: String => kept,
     /// The variables of the environment.
     environment: BTreeMap<String, SystemText> => removed,
-    /// The folder in which the program was started.
+    /// The directory in which the program was started.
     folder: SystemText => removed,
-    /// What `--follow` named: "fork", "exec".
+    /// The values of the option `--follow`: "fork", "exec".
     follow: Vec<String> => removed,
-    /// The number of forked processes that ran on, and were not recorded.
+    /// The number of forked processes that continued to run, and were not recorded.
     forked: u64 => kept,
     /// The name of the host.
     host: String => removed,
-    /// The program whose file the trace was imported from, with its version.
+    /// The name and version of the program that wrote the imported file.
     imported_from: String => kept,
-    /// The release of the kernel.
+    /// The kernel release.
     kernel: String => kept,
     /// What the imported file lacks: constants of [`crate::manifest::lack`].
     lacks: Vec<String> => kept,
-    /// The shell command that gave a server its work.
+    /// The shell command that sent requests to a recorded server.
     load: String => removed,
-    /// The time for which the load was repeated, in seconds.
+    /// The time for which the load command was repeated, in seconds.
     load_seconds: f64 => kept,
-    /// How often the load ran.
+    /// How often the load command ran.
     loads: u64 => kept,
-    /// Page faults for which the kernel read a disk.
+    /// Page faults for which the kernel read from a disk.
     major_faults: u64 => kept,
     /// Other page faults.
     minor_faults: u64 => kept,
-    /// The time of a page fault, in ns.
+    /// The mean time of a page fault, in ns.
     ns_per_fault: f64 => kept,
-    /// The mean time of a call of free, in ns; 0 if none was timed.
+    /// The mean time of a call of free, in ns; 0 if no call was timed.
     ns_per_free: f64 => kept,
-    /// The peak of the resident memory, in bytes.
+    /// Peak RSS, in bytes.
     peak_rss: u64 => kept,
-    /// The file of the program.
+    /// The executable file of the program. A redacted trace has only the file name.
     program: SystemText => file_name,
     /// CPU time of the recorded processes, in ns.
     recorded_cpu_ns: u64 => kept,
-    /// The time that the recorder takes for an event, in ns.
+    /// The time that the recorder uses for each event, in ns.
     recording_ns_per_event: f64 => kept,
     /// What `--anonymize` has removed.
     redacted: Vec<String> => kept,
-    /// The number of pages of the ring that the recorder has written.
+    /// The number of pages of the ring buffer that the recorder has written to.
     ring_pages: u64 => kept,
-    /// How the program ended, as `wait` returns it.
+    /// The exit status of the program, as `wait` returns it.
     status: i32 => kept,
-    /// The file that was stdin of the program.
+    /// The file that was the stdin of the program.
     stdin: SystemText => removed,
-    /// Why the recording stopped before the program ended.
+    /// Why the recording stopped before the program exited.
     stopped: String => kept,
     /// CPU time in the kernel, in ns.
     system_ns: u64 => kept,
@@ -130,11 +131,12 @@ notes! {
     time_step_ns: u64 => kept,
     /// CPU time of processes that were not recorded, in ns.
     unrecorded_ns: u64 => kept,
-    /// The number of events that were seen after the recording had stopped.
+    /// The number of events that were seen after the recording had stopped. They are not in the
+    /// trace.
     unwritten: u64 => kept,
     /// CPU time outside the kernel, in ns.
     user_ns: u64 => kept,
-    /// How often a thread waited for room in the ring.
+    /// How often a thread waited for space in the ring buffer.
     waits: u64 => kept,
     /// Wall time, in ns.
     wall_ns: u64 => kept,
@@ -145,13 +147,13 @@ notes! {
 }
 
 impl RunNotes {
-    /// CPU time of the program and of the processes that it waited for, in ns.
+    /// Returns the CPU time of the program and of the processes that it waited for, in ns.
     pub fn cpu_ns(&self) -> Option<f64> {
         Some((self.user_ns? + self.system_ns?) as f64)
     }
 }
 
-/// Keeps a note.
+/// Leaves a note unchanged.
 fn kept<T>(note: T) -> Option<T> {
     Some(note)
 }
@@ -161,7 +163,7 @@ fn removed<T>(_: T) -> Option<T> {
     None
 }
 
-/// Keeps the name of a file, and removes the path to it.
+/// Leaves the name of a file, and removes the directory.
 fn file_name(path: SystemText) -> Option<SystemText> {
     Some(Path::new(&path.0).file_name().unwrap_or_default().into())
 }

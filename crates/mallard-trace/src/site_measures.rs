@@ -1,4 +1,4 @@
-//! Computes the rows of the table `sites` from what was counted while the events passed by.
+//! Computes the rows of the table `sites` from the counts that were updated at each event.
 
 use crate::histogram::{log_bound, size_bound};
 use crate::measures;
@@ -7,7 +7,7 @@ use crate::sites::{Finished, Site};
 use crate::slices::{CpuTime, Slices, Width, SLICES};
 use rayon::prelude::*;
 
-/// Returns the rows of all sites, and the row of the whole program.
+/// Returns the rows of all sites, and the row for the whole program.
 pub(crate) fn rows(finished: Finished, cpu: &CpuTime, threads: usize) -> (Vec<SiteRow>, SiteRow) {
     let Finished { mut sites, mut whole, width, .. } = finished;
     let (width, cpu_ns) = cpu_slices(cpu, width);
@@ -19,7 +19,7 @@ pub(crate) fn rows(finished: Finished, cpu: &CpuTime, threads: usize) -> (Vec<Si
     (rows, whole)
 }
 
-/// The CPU time of the slices. If only the sum is known, all slices get an equal share.
+/// Returns the CPU time of each slice. If only the total is known, all slices get an equal share.
 fn cpu_slices(cpu: &CpuTime, width: Width) -> (Width, [f64; SLICES]) {
     let mut slices: Slices = cpu.slices.clone();
     let width = if cpu.width > width { cpu.width } else { width };

@@ -13,23 +13,23 @@ macro_rules! site_row {
         lives { $($(#[$life_doc:meta])* $life:ident,)* }
         estimates { $($(#[$doc:meta])* $estimate:ident,)* }
     ) => {
-        /// The counts and measures of the blocks that one call stack allocated. In a sampled stream,
-        /// counts and bytes are estimates of the whole program. Times are nanoseconds.
+        /// The counts and measures of the blocks that one call stack allocated. In a sampled
+        /// stream, counts and bytes are estimates for the whole program. Times are in nanoseconds.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct SiteRow {
-            /// The call stack: a node of the table `stacks`. 0: unknown, or, in the totals of a
-            /// trace, the whole program.
+            /// The call stack: a node of the table `stacks`. 0 means an unknown call stack or, in
+            /// the totals of a trace, the whole program.
             pub stack: i32,
             $($(#[$number_doc])* pub $number: i64,)*
             $($(#[$life_doc])* pub $life: Option<i64>,)*
-            /// The share of the call stack in the bytes in use at the peak of the whole program, from 0
-            /// to 1.
+            /// The share of this call stack in the bytes in use at the peak of the whole program,
+            /// from 0 to 1.
             pub peak_share: f64,
             $($(#[$doc])* pub $estimate: Estimate,)*
         }
 
-        /// Makes the columns of rows.
+        /// Makes the columns of the table `sites` from rows.
         pub(crate) fn columns(rows: &[SiteRow]) -> Vec<Column> {
             vec![
                 Column::i32(rows.iter().map(|row| row.stack)),

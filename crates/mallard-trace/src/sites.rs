@@ -1,9 +1,9 @@
-//! Counts, live bytes, peaks and lifetimes of the blocks of each call stack that allocates.
+//! Counts the blocks of each call stack that allocates: live bytes, peaks and lifetimes.
 //!
-//! All numbers are updated as the events pass by in the order of time. A new peak of the whole program
-//! does not update each site: a site stores its live bytes at that peak just before its next
-//! change. When a block that was in use at the last peak ends, its pages are added to the pages of
-//! the peak. A higher peak removes all these pages.
+//! All numbers are updated at each event, in time order. A new peak of the whole program does not
+//! update each site. Instead, a site stores its live bytes at that peak just before its next
+//! change. When a block that was in use at the site's last peak is freed, its pages are added to
+//! the pages of the peak. A higher peak discards all these pages.
 
 use crate::growth::{self, Levels};
 use crate::histogram::{log_bucket, size_bucket, Histogram};
@@ -12,51 +12,52 @@ use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
-/// The greatest number of sites. Further sites are counted together, as the site of the empty call
-/// stack.
+/// The maximum number of sites. Further call stacks are counted together, as the site of the empty
+/// call stack.
 const SITES_MAX: usize = 1 << 19;
-/// The greatest length of the list of sites whose memory only grows.
+/// The maximum length of the list of sites whose memory only grows.
 const GROWING_MAX: usize = 100;
-/// A site with fewer live blocks is not said to grow.
+/// A site with fewer live blocks does not count as growing.
 const GROWING_BLOCKS_MIN: f64 = 8.0;
-/// A node of the tree that has no site.
+/// Stands for no site, at a node of the call stack tree.
 const NO_SITE: u32 = u32::MAX;
 
 /// The counts of the blocks that one call stack has allocated. In a sampled stream, sums are estimates
 /// for all blocks.
 #[derive(Debug, Clone, Default)]
-#[repr(C)] // the fields that each event changes come first, on few cache lines
+#[repr(C)] // the fields that each event changes come first, to touch few cache lines
 pub struct Site {
-    /// The number of the program's peak to which `at_peak_bytes` belongs.
+    /// Which peak of the whole program `at_peak_bytes` belongs to. The peaks are counted.
     epoch: u64,
     /// Bytes in use.
     pub live_bytes: f64,
     /// Blocks in use.
     pub live_allocs: f64,
-    /// The peak of the bytes in use.
+    /// The maximum of the bytes in use.
     pub peak_bytes: f64,
-    /// Sums of squared block sizes: of the blocks in use, of the blocks at the peak, and of all blocks.
+    /// Sums of squared block sizes: for the blocks in use, for the blocks at the peak, and for all
+    /// blocks.
     pub squares: (f64, f64, f64),
-    /// Calls that were recorded: the number of observations.
+    /// Recorded calls: the number of observations.
     pub recorded: i64,
-    /// Blocks allocated.
+    /// Number of allocated blocks.
     pub allocs: f64,
-    /// Bytes allocated, including growth by realloc.
+    /// Allocated bytes, including growth by realloc.
     pub bytes: f64,
-    /// Allocations that were recorded.
+    /// Recorded allocations.
     pub recorded_allocs: i64,
     /// The smallest and the largest size that a block had.
     pub size_range: (u64, u64),
-    /// Alignments seen, as bits.
+    /// The alignments of all blocks. Bit n is set if a block had the alignment 2^n.
     pub alignments: u64,
     /// Blocks in use at the moment of `peak_bytes`.
     pub peak_allocs: f64,
     /// The moment of `peak_bytes`, in nanoseconds.
     pub peak_t: i64,
-    /// The number of the first block that was allocated after the moment of `peak_bytes`.
+    /// The ID of the first block that was allocated after the moment of `peak_bytes`.
     peak_next: i64,
-    /// The pages of blocks that were in use when the site had its peak of `touched_at` bytes, and that
-    /// have ended since then.
+    /// The pages of blocks that were in use when the site had its peak of `touched_at` bytes, and
+    /// that were freed since then.
     touched: Touched,
     /// The value of `peak_bytes` for which `touched` was collected.
     touched_at: f64,
@@ -64,7 +65,7 @@ pub struct Site {
     pub levels: Levels,
     /// Bytes in use at the peak of the whole program.
     pub at_peak_bytes: f64,
-    /// Blocks freed.
+    /// Number of freed blocks.
     pub frees: f64,
     /// Blocks freed by a thread other than the thread that allocated them.
     pub cross_thread: f64,
@@ -74,18 +75,18 @@ pub struct Site {
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// The number of other threads inside a timed call during each timed call: the sum, and the sum
-    /// of squares. After `finish`, an estimate for threads inside any call.
+    /// For each timed call, the number of other threads inside a timed call: the sum, and the sum
+    /// of squares. After `finish`, estimates for threads inside any call.
     pub overlaps: (f64, f64),
-    /// Sizes of blocks: the last size of each.
+    /// Sizes of blocks. A block that was resized in place counts with its last size.
     pub sizes: Histogram,
     /// Lifetimes of freed blocks, in nanoseconds.
     pub lives: Histogram,
-    /// Calls over time.
+    /// Number of calls in each time slice.
     pub ops: Slices,
-    /// Calls of realloc for blocks of the call stack.
+    /// Calls of realloc for blocks that this call stack allocated.
     pub reallocs: f64,
-    /// Blocks and bytes that processes had in use when they ended.
+    /// Blocks and bytes that were in use when their process exited.
     pub left: (f64, f64),
     /// Calls that failed.
     pub failed: i64,
@@ -94,13 +95,13 @@ pub struct Site {
 }
 
 impl Site {
-    /// The number of different alignments.
+    /// Returns the number of different alignments.
     pub fn alignment_count(&self) -> u32 {
         self.alignments.count_ones()
     }
 
-    /// Updates `at_peak_bytes` after a new peak of the whole program. Called before `live_bytes`
-    /// changes.
+    /// Updates `at_peak_bytes` after a new peak of the whole program. Must be called before
+    /// `live_bytes` changes.
     #[inline]
     fn note_peak(&mut self, epoch: u64) {
         if self.epoch != epoch {
@@ -109,8 +110,8 @@ impl Site {
         }
     }
 
-    /// Adds the pages of a block to the pages of the peak, if the block was in use then. Must be called
-    /// for each block when it ends, or after the last event.
+    /// Adds the pages of a block to the pages of the peak, if the block was in use then. Must be
+    /// called for each block when it is freed, or after the last event.
     #[inline]
     fn end_block(&mut self, block: &Ended) {
         if block.id < self.peak_next && self.peak_allocs >= OBSERVATIONS_MIN as f64 {
@@ -118,7 +119,7 @@ impl Site {
         }
     }
 
-    /// The pages of the last peak. Removes the pages of an earlier, lower peak.
+    /// Returns the pages of the last peak. First discards the pages of an earlier, lower peak.
     fn touched_now(&mut self) -> &mut Touched {
         if self.touched_at != self.peak_bytes {
             self.touched_at = self.peak_bytes;
@@ -127,14 +128,14 @@ impl Site {
         &mut self.touched
     }
 
-    /// The pages that the blocks of the site touched when `peak_bytes` were in use. Empty if there were
-    /// fewer blocks than a measure needs.
+    /// Returns the pages that the blocks of the site touched when `peak_bytes` were in use. The
+    /// result is empty if there were fewer blocks than a measure needs.
     pub fn pages_at_peak(&mut self) -> Pages {
         self.touched_now().pages()
     }
 
-    /// The row of the site in the list of growing sites. `None` if its live bytes also shrink, or if it
-    /// has only few blocks.
+    /// Returns the site's entry in the list of growing sites, or `None` if its live bytes also
+    /// shrink or if it has only few blocks.
     fn growth(&self) -> Option<Growing> {
         let windows = self.levels.windows().filter(growth::only_grows)?;
         let (blocks, bytes) = (self.live_allocs + self.left.0, self.live_bytes + self.left.1);
@@ -146,7 +147,7 @@ impl Site {
         })
     }
 
-    /// Removes a block that stands for `weight` blocks.
+    /// Removes a recorded block, which stands for `weight` blocks.
     #[inline]
     fn shrink(&mut self, block: &Ended, weight: f64) {
         let size = block.size as f64;
@@ -176,16 +177,16 @@ impl Site {
 pub struct Now {
     /// The time in nanoseconds.
     pub ns: i64,
-    /// Number of blocks so far, including the block that is being allocated.
+    /// Number of blocks allocated so far, including the block that is being allocated.
     pub next: i64,
 }
 
-/// A block that ends.
+/// A block that is freed, or that remains in use at the end.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     /// The site that counts the block.
     pub site: u32,
-    /// The number of the block.
+    /// The ID of the block.
     pub id: i64,
     /// The address of the block.
     pub addr: u64,
@@ -200,12 +201,12 @@ pub struct Allocation {
     pub node: u32,
     /// Size in bytes.
     pub size: u64,
-    /// Alignment as the exponent of a power of two.
+    /// log2 of the alignment.
     pub align_log2: u8,
 }
 
-/// How many blocks of a program a recorded block stands for, if a sample was taken every
-/// `sample_bytes` bytes.
+/// Returns how many blocks of the program a recorded block of `size` bytes stands for, if one
+/// sample was recorded every `sample_bytes` bytes on average.
 #[inline]
 pub fn weight_of(size: u64, sample_bytes: u64) -> f64 {
     if sample_bytes == 0 {
@@ -215,21 +216,21 @@ pub fn weight_of(size: u64, sample_bytes: u64) -> f64 {
     -1.0 / (-size / sample_bytes as f64).exp_m1()
 }
 
-/// All sites, and the sums of the whole program.
+/// All sites, and the totals of the whole program.
 pub struct Sites {
     sites: Vec<Site>,
-    /// The site of each node of the tree of call stacks, or `NO_SITE`.
+    /// The site of each node of the call stack tree, or `NO_SITE`.
     by_node: Vec<u32>,
     merged: u64,
     sample_bytes: u64,
     epoch: u64,
     width: Width,
-    /// The live bytes and the peak of the whole program. `finish` computes the other members.
+    /// The live bytes and the peak of the whole program. `finish` computes the other fields.
     whole: Site,
 }
 
 impl Sites {
-    /// Makes an empty list. The header of the stream has `sample_bytes`.
+    /// Makes an empty list. `sample_bytes` is from the header of the event stream.
     pub fn new(sample_bytes: u64) -> Self {
         let root = Site::default();
         let whole = Site { size_range: (u64::MAX, 0), ..Site::default() };
@@ -244,13 +245,13 @@ impl Sites {
         }
     }
 
-    /// How many blocks of a program a recorded block of this size stands for.
+    /// Returns how many blocks of the program a recorded block of this size stands for.
     #[inline]
     pub fn weight(&self, size: u64) -> f64 {
         weight_of(size, self.sample_bytes)
     }
 
-    /// The index of the site of a call stack.
+    /// Returns the index of the site of a call stack. Adds the site if it does not exist.
     #[inline]
     pub fn site(&mut self, node: u32) -> u32 {
         match self.by_node.get(node as usize) {
@@ -309,7 +310,8 @@ impl Sites {
         self.epoch += u64::from(self.whole.peak_bytes > before);
     }
 
-    /// Counts the end of a block of a site. If the stream lacks the free, `free.is_a_call` is false.
+    /// Counts the free of a block of a site. `free.is_a_call` is false if the stream lacks the
+    /// free.
     #[inline]
     pub fn free(&mut self, block: &Ended, free: &Free, now: &Now) {
         let weight = self.weight(block.size);
@@ -329,13 +331,13 @@ impl Sites {
         self.whole.shrink(block, weight);
     }
 
-    /// Counts a block that was in use when its process ended, at the time `ns`.
+    /// Counts a block that was still in use when its process exited, at the time `ns`.
     pub fn leave(&mut self, block: &Ended, ns: i64) {
         let slice = self.width.slice(ns);
         let weight = self.weight(block.size);
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
-        // The level of this slice is the live bytes before the process ended.
+        // The level of this slice is the live bytes before the process exited.
         site.levels.note(self.width, slice + 1, site.live_bytes);
         for site in [site, &mut self.whole] {
             site.shrink(block, weight);
@@ -344,13 +346,13 @@ impl Sites {
         }
     }
 
-    /// Adds a block that is in use at the end of the stream to the pages of the peak.
+    /// Adds the pages of a block that is in use at the end of the stream to the pages of the peak.
     pub fn remain(&mut self, block: &Ended) {
         self.sites[block.site as usize].end_block(block);
         self.whole.end_block(block);
     }
 
-    /// Counts a realloc that left the block where it was. From now on, the block counts with its new
+    /// Counts a realloc that did not move the block. From now on, the block counts with its new
     /// size.
     pub fn resize(&mut self, index: u32, from: u64, to: u64, now: &Now) {
         let (weight, new_weight) = (self.weight(from), self.weight(to));
@@ -375,7 +377,7 @@ impl Sites {
         self.grow_whole(bytes, blocks, square, now);
     }
 
-    /// Counts a realloc that moved its block, but not the new block, which `allocate` counts.
+    /// Counts a realloc that moved its block. Does not count the new block: `allocate` does.
     pub fn moved(&mut self, index: u32, size: u64) {
         self.sites[index as usize].reallocs += self.weight(size);
     }
@@ -402,13 +404,13 @@ impl Sites {
         overlaps.1 += others * others;
     }
 
-    /// Bytes and blocks in use now.
+    /// Returns the bytes and blocks in use now.
     pub fn live(&self) -> (f64, f64) {
         (self.whole.live_bytes, self.whole.live_allocs)
     }
 
-    /// Returns the sites that allocated, the sums of the whole program, and the width of slices. The
-    /// program ran until `end_ns`.
+    /// Returns the sites that allocated, the totals of the whole program, and the slice width.
+    /// `end_ns` is when the program ended.
     pub fn finish(mut self, end_ns: i64) -> Finished {
         let slices = self.width.slice(end_ns) + 1;
         let (epoch, width) = (self.epoch, self.width);
@@ -440,8 +442,8 @@ impl Sites {
                 *high = site.size_range.1.max(*high);
             }
         }
-        // The recorder times one call in N of each thread. So only one in N of the calls that overlap a
-        // timed call was timed itself.
+        // The recorder times one in N calls of each thread. So only one in N of the calls that
+        // overlap a timed call was timed as well.
         let calls_per_timed = whole.allocs / whole.timed.max(1) as f64;
         for site in self.sites.iter_mut().chain([&mut *whole]) {
             site.call_ns = (site.call_ns as f64 * calls_per_timed) as i64;
@@ -456,7 +458,8 @@ impl Sites {
 }
 
 impl Finished {
-    /// Lists the sites whose live bytes only grow, and finds the cause of the resident memory.
+    /// Lists the sites whose live bytes only grow, and finds the cause of the size of the resident
+    /// memory.
     pub fn find_growing(&self, memory: &mut MemorySummary) {
         let mut growing: Vec<Growing> = self.sites.iter().filter_map(Site::growth).collect();
         growing.sort_unstable_by_key(|site| (-site.live_bytes, site.stack));
@@ -469,14 +472,14 @@ impl Finished {
     }
 }
 
-/// How a block ended.
+/// How a block was freed.
 #[derive(Debug, Clone, Copy)]
 pub struct Free {
     /// The lifetime of the block in nanoseconds.
     pub life_ns: u64,
-    /// Whether another thread freed it.
+    /// Whether another thread than the allocating thread freed the block.
     pub is_cross_thread: bool,
-    /// Whether its thread allocated no other block before the free.
+    /// Whether the allocating thread allocated no other block before the free.
     pub is_short_lived: bool,
     /// Whether a recorded call freed the block.
     pub is_a_call: bool,
@@ -486,7 +489,7 @@ pub struct Free {
 pub struct Finished {
     /// The sites that allocated.
     pub sites: Vec<Site>,
-    /// The sums of the whole program.
+    /// The totals of the whole program.
     pub whole: Site,
     /// The width of the slices.
     pub width: Width,

@@ -1,16 +1,17 @@
-//! Counts over time, in a fixed number of slices, however long the recording is.
+//! Counts over time, in a fixed number of time slices, however long the recording is.
 
-/// Number of slices.
+/// Number of time slices.
 pub const SLICES: usize = 32;
 const FIRST_SLICE_NS: i64 = 1_000_000;
 
-/// The length of a slice of time. The length doubles when all slices together are shorter than the
+/// The length of a time slice. The length doubles when all slices together are shorter than the
 /// trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd)]
 pub struct Width(u8);
 
 impl Width {
-    /// The index of the slice in which a time lies. Doubles the width until there is one.
+    /// Returns the index of the slice that contains a time. Doubles the width until one of the
+    /// slices contains it.
     #[inline]
     pub fn slice(&mut self, ns: i64) -> usize {
         let unit = ns.max(0) / FIRST_SLICE_NS;
@@ -20,7 +21,7 @@ impl Width {
         (unit >> self.0) as usize
     }
 
-    /// Twice the width.
+    /// Returns twice the width.
     pub fn doubled(self) -> Width {
         Width(self.0 + 1)
     }
@@ -34,20 +35,20 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Adds `count` to a slice. `width` is the current width of slices.
+    /// Adds `count` to a slice. `width` is the current slice width.
     #[inline]
     pub fn add(&mut self, width: Width, slice: usize, count: f64) {
         self.widen(width);
         self.counts[slice] += count;
     }
 
-    /// Returns the counts. `width` is the current width of slices.
+    /// Returns the counts. `width` is the current slice width.
     pub fn counts(&mut self, width: Width) -> &[f64; SLICES] {
         self.widen(width);
         &self.counts
     }
 
-    /// Adds the counts of `other`.
+    /// Adds the counts of `other`. `width` is the current slice width.
     pub fn merge(&mut self, width: Width, other: &mut Slices) {
         self.widen(width);
         for (to, from) in self.counts.iter_mut().zip(other.counts(width)) {
@@ -69,7 +70,7 @@ impl Slices {
 
 /// The CPU time of a program.
 pub struct CpuTime {
-    /// The sum in nanoseconds; `None` if the stream does not have it.
+    /// The total in nanoseconds. `None` if the stream does not contain it.
     pub total_ns: Option<i64>,
     /// CPU time by slice, in nanoseconds.
     pub slices: Slices,

@@ -8,14 +8,14 @@ use hashbrown::HashTable;
 
 /// The empty call stack.
 pub const ROOT: u32 = 0;
-/// A frame in place of outer frames that the recorder could not find.
+/// A placeholder for outer frames that the recorder could not find.
 pub const FRAME_CUT: u32 = 0;
-/// A frame in place of frames that were too many to be written.
+/// A placeholder for frames that the recorder left out, because the stack was too deep.
 pub const FRAME_GAP: u32 = 1;
 /// The first frame with an address or a name.
 pub const FRAME_FIRST: u32 = 2;
 
-/// A call stack: its parent, its innermost frame, and the child that was found last.
+/// A call stack: its parent, its innermost frame, and the child that `child` returned last.
 #[derive(Clone, Copy)]
 struct Node {
     parent: u32,
@@ -23,7 +23,7 @@ struct Node {
     last_child: u32,
 }
 
-/// The tree. Memory: 19 to 24 bytes a node.
+/// The tree. Uses 19 to 24 bytes of memory per node.
 pub struct Tree {
     nodes: Vec<Node>,
     depths: Vec<u16>,
@@ -33,7 +33,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Makes a tree of the root alone, which may grow to `nodes_max` nodes.
+    /// Makes a tree that has only the root, and that may grow to `nodes_max` nodes.
     pub fn new(nodes_max: usize) -> Self {
         Tree {
             nodes: vec![Node { parent: ROOT, frame: FRAME_CUT, last_child: ROOT }],
@@ -44,10 +44,12 @@ impl Tree {
         }
     }
 
-    /// Returns the node below `parent` for `frame`. If the tree is full, returns `parent`.
+    /// Returns the child of `parent` for `frame`, and adds it if necessary. If the tree is full,
+    /// returns `parent`.
     ///
-    /// Most calls ask for the child that was found last. To check that child costs one cache miss, for
-    /// its node, which the next call reads anyway. A look-up in the hash table costs three.
+    /// Most calls look up the same child as the previous call. To check that child costs one cache
+    /// miss, for its node, which the next call reads anyway. A lookup in the hash table costs three
+    /// cache misses.
     #[inline]
     pub fn child(&mut self, parent: u32, frame: u32) -> u32 {
         let last = self.nodes[parent as usize].last_child;
@@ -63,7 +65,7 @@ impl Tree {
         node
     }
 
-    /// Whether `node` is the node below `parent` for `frame`: never for the root.
+    /// Returns whether `node` is the child of `parent` for `frame`. Returns false for the root.
     #[inline]
     fn is(&self, node: u32, parent: u32, frame: u32) -> bool {
         let found = &self.nodes[node as usize];
@@ -88,17 +90,17 @@ impl Tree {
         node
     }
 
-    /// Number of nodes, including the root.
+    /// Returns the number of nodes, including the root.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How often a new node was refused, because the tree was full.
+    /// Returns how often a new node was not added, because the tree was full.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// The parent, frame and depth of a node.
+    /// Returns the parent, the innermost frame and the depth of a node.
     pub fn node(&self, node: u32) -> (u32, u32, u16) {
         let Node { parent, frame, .. } = self.nodes[node as usize];
         (parent, frame, self.depths[node as usize])
@@ -110,15 +112,15 @@ fn hash_of(parent: u32, frame: u32) -> u64 {
     mix(u64::from(parent) << 32 | u64::from(frame))
 }
 
-/// The call stack of one thread, the outermost frame first.
+/// The current call stack of one thread: the nodes of its frames, the outermost first.
 #[derive(Default)]
 pub struct ThreadStack {
     nodes: Vec<u32>,
 }
 
 impl ThreadStack {
-    /// Keeps the outermost `kept` frames. Returns the node of the remaining stack, and whether
-    /// there were at least `kept` frames.
+    /// Removes all but the outermost `kept` frames. Returns the node of the remaining stack, and
+    /// whether there were at least `kept` frames.
     #[inline]
     pub fn keep(&mut self, kept: usize) -> (u32, bool) {
         let had = kept <= self.nodes.len();

@@ -1,8 +1,8 @@
 //! Computes the figures that a report shows about the blocks of a program: the bytes in use over
 //! time, sizes and lifetimes, frees by pairs of threads, and addresses.
 //!
-//! One pass over the events computes all figures, for the whole program and for some chosen sites.
-//! Memory: at most 64 MiB, in addition to the memory of [`crate::walk`].
+//! One pass over the events computes all figures, for the whole program and for a few chosen sites.
+//! Uses at most 64 MiB of memory, in addition to the memory of [`crate::walk`].
 
 mod chosen;
 mod frees;
@@ -27,18 +27,18 @@ use timeline::Highest;
 /// The settings of a survey.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The chosen sites, as nodes of the table `stacks`: at most [`SITES_MAX`]. Each has a
-    /// [`SiteSurvey`].
+    /// The chosen sites, as nodes of the table `stacks`. At most [`SITES_MAX`]. The survey computes
+    /// a [`SiteSurvey`] for each.
     pub sites: Vec<u32>,
-    /// The greatest number of moments in the timeline.
+    /// The maximum number of moments in the timeline.
     pub moments: usize,
-    /// The greatest number of moments at which the bytes in use of each chosen site are noted.
+    /// The maximum number of moments at which the bytes in use of each chosen site are stored.
     pub site_moments: usize,
-    /// The greatest number of moments in the address map.
+    /// The maximum number of moments in the address map.
     pub map_moments: usize,
-    /// The greatest number of cells in the address map.
+    /// The maximum number of cells in the address map.
     pub cells: usize,
-    /// Limits of the walk over the events.
+    /// Limits of the pass over the events.
     pub limits: Limits,
 }
 
@@ -55,25 +55,26 @@ impl Default for Options {
     }
 }
 
-/// The results of a survey. Counts and bytes are weighted: for a sampled trace they are estimates.
+/// The results of a survey. Counts and bytes are weighted. They are estimates if the trace is
+/// sampled.
 #[derive(Debug, Clone)]
 pub struct Survey {
     /// Bytes in use over time.
     pub timeline: Timeline,
     /// Blocks by size and lifetime.
     pub heat: Heat,
-    /// The threads with the most events, and the sums of all other threads.
+    /// The threads with the most events, and the totals of all other threads as the last entry.
     pub threads: Vec<ThreadSums>,
-    /// For each pair of threads with frees: the index in `threads` of the allocating thread, the index
-    /// of the freeing thread, and the number of frees.
+    /// For each pair of threads with frees: the index in `threads` of the allocating thread, the
+    /// index of the freeing thread, and the number of frees.
     pub frees: Vec<(usize, usize, f64)>,
-    /// Where in memory the blocks were.
+    /// At which addresses the blocks were, over time.
     pub map: AddressMap,
     /// The moments of [`SiteSurvey::live`].
     pub site_moments: Vec<i64>,
     /// The figures of the chosen sites, in the order of [`Options::sites`].
     pub sites: Vec<SiteSurvey>,
-    /// One in this many small blocks was followed: more than 1 if too many blocks were in use.
+    /// One in this many small blocks was included. Greater than 1 if too many blocks were in use.
     pub one_in: u32,
 }
 
@@ -96,7 +97,7 @@ struct Surveyor {
     peak: Peak,
 }
 
-/// The peak of the bytes in use, from the manifest.
+/// The peak of the bytes in use, as the manifest states it.
 struct Peak {
     t_ns: i64,
     bytes: i64,
@@ -104,7 +105,8 @@ struct Peak {
 }
 
 impl Peak {
-    /// Whether the bytes in use are at their peak now, before the next event, which is at `t_ns`.
+    /// Returns whether the bytes in use are at their peak just before the next event, which is at
+    /// `t_ns`.
     #[inline]
     fn was_reached(&self, t_ns: i64, live: f64) -> bool {
         !self.is_over
@@ -129,7 +131,7 @@ impl Surveyor {
         })
     }
 
-    /// Counts a block that is in use at the end.
+    /// Counts a block that is in use at the end of the recording.
     fn leave(&mut self, block: &Block) {
         let cell = heat::cell(block.size, None);
         self.heat.add(cell, block);

@@ -1,13 +1,13 @@
-//! Text of the system: names of processes and threads, paths, arguments, and variables of the
-//! environment. They are bytes, and need not be UTF-8.
+//! Text from the operating system: names of processes and threads, paths, arguments, and
+//! environment variables. Such text is bytes, and need not be UTF-8.
 
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The name of a thread or process for a reader. The kernel keeps 15 bytes of a name, so the last letter
-/// may be cut: then the rest of the letter is left out. Other bytes that are not UTF-8 are replaced by
-/// U+FFFD.
+/// Returns the name of a thread or process as readable text. The kernel truncates names to 15
+/// bytes, which may cut the last character; the rest of such a character is left out. Other bytes
+/// that are not UTF-8 are replaced by U+FFFD.
 pub fn name_of_kernel(name: &[u8]) -> String {
     let last = name.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let is_cut = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
@@ -15,12 +15,12 @@ pub fn name_of_kernel(name: &[u8]) -> String {
     String::from_utf8_lossy(whole).into_owned()
 }
 
-/// A text in the notes of a manifest: a string, or an array of its bytes if it is not UTF-8.
+/// Converts a text to JSON: to a string, or to an array of bytes if the text is not UTF-8.
 pub fn to_json(text: &OsStr) -> Value {
     text.to_str().map_or_else(|| text.as_bytes().into(), Value::from)
 }
 
-/// The text that `to_json` has written. `None` for another value.
+/// Returns the text that `to_json` has converted, or `None` for any other value.
 pub fn from_json(value: &Value) -> Option<OsString> {
     if let Some(text) = value.as_str() {
         return Some(text.into());

@@ -1,4 +1,4 @@
-//! The threads of a process, and the process of a trace that did the most.
+//! Reads the threads of a process. Finds the process of a trace that used the most CPU time.
 
 use crate::error::Result;
 use crate::hash::NumberMap;
@@ -10,27 +10,28 @@ use std::cmp::Reverse;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
     pub tid: i32,
-    /// When the thread started, if that is known.
+    /// When the thread started. `None` if that is unknown.
     pub t0: Option<i64>,
-    /// When the thread ended, if that is known.
+    /// When the thread exited. `None` if that is unknown.
     pub t1: Option<i64>,
-    /// How many events the thread has.
+    /// Number of events of the thread.
     pub events: u64,
 }
 
 /// A process of a trace.
 pub(crate) struct Process {
-    /// The number of the process, if the trace has it.
+    /// The number of the process, as in the column `proc`. `None` if no process has events.
     pub number: Option<i32>,
-    /// The threads with events, in the order of their starts.
+    /// The threads with events, sorted by start time.
     pub threads: Vec<Recorded>,
-    /// How many other processes have events.
+    /// Number of other processes with events.
     pub others: u64,
-    /// The share of the process in the events or in the CPU time of all processes: the smaller one.
+    /// The share of the process in the events of all processes, or in their CPU time, whichever is
+    /// smaller.
     pub share: f64,
 }
 
-/// What the processes of a trace did.
+/// How much the threads of a process did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     /// CPU time in ns; 0 if it is unknown.
@@ -39,7 +40,8 @@ struct Work {
 }
 
 impl Work {
-    /// The share in the whole: of the events or of the CPU time, whichever is smaller.
+    /// Returns the share in the events of all processes, or in their CPU time, whichever is
+    /// smaller.
     fn share_of(self, all: Work) -> f64 {
         let share = |part: u64, all: u64| if all == 0 { 1.0 } else { part as f64 / all as f64 };
         share(self.events, all.events).min(share(self.cpu_ns, all.cpu_ns))
@@ -47,8 +49,9 @@ impl Work {
 }
 
 impl Process {
-    /// Reads the threads of the process `wanted`, or else of the process with the most CPU time. If the
-    /// CPU times are equal, or that of any thread is unknown, the number of events decides.
+    /// Reads the threads of the process `wanted` or, if that is `None`, of the process with the
+    /// most CPU time. If CPU times are equal, or if that of any thread is unknown, the number of
+    /// events decides.
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
@@ -58,7 +61,8 @@ impl Process {
         let mut counts: NumberMap<u32, Work> = NumberMap::default();
         let mut all = Work::default();
         let rows = || (0..tids.len()).filter(|&row| events[row] > 0);
-        // A process that was too short for a sample of its CPU time may be one of many.
+        // If one CPU time is unknown, none counts: many processes may have been too short for a CPU
+        // sample.
         let is_timed = rows().all(|row| cpu[row] >= 0);
         for row in rows() {
             for work in [counts.entry(processes[row] as u32).or_default(), &mut all] {
@@ -88,7 +92,7 @@ impl Process {
         Ok(Process { number, threads, others, share })
     }
 
-    /// The processes of a trace, for an error.
+    /// Lists the first 8 processes of a trace for an error message.
     pub fn list(trace: &Trace) -> Result<String> {
         let table = trace.table(&PROCESSES)?;
         let numbers = table.i64s("proc")?.into_iter().zip(table.texts("path")?);
@@ -97,16 +101,16 @@ impl Process {
     }
 }
 
-/// The indices of threads, by their numbers.
+/// Maps thread IDs to indices.
 #[derive(Default)]
 pub(crate) struct Indices {
     of: NumberMap<u32, u32>,
-    /// The thread that was looked up last: most events have the same thread as the event before.
+    /// The thread that was looked up last. Most events have the same thread as the previous event.
     last: Option<(i32, usize)>,
 }
 
 impl Indices {
-    /// The index of a thread.
+    /// Returns the index of a thread, or `None` if it has no index.
     #[inline]
     pub fn get(&mut self, tid: i32) -> Option<usize> {
         match self.last {
@@ -119,12 +123,12 @@ impl Indices {
         }
     }
 
-    /// Sets the index of a thread, unless it has one. Returns its index.
+    /// Sets the index of a thread, unless the thread already has one. Returns the index.
     pub fn insert_first(&mut self, tid: i32, index: usize) -> usize {
         *self.of.entry(tid as u32).or_insert(index as u32) as usize
     }
 
-    /// The thread that was looked up last.
+    /// Returns the index of the thread that was looked up last.
     pub fn latest(&self) -> Option<usize> {
         self.last.map(|(_, index)| index)
     }

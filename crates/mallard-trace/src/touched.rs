@@ -1,20 +1,21 @@
-//! The pages that blocks touch.
+//! Counts the pages that blocks touch, by how full they are.
 
 use crate::measures::{Pages, PAGE_BYTES};
 
-/// The number of entries at which entries of the same page are joined for the first time.
+/// The number of entries at which entries for the same page are merged for the first time.
 const ENTRIES_MIN: usize = 1 << 16;
 
 /// The pages that some blocks touch.
 ///
-/// Memory: 16 bytes for each page, doubled for the entries that are not joined yet.
+/// Uses 16 bytes of memory for each page, and up to twice as much while entries are not merged yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Touched {
-    /// The first and last pages of blocks, with the bytes of the blocks in them.
+    /// The first and the last page of each block, with the bytes of the block on that page.
     entries: Vec<(u64, u32)>,
-    /// The number of entries at which entries are joined next.
+    /// The number of entries at which entries are merged next.
     limit: usize,
-    /// The number of pages between the first and the last page of a block: no other block touches them.
+    /// The number of pages between the first and the last page of a block. No other block touches
+    /// such a page.
     between: u64,
 }
 
@@ -45,7 +46,7 @@ impl Touched {
         }
     }
 
-    /// Joins the entries of the same page.
+    /// Merges the entries for the same page, and adds up their bytes.
     fn join(&mut self) {
         self.entries.sort_unstable();
         self.entries.dedup_by(|next, kept| {
@@ -57,7 +58,7 @@ impl Touched {
         });
     }
 
-    /// The pages, counted by how full they are.
+    /// Returns the pages, counted by how full they are.
     pub fn pages(&mut self) -> Pages {
         self.join();
         let mut pages = Pages::default();

@@ -14,46 +14,47 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A trace: the folder of tables that [`crate::import::import`] makes.
+/// A trace: the directory of tables that [`crate::import::import`] makes.
 pub struct Trace {
     folder: PathBuf,
     manifest: Manifest,
     is_redacted: bool,
-    /// Functions of frames that were looked up after the trace was made.
+    /// Functions of frames whose names `fetch_names` has found.
     found: BTreeMap<u32, Vec<Function>>,
 }
 
 impl Trace {
-    /// Opens the trace in a folder. Reads only the manifest.
+    /// Opens the trace in a directory. Reads only the manifest.
     pub fn open(folder: &Path) -> Result<Trace> {
         let (folder, manifest) = (folder.to_path_buf(), Manifest::read(folder)?);
         Ok(Trace { folder, manifest, is_redacted: false, found: BTreeMap::new() })
     }
 
-    /// The same trace, read without the paths of files, the program's arguments and environment, and the
-    /// host name. The files are unchanged.
+    /// Returns the same trace, read without the paths of files, the program's arguments and
+    /// environment, and the host name. The files are unchanged.
     pub fn redacted(self) -> Trace {
         let mut manifest = self.manifest;
         manifest.redact();
         Trace { manifest, is_redacted: true, ..self }
     }
 
-    /// The folder.
+    /// Returns the directory of the trace.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What was recorded, what is missing, and the sums of the whole program.
+    /// Returns the manifest: what was recorded, what is missing, and the totals of the whole
+    /// program.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// All sites, in the order of their call stacks.
+    /// Reads all sites, in the order of their call stacks.
     pub fn sites(&self) -> Result<Vec<SiteRow>> {
         site_row::read(&self.table(&SITES)?)
     }
 
-    /// The call stacks and their functions.
+    /// Reads the call stacks and their functions.
     pub fn stacks(&self) -> Result<Stacks> {
         let (stacks, frames) = (self.table(&STACKS)?, self.table(&FRAMES)?);
         let mut stacks = Stacks::read(&stacks, &frames, &self.table(&MODULES)?)?;
@@ -61,16 +62,17 @@ impl Trace {
         Ok(stacks)
     }
 
-    /// The files with code.
+    /// Reads the list of modules, the files with code.
     pub(crate) fn modules(&self) -> Result<Vec<Module>> {
         let table = self.table(&MODULES)?;
         let rows = table.texts("path")?.into_iter().zip(table.texts("build_id")?);
         Ok(rows.map(|(path, build_id)| Module { path: path.into(), build_id }).collect())
     }
 
-    /// Fetches the debug information of modules that had none when the trace was made, for at most `time`.
-    /// `stacks` then returns the functions that it names. The files of the trace are unchanged. Before a file
-    /// is fetched, `progress` gets its number and the number of files.
+    /// Fetches the debug information of modules that had none when the trace was made, for at most
+    /// `time`. `stacks` then returns the function names found in it. The files of the trace are
+    /// unchanged. Before each file is fetched, `progress` gets its number and the total number of
+    /// files.
     pub fn fetch_names(
         &mut self,
         time: Duration,
@@ -100,8 +102,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Opens any table. Fails if the table does not have as many rows as the manifest says, so a damaged
-    /// file cannot make a reader take more memory than the table needs.
+    /// Opens any table. Fails if the number of rows differs from the number in the manifest. So a
+    /// corrupt file cannot make a reader use more memory than the table needs.
     pub fn table(&self, schema: &'static Schema) -> Result<Table> {
         let table = Table::open(&self.folder, schema)?;
         let written = self.manifest.tables.iter().find(|written| written.name == schema.name);
@@ -111,8 +113,8 @@ impl Trace {
 }
 
 impl Trace {
-    /// Copies a table, one row group at a time. Stops if `tables` cannot be written; its `finish`
-    /// returns the error.
+    /// Copies a table, one row group at a time. Stops if writing to `tables` fails;
+    /// [`Tables::finish`] then returns the error.
     pub fn copy(&self, schema: &'static Schema, tables: &mut Tables) -> Result<()> {
         let table = self.table(schema)?;
         let groups = table.groups();
@@ -135,11 +137,11 @@ impl Trace {
 pub struct FrameInfo<'a> {
     /// The demangled name, or `module+0x…`.
     pub function: &'a str,
-    /// The source file; empty if it is not known.
+    /// The source file; empty if unknown.
     pub file: &'a str,
     /// The line of the call.
     pub line: Option<u32>,
-    /// The path of the module; empty if it is not known.
+    /// The path of the module; empty if unknown.
     pub module: &'a str,
     /// Whether the compiler inlined the function into its caller.
     pub is_inlined: bool,
@@ -147,7 +149,7 @@ pub struct FrameInfo<'a> {
 
 /// The call stacks of a trace.
 pub struct Stacks {
-    /// Parent and frame of each node. A parent has a smaller number than its child.
+    /// Parent and frame of each node. The index of a parent is less than those of its children.
     nodes: Vec<(u32, u32)>,
     functions: Vec<String>,
     files: Vec<String>,
@@ -155,20 +157,20 @@ pub struct Stacks {
     modules: Vec<i64>,
     offsets: Vec<i64>,
     module_paths: Vec<String>,
-    /// The function that was inlined into a frame, for frames with an inlined function.
+    /// For each frame with an inlined function, the frame of that function.
     inlined: NumberMap<u32, u32>,
 }
 
 impl Stacks {
     fn read(stacks: &Table, frames: &Table, modules: &Table) -> Result<Stacks> {
         let pairs = stacks.i64s("parent")?.into_iter().zip(stacks.i64s("frame")?);
-        // A node has a larger parent only in a damaged table.
+        // Only a corrupt table has a node whose parent does not precede it.
         let parent_of = |node, parent| if (0..node).contains(&parent) { parent as u32 } else { 0 };
         let node = |(node, (parent, frame))| (parent_of(node, parent), frame as u32);
         let numbers = frames.i64s("frame")?.into_iter();
         let inlined = numbers.zip(frames.i64s("inline_of")?).filter(|&(_, outer)| outer >= 0);
         let mut functions = frames.texts("func")?;
-        // Old versions of mallard wrote no name for some inlined functions.
+        // Old versions of Mallard wrote an empty name for some inlined functions.
         functions.iter_mut().filter(|name| name.is_empty()).for_each(|name| name.push('?'));
         Ok(Stacks {
             nodes: (0..).zip(pairs).map(node).collect(),
@@ -182,7 +184,8 @@ impl Stacks {
         })
     }
 
-    /// Replaces the functions of frames that had no inlined functions.
+    /// Replaces the functions of frames by the functions in `found`. These frames had no inlined
+    /// functions before.
     fn name(&mut self, found: &BTreeMap<u32, Vec<Function>>) {
         for (&frame, functions) in found {
             let (module, offset) = (self.modules[frame as usize], self.offsets[frame as usize]);
@@ -205,8 +208,8 @@ impl Stacks {
         }
     }
 
-    /// The functions of a call stack, the innermost first. Empty for the empty stack, and for a number
-    /// that is no call stack.
+    /// Returns the functions of a call stack, the innermost first. The result is empty for the
+    /// empty call stack and for an invalid index.
     pub fn functions(&self, node: i32) -> Vec<FrameInfo<'_>> {
         let mut functions = Vec::new();
         for frame in self.frames_of(node) {
@@ -215,30 +218,32 @@ impl Stacks {
         functions
     }
 
-    /// The innermost function of a call stack that is no wrapper of an allocation function, or the
-    /// innermost function if all are. `None` for the empty call stack.
+    /// Returns the innermost function of a call stack that is not an allocation wrapper, or the
+    /// innermost function if all are wrappers. Returns `None` for the empty call stack.
     pub(crate) fn allocating_function(&self, node: i32) -> Option<&str> {
         let first = self.innermost(node).next();
         let own = self.innermost(node).find(|info| !is_wrapper(info.function));
         own.or(first).map(|info| info.function)
     }
 
-    /// The functions of a call stack, the innermost first, each looked up when it is asked for: a call stack of
-    /// a recursion has hundreds, and most readers ask for the first ones.
+    /// Iterates over the functions of a call stack, the innermost first. Looks up each function
+    /// only when the iterator reaches it, because a call stack with recursion has hundreds of
+    /// functions and most callers need only the first few.
     pub fn innermost(&self, node: i32) -> impl Iterator<Item = FrameInfo<'_>> {
         self.frames_of(node).flat_map(|frame| self.functions_at(frame))
     }
 
-    /// A call stack without its innermost frame, and that frame. `None` for the empty call stack, and
-    /// for a number that is no call stack. The shorter call stack always has a smaller number than
-    /// `node`.
+    /// Splits a call stack into the call stack without the innermost frame, and that frame. Returns
+    /// `None` for the empty call stack and for an invalid index. The shorter call stack always has
+    /// a smaller index than `node`.
     pub fn split(&self, node: i32) -> Option<(i32, u32)> {
         let index = usize::try_from(node).ok().filter(|&node| node != 0)?;
         let &(parent, frame) = self.nodes.get(index)?;
         Some((parent as i32, frame))
     }
 
-    /// The frames of a call stack, the innermost first: one number for each return address.
+    /// Iterates over the frames of a call stack, the innermost first. There is one frame for each
+    /// return address.
     pub fn frames_of(&self, node: i32) -> impl Iterator<Item = u32> + '_ {
         let mut node = node as u32;
         std::iter::from_fn(move || {
@@ -248,27 +253,29 @@ impl Stacks {
         })
     }
 
-    /// The functions at a frame, the innermost first: several if the compiler inlined some.
+    /// Returns the functions at a frame, the innermost first. There are several if the compiler
+    /// inlined some.
     pub fn functions_at(&self, frame: u32) -> Vec<FrameInfo<'_>> {
         let mut functions = Vec::new();
         self.push_frame(frame, &mut functions);
         functions
     }
 
-    /// The module of a frame, as a row of the table `modules`, and the return address as an offset
-    /// in the file of that module. Without a module, the offset is the return address itself.
+    /// Returns the module of a frame, as a row index in the table `modules`, and the return address
+    /// as an offset in the module's file. Without a module, the offset is the return address
+    /// itself.
     pub fn place_of(&self, frame: u32) -> (Option<usize>, Option<u64>) {
         let number = |column: &[i64]| column.get(frame as usize).copied().filter(|&n| n != -1);
         let module = number(&self.modules).and_then(|module| usize::try_from(module).ok());
         (module, number(&self.offsets).map(|offset| offset as u64))
     }
 
-    /// The parent and the frame of each node. The first node is the empty call stack.
+    /// Returns the parent and the frame of each node. The first node is the empty call stack.
     pub(crate) fn nodes(&self) -> &[(u32, u32)] {
         &self.nodes
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     pub fn frames(&self) -> usize {
         self.functions.len()
     }

@@ -1,12 +1,12 @@
-//! Follows the blocks of a program through the table `events`, in the order of time.
+//! Follows the blocks of a program through the table `events`, in time order.
 //!
-//! In the table, a free names its block, but neither the size nor the call stack of the block. This
-//! module joins allocations and frees: a [`Visitor`] learns when each block begins, is resized, and
-//! ends.
+//! In the table, the row of a free has the ID of the block, but neither the size nor the call stack
+//! of the block. This module joins allocations and frees, so that a [`Visitor`] gets each block
+//! when the block is allocated, resized and freed.
 //!
-//! Memory: some hundred thousand rows, and 49 to 98 bytes for each block in use. If more than
-//! [`Limits::blocks`] blocks are in use, only some of the small blocks are followed, and each of them
-//! stands for several: see [`Walked::one_in`].
+//! Uses memory for some hundred thousand rows, and 49 to 98 bytes for each block in use. If more
+//! than [`Limits::blocks`] blocks are in use, the walk follows only some of the small blocks, each
+//! of which then stands for several: see [`Walked::one_in`].
 
 mod live;
 mod owners;
@@ -21,46 +21,48 @@ use crate::tables::schema::EVENTS;
 use crate::trace::Trace;
 use owners::Owners;
 
-/// The way in which a block ended.
+/// Why a block is no longer in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A thread freed the block. The thread is numbered as in [`Block::thread`].
+    /// A thread freed the block. The thread has the same index as in [`Block::thread`].
     Call(u32),
-    /// The process of the block ended.
+    /// The process of the block exited.
     ProcessEnd,
-    /// The address was allocated again. The trace lacks the free.
+    /// The address was allocated again, although the trace lacks the free.
     Reuse,
 }
 
-/// Receives what happens to the blocks of a program, in the order of time.
+/// Handles what happens to the blocks of a program, in time order.
 pub trait Visitor {
-    /// Called before an event at `t_ns`, with the blocks that are in use until then. In the last call,
-    /// after all events, `t_ns` is `i64::MAX`.
+    /// Called before an event at `t_ns`, with the blocks that are in use until then. The last call
+    /// comes after all events. Its `t_ns` is `i64::MAX`.
     fn before(&mut self, t_ns: i64, live: &Live);
 
-    /// The allocator has returned a new block.
+    /// Called when the allocator has returned a new block.
     fn begin(&mut self, block: &Block);
 
-    /// A realloc has changed the size of a block from `from` to `block.size` without moving it.
+    /// Called when a realloc has changed the size of a block from `from` to `block.size` without
+    /// moving it.
     fn resize(&mut self, t_ns: i64, block: &Block, from: u64);
 
-    /// A block has ended.
+    /// Called when a block is no longer in use.
     fn end(&mut self, t_ns: i64, block: &Block, cause: Cause);
 
-    /// From now on fewer blocks are followed, and their weights have changed. Sums over blocks in
-    /// use must be computed again.
+    /// Called when the walk has begun to follow fewer blocks, so that the weights of blocks have
+    /// changed. The visitor must recompute its sums over the blocks in use.
     fn recount(&mut self, live: &Live);
 }
 
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The greatest number of blocks in use that are followed.
+    /// The maximum number of blocks in use that are followed.
     pub blocks: usize,
 }
 
 impl Default for Limits {
-    /// The table of blocks takes at most 617 MiB: 411 MiB, and half as much again while it grows.
+    /// The table of blocks uses at most 617 MiB: 411 MiB, and half as much again while the table
+    /// grows.
     fn default() -> Limits {
         Limits { blocks: 7_000_000 }
     }
@@ -68,7 +70,8 @@ impl Default for Limits {
 
 /// The results of a walk.
 pub struct Walked {
-    /// The blocks still in use after the last event. Blocks of ended processes are not included.
+    /// The blocks still in use after the last event. Blocks of processes that have exited are not
+    /// included.
     pub live: Live,
     /// One in this many small blocks was followed.
     pub one_in: u32,
@@ -118,7 +121,7 @@ impl<V: Visitor> Walker<'_, V> {
         join(self, (row, thread));
     }
 
-    /// Ends the blocks of processes that ended before `now`.
+    /// Removes the blocks of processes that exited before `now`.
     #[cold]
     fn end_processes(&mut self, now: i64) {
         while let Some((t_ns, process)) = self.owners.next_end(now) {
@@ -175,7 +178,7 @@ impl<V: Visitor> lifetimes::Visitor<ThreadRow<'_>> for Walker<'_, V> {
     #[inline]
     fn leave(&mut self, _: ThreadRow, _: Left) {}
 
-    /// Ends the blocks of a traced allocator.
+    /// Removes the blocks of a traced allocator.
     fn reset(&mut self, (row, thread): ThreadRow) {
         let cause = Cause::Call(thread as u32);
         let node = row.stack.max(0) as u32;

@@ -1,8 +1,8 @@
-//! Rows of the table `events` that are not written yet, a vector for each column.
+//! Rows of the table `events` that are not written yet, as a vector for each column.
 
 use crate::tables::{Column, Values, GROUP_ROWS};
 
-/// A column of numbers with nulls, while it grows.
+/// A growing column of numbers with nulls.
 #[derive(Default)]
 pub(super) struct Optional<T> {
     values: Vec<T>,
@@ -17,7 +17,7 @@ impl<T> Optional<T> {
     }
 }
 
-/// Declares the columns, in the order of the schema.
+/// Declares the columns of the table, in the order of the schema.
 macro_rules! event_rows {
     ($($name:ident: $vector:ident $number:ident $kind:ident,)*) => {
         /// Rows of `events` that are not written yet.
@@ -35,7 +35,8 @@ macro_rules! event_rows {
             }
         }
     };
-    // A column without nulls gets room for a row group, so that it never moves while it grows.
+    // Reserve memory for a row group in a column without nulls, so that it never moves while it
+    // grows.
     (room Vec) => { Vec::with_capacity(GROUP_ROWS) };
     (room Optional) => { Optional::default() };
     (column Vec $kind:ident $of:expr) => {
