@@ -1,4 +1,5 @@
-//! Chooses the functions that may be regions, and finds the call stacks on which they are.
+//! Chooses the candidates, functions that may be regions, and finds the call stacks that contain
+//! them.
 
 use super::places::Places;
 use super::region::{Region, Regions};
@@ -11,41 +12,43 @@ use crate::names::{
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
-/// Stands for a function whose name is not known.
+/// Stands for a function whose name is unknown.
 pub(super) const NO_NAME: &str = "?";
 
-/// The note on a program without names of functions.
+/// The note for a program without function names.
 pub const UNNAMED: &str =
     "the functions have no names: a region is the code inside of one call, named by its \
                            module and the offset of that call";
-/// The greatest number of candidates. If there are more, those with the smallest shares are left out.
+/// The maximum number of candidates. If there are more, those with the smallest shares are left
+/// out.
 const CANDIDATES_MAX: usize = 400;
 
 /// A function that may be a region.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// The function, and the time in malloc and free below it in the whole trace. The node is the call stack
-    /// with the most bytes that ends with an outermost call of the function. Everything else is empty.
+    /// The function, and the time in malloc and free below it in the whole trace. `node` is the
+    /// call stack that ends with an outermost call of the function and has the most bytes below it.
+    /// The other fields are empty.
     pub named: Region,
     pub depth: u16,
     /// The bytes allocated below the function in the whole trace.
     pub bytes: f64,
 }
 
-/// The candidates, and where they are on the call stacks.
+/// The candidates, and the call stacks that contain them.
 pub(super) struct Candidates {
     pub all: Vec<Candidate>,
     pub entries: Entries,
     pub stacks: Stacks,
-    /// The time of all calls, and all bytes.
+    /// The total time in malloc and free. `total_bytes` is the total of allocated bytes.
     pub total_call_ns: f64,
     pub total_bytes: f64,
     pub notes: Vec<String>,
 }
 
 impl Candidates {
-    /// Chooses the functions with at least `least_share` of the time in malloc and free, or of the
-    /// bytes.
+    /// Chooses the functions with at least the share `least_share` of the time in malloc and free,
+    /// or of the allocated bytes.
     pub fn find(trace: &Trace, least_share: f64) -> Result<Candidates> {
         let stacks = trace.stacks()?;
         let weights = Weights::read(trace, &stacks)?;
@@ -96,7 +99,8 @@ impl Candidates {
         Ok(candidates)
     }
 
-    /// The result for a trace whose events are not read: the totals and `notes`, but no region.
+    /// Returns the result for a trace whose events are not read: the totals and `notes`, without
+    /// regions.
     pub fn without_regions(&self, notes: Vec<String>) -> Regions {
         let (total_call_ns, total_bytes) = (self.total_call_ns, self.total_bytes);
         Regions { all: Vec::new(), total_call_ns, total_bytes, notes }
@@ -124,13 +128,13 @@ impl Candidates {
         Candidate { named, depth, bytes: sum.weight.bytes }
     }
 
-    /// The innermost function on a call stack that does more than pass an allocation on.
+    /// Returns the innermost function on a call stack that is not an allocation wrapper.
     pub fn site(&self, node: u32) -> String {
         self.stacks.allocating_function(node as i32).unwrap_or(NO_NAME).to_string()
     }
 }
 
-/// The places are the call stacks.
+/// For candidates, each place is a call stack.
 impl Places for Candidates {
     #[inline]
     fn list(&self, place: u32) -> u32 {
@@ -148,7 +152,7 @@ impl Places for Candidates {
     }
 }
 
-/// Time and bytes of some call stacks.
+/// The time in malloc and free, and the allocated bytes, of some call stacks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     call_ns: f64,
@@ -162,7 +166,7 @@ impl Weight {
     }
 }
 
-/// The weight below a function, and the call stack that the node of [`Candidate::named`] is.
+/// The weight below a function, and the call stack for the node of [`Candidate::named`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     weight: Weight,
@@ -170,14 +174,16 @@ struct Sum {
     heaviest: f64,
 }
 
-/// For each node of the tree of call stacks, the sum of its weight and the weights of all nodes below.
+/// For each node of the call stack tree, the sum of its weight and the weights of all nodes below
+/// it.
 struct Weights {
     below: Vec<Weight>,
     total: Weight,
 }
 
 impl Weights {
-    /// Adds up the sites of a trace. The time of frees is estimated, as no free is timed.
+    /// Adds up the sites of a trace. The time of frees is estimated, because the recorder times no
+    /// frees.
     fn read(trace: &Trace, stacks: &Stacks) -> Result<Weights> {
         let ns_per_free = trace.manifest().notes.ns_per_free.unwrap_or(0.0);
         let mut below = vec![Weight::default(); stacks.nodes().len()];
@@ -199,7 +205,8 @@ impl Weights {
         Ok(Weights { below, total })
     }
 
-    /// Adds up the weights below each function. If a function calls itself, a weight counts once.
+    /// Adds up the weights below each function. If a function calls itself, each weight counts
+    /// once.
     fn by_function(&self, stacks: &Stacks, functions: &Functions) -> Vec<Sum> {
         let mut sums = vec![Sum::default(); functions.names.len()];
         let mut depth = vec![0u32; functions.names.len()];
@@ -238,7 +245,7 @@ impl Sum {
     }
 }
 
-/// Returns the first child of each node, and the next child of the parent of each node; 0 if there is none.
+/// Returns the first child of each node, and the next sibling of each node (0 if there is none).
 fn children(nodes: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
     let (mut first, mut next) = (vec![0; nodes.len()], vec![0; nodes.len()]);
     for (node, &(parent, _)) in nodes.iter().enumerate().skip(1).rev() {
@@ -250,10 +257,10 @@ fn children(nodes: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
 /// The functions of a trace, by their full names, and the frames of each.
 struct Functions {
     names: Vec<String>,
-    /// Whether a function may be a region: see `is_kind`. Functions without a name are candidates only
-    /// if no function with a name is one.
+    /// Whether a function may be a region: see `is_kind`. Functions without a name are candidates
+    /// only if no function with a name is a candidate.
     is_usable: Vec<Option<bool>>,
-    /// For each frame, the functions whose full names select the frame in a plan.
+    /// For each frame, the functions whose full names, written in a plan, select this frame.
     of_frame: Vec<Vec<u32>>,
 }
 
@@ -308,7 +315,7 @@ impl Functions {
         }
     }
 
-    /// The chosen functions of each frame, as indices in `chosen`.
+    /// Returns the chosen functions of each frame, as indices in `chosen`.
     fn frames_of(&self, chosen: &[usize]) -> NumberMap<u32, Vec<u16>> {
         let place: NumberMap<u32, u16> =
             chosen.iter().zip(0..).map(|(&function, place)| (function as u32, place)).collect();
@@ -323,9 +330,10 @@ impl Functions {
     }
 }
 
-/// Whether a function may be a region. `None` for functions that start a program or a thread, that only
-/// pass an allocation on, or that belong to a standard library or a library of the system. `Some(false)`
-/// for functions without a name, such as `libx.so+0x123`. Frames that are not known are no function.
+/// Returns `Some(true)` if a function may be a region. Returns `None` for functions that start a
+/// program or a thread, for allocation wrappers, and for functions of standard or system libraries.
+/// Returns `Some(false)` for functions without a name, such as `libx.so+0x123`. Placeholders for
+/// unknown frames are not functions.
 fn is_kind(info: &FrameInfo) -> Option<bool> {
     let function = info.function;
     if is_start(function) || is_wrapper(function) || is_standard(function) {

@@ -1,21 +1,21 @@
-//! The CPU time of each thread over time.
+//! The CPU time of each thread as a function of time.
 
 use crate::error::Result;
 use crate::hash::NumberMap;
 use crate::tables::schema::{CPU, THREADS};
 use crate::trace::Trace;
 
-/// The CPU time of one thread. Between two readings, the CPU time is interpolated.
+/// The CPU time of one thread, interpolated between two readings.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Clock {
-    /// Times and CPU times, in nanoseconds.
+    /// (time, CPU time) of each reading, in nanoseconds.
     points: Vec<(i64, i64)>,
-    /// The index of the last point at or before the time of the last call of `at`.
+    /// The index of the last reading at or before the time of the previous call of `at`.
     at: usize,
 }
 
 impl Clock {
-    /// The CPU time at a moment. Later calls ask for later moments.
+    /// Returns the CPU time at a moment. Calls must be in time order.
     #[inline]
     pub fn at(&mut self, now: i64) -> f64 {
         while self.points.get(self.at + 1).is_some_and(|&(t, _)| t <= now) {
@@ -28,7 +28,7 @@ impl Clock {
     }
 }
 
-/// The clocks of all threads, by the numbers of the threads.
+/// The clocks of all threads, by thread ID.
 pub(super) struct Clocks {
     by_tid: NumberMap<u32, Clock>,
     /// Whether the trace has CPU times.
@@ -59,7 +59,7 @@ impl Clocks {
         Ok(Clocks { by_tid, is_known })
     }
 
-    /// Takes the clock of a thread. A thread without a clock has used no CPU time.
+    /// Removes and returns the clock of a thread. A thread without a clock has used no CPU time.
     pub fn take(&mut self, tid: i32) -> Clock {
         self.by_tid.remove(&(tid as u32)).unwrap_or_default()
     }

@@ -1,12 +1,13 @@
-//! The instances that end when their last block is freed, on one thread.
+//! Tracks the instances on one thread that end when their last block is freed.
 //!
-//! A block belongs to the open instance of each candidate on its call stack, and none of these instances
-//! can end before the block. So the call stack of a block tells which instances the block belongs to.
+//! A block belongs to the open instance of each candidate on its call stack. None of these
+//! instances can end before the block is freed. So the call stack of a block determines to which
+//! instances the block belongs.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 
-/// The open instance of a candidate. While no block of the candidate is in use, no instance is open.
+/// The open instance of a candidate. No instance is open while no block of the candidate is in use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     live_blocks: u64,
@@ -20,7 +21,7 @@ struct Slot {
     run: Run,
 }
 
-/// The instances of a thread, by candidate.
+/// The open instances of a thread, by candidate.
 #[derive(Default)]
 pub(super) struct Draining {
     slots: Vec<Slot>,
@@ -50,8 +51,8 @@ impl Draining {
         }
     }
 
-    /// Counts the free of a block whose call stack has the candidates in `list`. Passes the instances
-    /// that the free ends to `ended`.
+    /// Counts the free of a block whose call stack has the candidates in `list`. Calls `ended` with
+    /// each instance that ends because of the free.
     #[inline]
     pub fn free(
         &mut self,
@@ -87,7 +88,7 @@ impl Draining {
         }
     }
 
-    /// Passes the instances that have blocks in use to `ended`.
+    /// Calls `ended` with each instance that still has blocks in use.
     pub fn end_all(&mut self, now: i64, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         let cpu = clock.at(now);
         for (slot, candidate) in self.slots.iter().zip(0..) {

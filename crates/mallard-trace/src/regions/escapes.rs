@@ -8,7 +8,7 @@ use crate::hash::NumberMap;
 pub(super) struct Escaped {
     pub blocks: u64,
     pub bytes: u64,
-    /// How many of the blocks another thread freed.
+    /// Number of these blocks that another thread freed.
     pub foreign: u64,
 }
 
@@ -20,23 +20,23 @@ impl Escaped {
     }
 }
 
-/// The escaped blocks of each region and place.
+/// The escaped blocks of each region, by the place of their allocation.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// Blocks that escaped from all regions of their place except the `n` outermost. Key: the place and
+    /// Blocks that escaped from all regions of their place except the `n` outermost. Key: place and
     /// `n`.
     from: NumberMap<u64, Escaped>,
-    /// Blocks that escaped from a region, but not from some region inside it. Key: the place and a region
-    /// from which the blocks escaped.
+    /// Blocks that escaped from a region, but not from all regions inside it. Key: place and a
+    /// region from which the blocks escaped.
     odd: NumberMap<u64, Escaped>,
 }
 
-/// The place begins at this bit of a key.
+/// The lowest bit of the place in a key.
 const SHIFT: u32 = 16;
 
 impl Escapes {
-    /// Counts a block whose place has the regions in `list`. The block has not escaped from the regions
-    /// in `owners`, since their instances are still open.
+    /// Counts a block whose place has the regions in `list`. The block has not escaped from the
+    /// regions in `owners`, because the instances to which the block belongs are still open.
     #[inline]
     pub fn add(&mut self, place: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
         if owners.len() == list.len() {
@@ -53,8 +53,8 @@ impl Escapes {
         }
     }
 
-    /// Calls `visit` with a region, a call stack, and the blocks of the call stack that escaped from the
-    /// region; a pair may be visited more than once, each time with some of its blocks.
+    /// Calls `visit` with a region, a call stack, and the blocks of the call stack that escaped
+    /// from the region. A pair may be visited more than once, each time with other blocks.
     pub fn visit(&self, places: &impl Places, mut visit: impl FnMut(u16, u32, &Escaped)) {
         for (key, escaped) in in_order(&self.from) {
             let (place, kept) = ((key >> SHIFT) as u32, (key & 0xffff) as usize);

@@ -1,4 +1,4 @@
-//! Follows the blocks of regions, and adds up what becomes of them.
+//! Follows the blocks of regions, and counts which of them outlive their instances.
 
 use super::clocks::Clock;
 use super::escapes::Escapes;
@@ -11,26 +11,26 @@ use crate::hash::NumberMap;
 use crate::histogram::{size_bound, size_bucket};
 use crate::rows::Row;
 
-/// The greatest number of entries in `Following::sizes`, each for a list of regions and a size. Beyond
-/// that, sizes are rounded up to size classes.
+/// The maximum number of entries in `Following::sizes`, each for a list of regions and a size.
+/// After that, sizes are rounded up to size classes.
 const SIZES_MAX: usize = 1 << 20;
 
-/// A block in use that some region has allocated.
+/// A block in use that was allocated in a region.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     size: u64,
-    /// The thread of the allocation, as an index.
+    /// The index of the allocating thread.
     thread: u32,
-    /// The number of the allocation among the allocations of its thread.
+    /// How many blocks the thread had allocated in regions before this block.
     serial: u32,
-    /// The place of the allocation.
+    /// The place of the allocation, an index for [`Places`].
     place: u32,
 }
 
-/// A block as the table stores it: 16 bytes.
+/// A block in 16 bytes, as the table stores it.
 #[derive(Debug, Clone, Copy)]
 struct Packed {
-    /// The size in the lower 40 bits, the thread above.
+    /// The size in the lower 40 bits, and the thread in the bits above.
     what: u64,
     serial: u32,
     place: u32,
@@ -58,7 +58,7 @@ impl Packed {
     }
 }
 
-/// The blocks in use, by their numbers.
+/// The blocks in use, by block ID.
 #[derive(Default)]
 struct Live {
     blocks: NumberMap<u64, Packed>,
@@ -66,7 +66,7 @@ struct Live {
 }
 
 impl Live {
-    /// Adds a block. Returns whether there was room for the block.
+    /// Adds a block. Returns false if the table is full.
     #[inline]
     fn insert(&mut self, id: i64, block: Block) -> bool {
         if self.blocks.len() >= self.limit || block.thread >= THREADS_MAX {
@@ -82,7 +82,7 @@ impl Live {
         self.blocks.remove(&(id as u64)).map(Packed::block)
     }
 
-    /// All blocks, in no order.
+    /// Returns all blocks, in no particular order.
     fn into_blocks(self) -> impl Iterator<Item = Block> {
         self.blocks.into_values().map(Packed::block)
     }
@@ -98,27 +98,27 @@ pub(super) struct Thread {
 
 /// A block that a call has resized or freed.
 pub(super) struct Changed {
-    /// The list of regions of its place.
+    /// The list of the regions at the block's place.
     pub list: u32,
-    /// The thread of its allocation.
+    /// The index of the allocating thread.
     pub thread: usize,
-    /// Its size before.
+    /// The size before the call.
     pub size: u64,
 }
 
-/// The blocks of regions, and the sums over them. The ends of the instances are found by the caller.
+/// The blocks of regions, and sums over them. The caller finds the ends of the instances.
 #[derive(Default)]
 pub(super) struct Following {
     pub threads: Vec<Thread>,
-    /// The sums of each region over its instances.
+    /// For each region, the sums over its instances.
     pub tallies: Vec<Tally>,
     pub lists: Vec<ListSum>,
-    /// The number of blocks for each list of regions and each size: see [`key`].
+    /// The number of blocks for each list of regions and each size. [`key`] packs both into a key.
     pub sizes: NumberMap<u64, u64>,
-    /// Blocks that outlived their instances, and blocks that were in use at the end.
+    /// Blocks that outlived their instances. `left` has the blocks that were in use at the end.
     pub escapes: Escapes,
     pub left: Escapes,
-    /// Blocks that were not followed, because the table of blocks was full.
+    /// Number of blocks that were not followed, because the table of blocks was full.
     pub not_followed: u64,
     pub limits: Limits,
     pub costs: Costs,
@@ -134,8 +134,8 @@ impl Following {
         Following { tallies, lists, limits, costs, live, ..Following::default() }
     }
 
-    /// Passes the open instances of a thread to `end`, which ends some of them. `is_finished` says
-    /// whether the program has ended these instances.
+    /// Calls `end` with the open instances of a thread, so that it ends some of them. `is_finished`
+    /// is whether the program has ended these instances, not the end of the recording.
     #[inline]
     pub fn end(
         &mut self,
@@ -159,7 +159,7 @@ impl Following {
         self.end(thread, is_finished, |opened, clock, ended| opened.end_all(clock, ended));
     }
 
-    /// Adds the block of a call at a place, which has the list `list`.
+    /// Adds the block of an allocation at a place that has the regions of the list `list`.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -187,7 +187,7 @@ impl Following {
         }
     }
 
-    /// Counts the free of a block by the thread `by`. `None` if the block is not followed.
+    /// Counts the free of a block by the thread `by`. Returns `None` if the block is not followed.
     #[inline]
     pub fn free(&mut self, places: &impl Places, row: &Row, by: usize) -> Option<Changed> {
         let block = self.live.remove(row.old_block())?;
@@ -204,8 +204,8 @@ impl Following {
         Some(Changed { list, thread, size })
     }
 
-    /// Counts a realloc that succeeded. The block stays in its instances, even if it has moved. `None`
-    /// if the block is not followed.
+    /// Counts a realloc that succeeded. The block stays in its instances, even if the realloc has
+    /// moved it. Returns `None` if the block is not followed.
     pub fn resize(&mut self, places: &impl Places, row: &Row) -> Option<Changed> {
         let block = self.live.remove(row.old_alloc)?;
         let (list, thread) = (places.list(block.place), block.thread as usize);
@@ -233,7 +233,7 @@ impl Following {
         *self.sizes.entry(key(list, size)).or_default() += 1;
     }
 
-    /// Takes back a size that `count_size` counted. The size stays one of the sizes that blocks had.
+    /// Subtracts a size that `count_size` counted. The size remains among the sizes that occurred.
     fn discount_size(&mut self, list: u32, size: u64) {
         let keys = [size, size_bound(size_bucket(size))].map(|size| key(list, size));
         if let Some(key) = keys.into_iter().find(|key| self.sizes.contains_key(key)) {
@@ -241,7 +241,7 @@ impl Following {
         }
     }
 
-    /// Counts a block that is in use at the end, or whose end will not be seen.
+    /// Counts a block that is in use at the end, or that is not followed.
     fn leave(&mut self, places: &impl Places, block: &Block) {
         self.left.add(block.place, places.regions(block.place), &[], block.size, false);
     }

@@ -1,6 +1,7 @@
-//! The data of an instance of a region that has ended.
+//! The data of a region's instance that has ended.
 
-/// The frees of an instance since its last allocation. Wink-out would leave these frees out.
+/// The frees of an instance since its last allocation. With wink-out, the program would not make
+/// these frees.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Run {
     /// The times of the first and the last free by the thread of the instance.
@@ -9,7 +10,7 @@ pub(super) struct Run {
     /// The CPU times of the thread at these moments.
     pub cpu_first: f64,
     pub cpu_last: f64,
-    /// How many frees the thread made, and how many other threads made.
+    /// How many of the frees the instance's thread made. `foreign` is how many other threads made.
     pub own: u64,
     pub foreign: u64,
 }
@@ -41,32 +42,33 @@ impl Run {
     }
 }
 
-/// An instance that has ended.
+/// An instance of a region that has ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
     pub candidate: u16,
     pub thread: u32,
-    /// The first and the last event of the instance.
+    /// The times of the first and the last event of the instance.
     pub t0: i64,
     pub t1: i64,
-    /// The CPU time of the thread between these events.
+    /// The CPU time that the thread used between these events.
     pub cpu_ns: f64,
     pub blocks: u64,
     pub bytes: u64,
     pub peak: u64,
-    /// How many of the blocks are in use at the end.
+    /// Number of blocks that are still in use when the instance ends.
     pub left_blocks: u64,
-    /// A hash of the sizes of the blocks in their order.
+    /// A hash of the sequence of block sizes.
     pub signature: u64,
     pub run: Run,
-    /// Whether the end was seen.
+    /// Whether the program ended the instance, not the end of the recording.
     pub is_finished: bool,
 }
 
-/// The odd number by which signatures are multiplied for each block.
+/// The odd number by which a signature is multiplied for each added block.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a sequence of sizes. The hash of a part can be computed from the hashes of two prefixes.
+/// A hash of a sequence of sizes. From the hashes of two prefixes, the hash of the part between
+/// them can be computed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signature(u64);
 
@@ -76,13 +78,13 @@ impl Signature {
         self.0 = self.0.wrapping_mul(STEP).wrapping_add(crate::hash::mix(size + 1));
     }
 
-    /// The hash of the last `count` sizes. `before` is the hash of all sizes before these.
+    /// Returns the hash of the last `count` sizes. `before` is the hash of all sizes before these.
     pub fn since(self, before: Signature, count: u64) -> u64 {
         self.0.wrapping_sub(before.0.wrapping_mul(power(count)))
     }
 }
 
-/// `STEP` to the power of `exponent`.
+/// Returns `STEP` to the power of `exponent`.
 fn power(mut exponent: u64) -> u64 {
     let (mut result, mut square) = (1u64, STEP);
     while exponent > 0 {

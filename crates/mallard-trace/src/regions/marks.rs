@@ -1,7 +1,7 @@
-//! The regions that the program marks: instances with exact ends.
+//! Tracks the regions that the program marks. Their instances have exact ends.
 //!
-//! A program without marks costs nothing here. The blocks of marked regions are followed apart from
-//! those of the candidates, since any allocation may be inside of a marked region.
+//! A program without marks has no cost here. The blocks of marked regions are followed separately
+//! from those of the candidates, since any allocation may be inside of a marked region.
 
 use super::clocks::Clock;
 use super::follow::{Following, Thread};
@@ -13,32 +13,32 @@ use crate::hash::NumberMap;
 use crate::instances;
 use crate::rows::Row;
 
-/// The greatest number of regions. The marks of further regions are left out.
+/// The maximum number of marked regions. The marks of further regions are ignored.
 const REGIONS_MAX: usize = 4096;
 
-/// The marks of a thread.
+/// The marked regions that are open on a thread.
 #[derive(Default)]
 struct ThreadMarks {
     open: instances::Marks<u16>,
-    /// The list of the open regions.
+    /// The index of the list of these regions.
     list: u32,
 }
 
 /// All marked regions.
 pub(super) struct Marks {
-    /// For each region, the node that stands for its name.
+    /// For each region, the node of the table `stacks` that represents its name.
     pub nodes: Vec<u32>,
     pub places: MarkedPlaces,
     pub following: Following,
     numbers: NumberMap<u32, u16>,
-    /// The threads that have had a mark, by the indices of all threads.
+    /// The threads that have had a mark, by thread index.
     threads: Vec<Option<ThreadMarks>>,
 }
 
 impl Marks {
     pub fn new(limits: Limits, costs: Costs) -> Marks {
         let mut places = MarkedPlaces::default();
-        places.list_of(&[]); // list 0: outside of all marked regions
+        places.list_of(&[]); // list 0 means outside of all marked regions
         Marks {
             nodes: Vec::new(),
             places,
@@ -48,7 +48,7 @@ impl Marks {
         }
     }
 
-    /// Handles a mark of a thread. `clock` is the clock of the thread.
+    /// Handles a begin or end mark of a thread. `clock` is the clock of the thread.
     pub fn mark(&mut self, row: &Row, index: usize, clock: &Clock) {
         let Some(region) = self.number(row.stack as u32) else { return };
         if self.threads.len() <= index {
@@ -74,7 +74,8 @@ impl Marks {
         }
     }
 
-    /// The number of a region, by the node that stands for its name.
+    /// Returns the index of a region, by the node that represents its name. Returns `None` if there
+    /// are too many regions.
     fn number(&mut self, node: u32) -> Option<u16> {
         if let Some(&number) = self.numbers.get(&node) {
             return Some(number);
@@ -89,7 +90,7 @@ impl Marks {
         Some(number as u16)
     }
 
-    /// Ends all instances of a thread that has ended.
+    /// Ends all instances of a thread that has exited.
     pub fn end_thread(&mut self, index: usize) {
         if let Some(thread) = self.threads.get_mut(index).and_then(Option::as_mut) {
             *thread = ThreadMarks::default();
@@ -106,7 +107,7 @@ impl Marks {
         self.following.threads[index].opened.seen(row.t_ns);
     }
 
-    /// Counts the free of a block by a thread.
+    /// Counts the free of a block by the thread `by`.
     pub fn free(&mut self, row: &Row, by: usize) {
         let freed = self.following.free(&self.places, row, by);
         if freed.is_some_and(|freed| freed.thread == by) {

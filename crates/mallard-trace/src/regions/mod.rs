@@ -1,15 +1,16 @@
 //! Finds the regions of a program in its trace: functions whose blocks could be freed together.
 //!
-//! A candidate is a function under which at least 1 % of the time in malloc and free, or 1 % of the
-//! bytes, lies. The instances and their ends are the same as in a plan of a replay: see
-//! [`crate::replay::End`]. One pass over the events finds the instances of all candidates, which blocks
-//! escape from them, and what ends them.
+//! A candidate is a function below which the program spends at least 1 % of the time in malloc and
+//! free, or allocates at least 1 % of the bytes. The instances and their ends are the same as for a
+//! replay plan: see [`crate::replay::End`]. One pass over the events finds the instances of all
+//! candidates, the blocks that escape from them, and what ends them.
 //!
-//! A region with drained ends is returned only if no block certainly outlives a call of its function. What
-//! call stacks cannot tell, and how often that matters: `docs/decisions/0047-regions-from-call-stacks.md`.
+//! For `End::Drained`, a region is returned only if no block certainly outlives a call of the
+//! function. `docs/decisions/0047-regions-from-call-stacks.md` describes what call stacks do not
+//! show, and how often that matters.
 //!
-//! Memory: at most 630 MiB for 14 million blocks in use. Blocks beyond that count as blocks that are
-//! never freed.
+//! Uses at most 630 MiB of memory, for 14 million blocks in use. Further blocks count as never
+//! freed.
 
 mod candidates;
 mod clocks;

@@ -21,19 +21,20 @@ use crate::trace::Trace;
 /// The results of the pass over the events.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// The sums of each candidate over its instances with sure ends, and over their blocks.
+    /// For each candidate, the sums over its instances with `End::Sure`, and over their blocks.
     pub sure: Following,
-    /// The sums of each candidate over its instances with drained ends.
+    /// For each candidate, the sums over its instances with `End::Drained`.
     pub drained: Vec<Tally>,
-    /// The number of blocks for each list of candidates and each call stack that freed them: see [`key`].
+    /// The number of blocks for each list of candidates and each call stack that freed the blocks.
+    /// [`key`] packs both into a key.
     pub freed: NumberMap<u64, u64>,
     /// Frees without a call stack.
     pub frees_without_stack: u64,
     pub other_processes: u64,
     pub has_cpu: bool,
-    /// Number of calls of malloc's family.
+    /// Number of calls of malloc and related functions.
     pub calls: u64,
-    /// The regions that the program marks, if it has marks.
+    /// The regions that the program marks, if any.
     pub marks: Option<Marks>,
 }
 
@@ -41,7 +42,8 @@ pub(super) struct Pass<'a> {
     candidates: &'a Candidates,
     clocks: Clocks,
     indices: Indices,
-    /// For each thread, its open instances with drained ends, and how many of its events are to come.
+    /// For each thread, its open instances with `End::Drained`, and the number of events still to
+    /// come.
     threads: Vec<(Draining, u64)>,
     events_of: NumberMap<u32, u64>,
     passed: Passed,
@@ -49,7 +51,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Reads all events of the process that did the most.
+    /// Reads all events of the process that used the most CPU time.
     pub fn over(trace: &Trace, candidates: &'a Candidates, limits: Limits) -> Result<Passed> {
         let process = Process::read(trace, None)?;
         let mut pass = Pass::new(trace, candidates, limits, &process)?;
@@ -108,8 +110,8 @@ impl<'a> Pass<'a> {
         index
     }
 
-    /// Handles an event. The order is the same as in the compiler of replays: first the call stack ends
-    /// instances, then the call is counted.
+    /// Handles an event, in the same order as the compiler of replays: first ends the instances
+    /// that the call stack shows to be over, then counts the call.
     #[inline]
     fn row(&mut self, row: &Row) {
         let thread = self.indices.get(row.tid).unwrap_or_else(|| self.add_thread(row.tid));
@@ -160,7 +162,8 @@ impl<'a> Pass<'a> {
         self.passed
     }
 
-    /// Passes the instances of a thread with drained ends to `end`, which ends some of them.
+    /// Calls `end` with a thread's open instances with `End::Drained`, so that it ends some of
+    /// them.
     #[inline]
     fn drained(
         &mut self,
@@ -214,7 +217,8 @@ impl Visitor<ThreadRow<'_>> for Pass<'_> {
         if let Some(marks) = &mut self.passed.marks {
             marks.free(row, by);
         }
-        // If the block is not followed, no candidate allocated the block.
+        // A block that is not followed was not allocated by any candidate, or was counted as never
+        // freed.
         let Some(of) = self.passed.sure.free(self.candidates, row, by) else { return };
         if let Ok(stack) = u64::try_from(row.stack) {
             *self.passed.freed.entry(key(of.list, stack)).or_default() += 1;
@@ -229,7 +233,8 @@ impl Visitor<ThreadRow<'_>> for Pass<'_> {
         self.passed.calls += u64::from(why == Left::ReallocFailed);
     }
 
-    /// Regions are for malloc's family.
+    /// Ignores resets of traced allocators: regions have only blocks of malloc and related
+    /// functions.
     fn reset(&mut self, _: ThreadRow) {}
 
     fn pass(&mut self) {}

@@ -1,18 +1,18 @@
-//! The places at which blocks are allocated, and the regions that run there.
+//! Numbers the places at which blocks are allocated, and lists the regions that run there.
 
 use crate::hash::NumberMap;
 use std::collections::HashMap;
 
-/// Where blocks are allocated. Many places have the same list of regions.
+/// Indices of the places at which blocks are allocated. Many places have the same list of regions.
 pub(super) trait Places {
-    /// The list of a place.
+    /// Returns the index of the list of a place.
     fn list(&self, place: u32) -> u32;
-    /// The regions of a list, the outermost first.
+    /// Returns the regions in a list, the outermost first.
     fn members(&self, list: u32) -> &[u16];
-    /// The call stack of a place.
+    /// Returns the call stack of a place.
     fn node(&self, place: u32) -> u32;
 
-    /// The regions of a place, the outermost first.
+    /// Returns the regions of a place, the outermost first.
     #[inline]
     fn regions(&self, place: u32) -> &[u16] {
         self.members(self.list(place))
@@ -42,16 +42,16 @@ pub(super) fn key(list: u32, other: u64) -> u64 {
     u64::from(list) << 40 | other
 }
 
-/// The list and the size or call stack of a key.
+/// Unpacks the list, and the size or call stack, from a key.
 pub(super) fn unpacked(key: u64) -> (u32, u64) {
     ((key >> 40) as u32, key & ((1 << 40) - 1))
 }
 
-/// The places inside of marked regions: a list of open regions and the call stack of an allocation in
-/// them, each pair once.
+/// The places inside of marked regions. Each place is a list of open regions and the call stack of
+/// an allocation.
 #[derive(Default)]
 pub(super) struct MarkedPlaces {
-    /// The lists of open regions, the outermost first. Each list has a region once.
+    /// The lists of open regions, the outermost first. A list contains each region only once.
     lists: Vec<Vec<u16>>,
     by_regions: HashMap<Vec<u16>, u32>,
     /// The list and the call stack of each place.
@@ -60,12 +60,13 @@ pub(super) struct MarkedPlaces {
 }
 
 impl MarkedPlaces {
-    /// Number of lists.
+    /// Returns the number of lists.
     pub fn lists(&self) -> usize {
         self.lists.len()
     }
 
-    /// The number of the list with the regions in `open`, of which recursive ones occur repeatedly.
+    /// Returns the index of the list with the regions in `open`, where recursive regions occur
+    /// repeatedly.
     pub fn list_of(&mut self, open: &[u16]) -> u32 {
         let mut once: Vec<u16> = Vec::with_capacity(open.len());
         for region in open {
@@ -80,7 +81,7 @@ impl MarkedPlaces {
         })
     }
 
-    /// The place of a list and a call stack.
+    /// Returns the place of a list and a call stack. Adds the place if it is new.
     pub fn place_of(&mut self, list: u32, node: u32) -> u32 {
         *self.by_place.entry(u64::from(list) << 32 | u64::from(node)).or_insert_with(|| {
             self.places.push((list, node));

@@ -1,4 +1,4 @@
-//! The description of a region that was found.
+//! The data of a region that was found.
 
 use crate::replay::End;
 use serde::{Serialize, Serializer};
@@ -6,13 +6,13 @@ use serde::{Serialize, Serializer};
 /// The limits of a search for regions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The least share of a region in the time of calls or in the bytes.
+    /// The minimum share of a region in the time in malloc and free, or in the bytes.
     pub least_share: f64,
-    /// The greatest number of regions that are returned.
+    /// The maximum number of regions that are returned.
     pub regions: usize,
-    /// The greatest number of sampled instances in `Region::lanes`.
+    /// The maximum number of sampled instances in `Region::lanes`.
     pub lanes: usize,
-    /// The greatest number of blocks in use that are followed. Blocks beyond that count as never freed.
+    /// The maximum number of blocks in use that are followed. Further blocks count as never freed.
     pub blocks: usize,
 }
 
@@ -25,38 +25,38 @@ impl Default for Limits {
 /// The regions of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Regions {
-    /// The regions, the most useful first. Regions without escapes and with many instances come first,
-    /// and among these the regions with the largest shares of the time of calls.
+    /// The regions, the most useful first. Regions without escapes and with many instances come
+    /// first, sorted by their share of the time in malloc and free.
     pub all: Vec<Region>,
-    /// Time of all calls of the program, in ns.
+    /// Time of all calls of malloc and free in the program, in ns.
     pub total_call_ns: f64,
     /// All bytes that the program allocated.
     pub total_bytes: f64,
-    /// Notes for the reader, as sentences.
+    /// Notes for the user, as sentences.
     pub notes: Vec<String>,
 }
 
-/// A function, with the blocks that its thread allocates while the function runs.
+/// A function and the blocks that its thread allocates while the function runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Region {
     /// The name by which a rule of a plan selects exactly this region.
     pub function: String,
     /// The short form of the name.
     pub shown: String,
-    /// The source file.
+    /// The source file of the function.
     pub file: Option<String>,
     /// The line in the function from which most bytes are allocated.
     pub line: Option<u32>,
-    /// The file of the program or library.
+    /// The path of the program or library.
     pub module: String,
     /// A node of the table `stacks` whose innermost frame is the function.
     pub node: u32,
-    /// What ends an instance.
+    /// What ends an instance of the region.
     #[serde(serialize_with = "word")]
     pub ends: End,
     /// Number of instances.
     pub instances: u64,
-    /// Number of instances whose end was not seen.
+    /// Number of instances that the end of the recording cut off.
     pub unfinished: u64,
     /// Number of threads that have instances.
     pub threads: u32,
@@ -66,21 +66,21 @@ pub struct Region {
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
-    /// Calls of malloc's family that allocate, resize or free the blocks.
+    /// Calls of malloc and related functions that allocate, resize or free the blocks.
     pub calls: u64,
     /// Time of these calls in ns, estimated from the calls that were timed.
     pub call_ns: f64,
-    /// CPU time of the threads during their instances in ns; `None` if it is unknown.
+    /// CPU time that the threads used during the instances, in ns; `None` if unknown.
     pub cpu_ns: Option<f64>,
-    /// How long an instance takes, in ns: quantiles over the instances.
+    /// Duration of an instance in ns, as quantiles over the instances.
     pub duration_ns: Quantiles,
-    /// The peak of the bytes in use: its quantiles over the instances.
+    /// Peak of the bytes in use in an instance, as quantiles over the instances.
     pub peak: Quantiles,
-    /// The bytes that an instance allocates: their quantiles over the instances.
+    /// Bytes that an instance allocates, as quantiles over the instances.
     pub total: Quantiles,
-    /// U of the instances: bytes at the peak / bytes allocated.
+    /// The measure U over the instances: bytes at the peak / bytes allocated.
     pub utilisation: f64,
-    /// V: the entropy of the size classes, in bits.
+    /// The measure V: the entropy of the size classes, in bits.
     pub variation_bits: f64,
     /// Number of different sizes that blocks had.
     pub sizes: u32,
@@ -90,32 +90,33 @@ pub struct Region {
     pub escapes: u64,
     /// Bytes of the blocks that escape.
     pub escape_bytes: u64,
-    /// How many of the escaped blocks another thread freed.
+    /// Number of escaped blocks that another thread freed.
     pub foreign_escapes: u64,
     /// Blocks that another thread frees, before or after the end of their instance.
     pub foreign_frees: u64,
-    /// The sites with the most escaped blocks: at most five.
+    /// The sites with the most escaped blocks. At most five.
     pub escape_sites: Vec<EscapeSite>,
-    /// An upper limit of the time that wink-out can save in frees and destructors, in ns: the sum over
-    /// all instances of the time from the first to the last of the final frees, without the work of the
-    /// recorder.
+    /// An upper limit of the time that wink-out can save in frees and destructors, in ns. This is
+    /// the sum, over all instances, of the time from the first to the last of the final frees,
+    /// minus the time that the recorder used.
     pub teardown_ns: f64,
-    /// The number of final frees of all instances: wink-out would leave these frees out.
+    /// The number of final frees in all instances. With wink-out, the program would not make these
+    /// frees.
     pub final_frees: u64,
-    /// The functions that together free over half of the blocks that are freed, in a short form.
-    /// Destructors are such functions. Empty if that takes more than three functions or one without a
-    /// name, if the trace does not tell, and for a marked region.
+    /// The functions, such as destructors, that together free more than half of the freed blocks,
+    /// in short form. Empty if this would need more than three functions or one without a name, if
+    /// the trace does not show it, and for a marked region.
     pub freed_by: Vec<String>,
-    /// Some of the instances, chosen at random, in the order of time.
+    /// Some of the instances, chosen at random, in time order.
     pub lanes: Vec<Lane>,
 }
 
-/// Writes an end as the word that a plan uses for it.
+/// Writes an `End` as the word that a plan uses for it.
 fn word<S: Serializer>(end: &End, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(end.word())
 }
 
-/// Three quantiles of a number over instances.
+/// Three quantiles of a figure over the instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     /// The median.
@@ -131,9 +132,9 @@ pub struct Quantiles {
 pub struct EscapeSite {
     /// The call stack: a node of the table `stacks`.
     pub node: u32,
-    /// The innermost function that does more than pass an allocation on.
+    /// The innermost function that is not an allocation wrapper.
     pub function: String,
-    /// Blocks that escape.
+    /// Number of blocks that escape.
     pub blocks: u64,
     /// Bytes of the blocks that escape.
     pub bytes: u64,
@@ -142,17 +143,17 @@ pub struct EscapeSite {
 /// An instance of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Lane {
-    /// The thread: its number in the table `threads`.
+    /// The thread, as in the column `tid` of the table `threads`.
     pub thread: i32,
-    /// The first allocation, in ns since the stream was opened.
+    /// The time of the first allocation, in ns since the stream was opened.
     pub t0: i64,
-    /// The last event of the instance.
+    /// The time of the last event of the instance.
     pub t1: i64,
     /// Number of blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
-    /// Blocks that outlive the instance.
+    /// Number of blocks that outlive the instance.
     pub escapes: u64,
     /// The time of the final frees, in ns: see [`Region::teardown_ns`].
     pub teardown_ns: f64,

@@ -1,4 +1,4 @@
-//! The regions that were found, the most useful first.
+//! Makes the result of the search: the regions that were found, the most useful first.
 
 use super::candidates::{Candidate, Candidates, NO_NAME};
 use super::escapes::Escaped;
@@ -17,16 +17,17 @@ use crate::replay::End;
 use crate::trace::Trace;
 use std::collections::HashMap;
 
-/// The greatest number of call stacks of escaped blocks that a region names.
+/// The maximum number of sites of escaped blocks that a region lists.
 const ESCAPE_SITES_MAX: usize = 5;
-/// The greatest number of functions that free blocks of a region, and are named.
+/// The maximum length of the list of functions that free the blocks of a region.
 const FREED_BY_MAX: usize = 3;
-/// The least number of instances that shows what a region always does.
+/// The minimum number of instances that shows how a region usually behaves.
 const INSTANCES_MIN: u64 = 30;
-/// Regions are near-duplicates if their numbers differ by at most this share.
+/// Regions are near-duplicates if their figures differ by at most this share.
 const NEAR: f64 = 0.02;
 
-/// The sums of a region: what was allocated, and what escaped with drained ends and with other ends.
+/// The sums of a region: what was allocated, what escaped with `End::Drained`, and what escaped
+/// with other ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     list: ListSum,
@@ -43,13 +44,13 @@ impl Sums {
     }
 }
 
-/// A region that may be returned, before its details are known.
+/// A region that may be returned. Its details are computed later.
 struct Draft {
     candidate: usize,
     ends: End,
 }
 
-/// Finds the regions of the process that did the most.
+/// Finds the regions of the process that used the most CPU time.
 pub fn find(trace: &Trace, limits: Limits) -> Result<Regions> {
     let candidates = Candidates::find(trace, limits.least_share)?;
     let mut notes = candidates.notes.clone();
@@ -71,7 +72,8 @@ fn regions(candidates: &Candidates, passed: Passed, limits: Limits, notes: Vec<S
     let mut drafts = Vec::new();
     for (candidate, sum) in sums.iter().enumerate() {
         drafts.push(Draft { candidate, ends: End::Sure });
-        // If a block has certainly outlived a call of the function, drained instances differ from calls.
+        // If a block has certainly outlived a call of the function, drained instances are not the
+        // same as calls.
         let is_left = sum.sure.blocks > sum.drained.blocks;
         let (sure, drained) = (&passed.sure.tallies[candidate], &passed.drained[candidate]);
         if !is_left && !near(sure.instances as f64, drained.instances as f64) {
@@ -90,17 +92,17 @@ fn regions(candidates: &Candidates, passed: Passed, limits: Limits, notes: Vec<S
         name_escapes(&mut names, candidates, &passed.sure, of_kind.collect());
     }
     name_frees(candidates, &passed, &chosen, &mut found);
-    // A marked region comes first among equals, because its ends are exact.
+    // A marked region precedes other regions of the same class, because its ends are exact.
     let mut all = marked(candidates, &passed);
     all.extend(found);
     let (total_call_ns, total_bytes) = (candidates.total_call_ns, candidates.total_bytes);
     let class = |region: &Region| class(region.escapes, region.blocks, &Seen::of(region));
-    all.sort_by_key(class); // the order within a class stays
+    all.sort_by_key(class); // a stable sort, which preserves the order within a class
     all.truncate(limits.regions);
     Regions { all, total_call_ns, total_bytes, notes }
 }
 
-/// The numbers that decide how useful a region is.
+/// The figures that determine how useful a region is.
 struct Seen {
     instances: u64,
     unfinished: u64,
@@ -114,7 +116,7 @@ impl Seen {
     }
 }
 
-/// The class of a region: the most useful ones are in class 0.
+/// Returns the class of a region. The most useful regions are in class 0.
 fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
     if escapes > 0 || seen.unfinished > 0 {
         4
@@ -127,7 +129,7 @@ fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
     }
 }
 
-/// Adds up what was counted by lists of regions and by places.
+/// Computes sums for each region from what was counted by lists of regions and by places.
 fn add_up(places: &impl Places, of: &Following) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); of.tallies.len()];
     for (list, sum) in of.lists.iter().enumerate().filter(|(_, sum)| sum.blocks > 0) {
@@ -143,7 +145,7 @@ fn add_up(places: &impl Places, of: &Following) -> Vec<Sums> {
     sums
 }
 
-/// The regions that the program marks: the region with the most calls first.
+/// Returns the regions that the program marks. The region with the most calls comes first.
 fn marked(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
     let Some(Marks { nodes, places, following, .. }) = &passed.marks else { return Vec::new() };
     let sums = add_up(places, following);
@@ -160,7 +162,8 @@ fn marked(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
                 shown: short(&function),
                 function,
                 node: nodes[region],
-                // The time of a single call is not known: each call counts as the mean of all calls.
+                // The time of a single call is unknown, so each call counts as the mean of all
+                // calls.
                 call_ns: candidates.total_call_ns * calls as f64 / passed.calls.max(1) as f64,
                 ..Region::default()
             };
@@ -175,7 +178,8 @@ fn marked(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
     regions
 }
 
-/// Adds to a region, which has its name, its place and the time of its calls, all that was measured.
+/// Fills in all measured fields of a region. `named` has its name, its source position and the time
+/// of its calls.
 fn measured(
     named: Region,
     ends: End,
@@ -214,12 +218,12 @@ fn measured(
     }
 }
 
-/// Whether two numbers differ by at most [`NEAR`].
+/// Returns whether two numbers differ by at most [`NEAR`].
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= NEAR * a.max(b)
 }
 
-/// Makes regions of drafts.
+/// Makes regions from drafts.
 struct Maker<'a> {
     candidates: &'a Candidates,
     passed: &'a Passed,
@@ -239,11 +243,11 @@ impl Maker<'_> {
         &self.candidates.all[draft.candidate]
     }
 
-    /// The place of a region among the others: small numbers come first.
+    /// Returns the sort key of a region. Regions with small keys come first.
     ///
-    /// Among regions with about the same share and sure ends, the outermost comes first: fewer blocks
-    /// escape. Among regions with drained ends, the innermost comes first: outer functions may be loops
-    /// around the calls.
+    /// Among regions with about the same share and with `End::Sure`, the outermost comes first,
+    /// because fewer blocks escape from it. Among regions with `End::Drained`, the innermost comes
+    /// first, because outer functions may be loops around the calls.
     fn order(&self, draft: &Draft) -> (u8, f64, u8, u16, usize) {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
         let blocks = self.sums[draft.candidate].list.blocks;
@@ -253,7 +257,7 @@ impl Maker<'_> {
         let part = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
         let time = part(of.named.call_ns, self.candidates.total_call_ns);
         let bytes = part(of.bytes, self.candidates.total_bytes);
-        // If the trace has no times, the bytes decide.
+        // If the trace has no call times, sort by bytes.
         let share = if time > 0.0 { time } else { bytes };
         let steps = (share.max(1e-9).ln() / NEAR).round();
         let (is_drained, depth) = match draft.ends {
@@ -263,7 +267,7 @@ impl Maker<'_> {
         (class, -steps, is_drained, depth, draft.candidate)
     }
 
-    /// Leaves out regions that are near-duplicates of an earlier region.
+    /// Leaves out each region that is a near-duplicate of an earlier region.
     fn without_duplicates(&self, drafts: Vec<Draft>, most: usize) -> Vec<Draft> {
         let mut chosen: Vec<Draft> = Vec::new();
         for draft in drafts {
@@ -288,7 +292,7 @@ impl Maker<'_> {
             && (self.is_below(a, b) || self.is_below(b, a))
     }
 
-    /// Whether the function of `outer` is on the call stack of `inner`.
+    /// Returns whether the function of `outer` is on the call stack of `inner`.
     fn is_below(&self, inner: &Draft, outer: &Draft) -> bool {
         let list = self.candidates.entries.on(self.candidate(inner).named.node as i32);
         list.contains(&(outer.candidate as u16))
@@ -301,7 +305,7 @@ impl Maker<'_> {
     }
 }
 
-/// Escaped blocks of one function, and the call stack that allocated most of these blocks.
+/// Escaped blocks of one function, and the call stack that allocated the most of them.
 #[derive(Default)]
 struct Site {
     escaped: Escaped,
@@ -309,8 +313,8 @@ struct Site {
     most: u64,
 }
 
-/// Names the functions whose blocks escape from regions, which all have the same kind of ends. Each
-/// region comes with its number in `following`.
+/// Lists, for each region, the functions whose blocks escape. All regions have the same kind of
+/// ends. Each region comes with its index in `following`.
 fn name_escapes(
     names: &mut Names,
     places: &impl Places,
@@ -338,7 +342,7 @@ fn name_escapes(
     }
 }
 
-/// Names the functions that free the blocks of the regions.
+/// Lists, for each region, the functions that free its blocks.
 fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
     let mut names = Names::new(candidates);
     let mut frees: Vec<(u32, u32, u64)> = Vec::with_capacity(passed.freed.len());
@@ -359,8 +363,9 @@ fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &
     }
 }
 
-/// The functions that have over half of all frees, the one with the most first. Empty if these are too many
-/// to name, or if one has no name.
+/// Returns the functions that make more than half of all frees, sorted by number of frees, the
+/// largest first. Returns an empty list if there are too many such functions, or if one has no
+/// name.
 fn most_of(sums: HashMap<&str, u64>) -> Vec<&str> {
     let all: u64 = sums.values().sum();
     let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
@@ -381,7 +386,7 @@ fn most_of(sums: HashMap<&str, u64>) -> Vec<&str> {
     }
 }
 
-/// The functions that allocate or free on call stacks.
+/// Assigns indices to the functions that allocate or free on call stacks.
 struct Names<'a> {
     candidates: &'a Candidates,
     by_node: NumberMap<u32, u32>,
@@ -393,7 +398,7 @@ impl<'a> Names<'a> {
         Names { candidates, by_node: NumberMap::default(), numbers: HashMap::new() }
     }
 
-    /// The number of the function that allocates or frees on a call stack.
+    /// Returns the index of the function that allocates or frees on a call stack.
     fn function(&mut self, node: u32) -> u32 {
         if let Some(&known) = self.by_node.get(&node) {
             return known;
@@ -404,7 +409,7 @@ impl<'a> Names<'a> {
         number
     }
 
-    /// The functions with the most blocks.
+    /// Returns the functions with the most escaped blocks.
     fn largest(&self, sites: &NumberMap<u32, Site>) -> Vec<EscapeSite> {
         let mut sites: Vec<(&u32, &Site)> = sites.iter().collect();
         sites.sort_by_key(|&(&number, site)| (std::cmp::Reverse(site.escaped.blocks), number));
@@ -419,7 +424,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns what makes the regions of a trace uncertain, as sentences.
+/// Returns notes on what makes the regions of a trace uncertain, as sentences.
 fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let (lost, missed) = (manifest.losses.all(), manifest.counts.missed_frees);
     let (frees, others) = (passed.frees_without_stack, passed.other_processes);

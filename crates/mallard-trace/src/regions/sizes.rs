@@ -1,22 +1,22 @@
-//! The sizes of the blocks of each region.
+//! Computes statistics of the block sizes of each region.
 
 use super::places::{unpacked, Places};
 use crate::hash::NumberMap;
 use crate::histogram::size_bucket;
 use crate::measures::entropy;
 
-/// The sizes of the blocks of a region.
+/// Statistics of the block sizes of a region.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sizes {
     /// Number of different sizes that blocks had.
     pub count: u32,
-    /// The share of the most frequent last size.
+    /// The share of blocks with the most frequent size, after the last resize of each block.
     pub one_size_share: f64,
     /// The entropy of the size classes, in bits.
     pub variation_bits: f64,
 }
 
-/// Counts of a region while the sizes pass by in order.
+/// Accumulates the sizes of a region, in ascending order.
 #[derive(Clone, Default)]
 struct Counts {
     sizes: u32,
@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-/// The sizes of the blocks of each region, from the numbers of blocks by list of regions and size.
+/// Computes the statistics of each region from the numbers of blocks by list of regions and size.
 pub(super) fn of(places: &impl Places, sizes: &NumberMap<u64, u64>, regions: usize) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());
     for (&key, &count) in sizes {

@@ -1,15 +1,15 @@
-//! The instances with sure ends that are open on one thread.
+//! Tracks the instances on one thread whose ends are known from call stacks (`End::Sure`).
 //!
 //! An allocation belongs to all open instances, because an instance ends at the first event whose
 //! call stack lacks the function. So the thread has one sum over all allocations, and each instance
-//! stores that sum at its begin. The instances are in the order of their begins: a block belongs to
-//! all open instances that began before the allocation.
+//! stores the value of that sum when it begins. The instances are sorted by their begins. A block
+//! belongs to all open instances that began before the allocation.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 use crate::instances::Running;
 
-/// An open instance, without the data that each free changes.
+/// An open instance, without the fields that each free changes: those are arrays in [`Opened`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     candidate: u16,
@@ -30,29 +30,32 @@ struct Open {
 pub(super) struct Opened {
     open: Vec<Open>,
     candidates: Vec<u16>,
-    /// For each instance, the number of blocks that the thread allocated before the instance.
+    /// For each instance, the number of blocks that the thread had allocated before the instance
+    /// began.
     begins: Vec<u32>,
-    /// For each instance, `bytes` minus its bytes in use.
+    /// For each instance, `bytes` minus the instance's bytes in use.
     offsets: Vec<i64>,
     peaks: Vec<i64>,
     /// Blocks and bytes that the thread has allocated with any candidate on the call stack.
     blocks: u32,
     bytes: i64,
     signature: Signature,
-    /// The number of allocations and reallocs. Each of them ends a run of frees.
+    /// The number of allocations and reallocs. An instance's final frees begin again after each of
+    /// them.
     changes: u64,
     /// The time of the last event with a call stack.
     last_t: i64,
 }
 
 impl Opened {
-    /// Whether no instance is open.
+    /// Returns whether no instance is open.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Handles the call stack of an event, and passes the instances that the event ends to `ended`.
+    /// Handles the call stack of an event. Calls `ended` with each instance that ends because of
+    /// the event.
     #[inline]
     pub fn step(&mut self, of: Running, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         match self.first_over(of.list(), of.same, of.kept().len()) {
@@ -61,8 +64,8 @@ impl Opened {
         }
     }
 
-    /// The index from which on all instances are over. `None` if an instance that goes on follows
-    /// one that is over.
+    /// Returns the index of the first instance that is over, if all later instances are over too.
+    /// Returns `None` if a later instance is still running.
     #[inline]
     fn first_over(&self, list: &[u16], same: usize, kept_on: usize) -> Option<usize> {
         let open = &self.candidates;
@@ -105,13 +108,12 @@ impl Opened {
         let live = self.bytes - self.offsets.remove(index);
         let peak = self.peaks.remove(index).max(live);
         let run = if open.run_after == self.changes { open.run } else { Run::default() };
-        // Inner instances may outlast this instance. The frees and growth of inner instances count here
-        // too.
+        // Inner instances may outlast this instance. Their frees and growth count here too.
         let inner = self.open[index..].iter();
         let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
             (freed + inner.freed, grown + inner.grown)
         });
-        // The blocks of this instance belong to the next outer instance as well.
+        // The blocks of this instance also belong to the next outer instance.
         if let Some(outer) = index.checked_sub(1).map(|outer| &mut self.open[outer]) {
             outer.freed += open.freed;
             outer.grown += open.grown;
@@ -135,13 +137,14 @@ impl Opened {
         });
     }
 
-    /// Notes the time of an event with a call stack.
+    /// Stores the time of an event with a call stack.
     #[inline]
     pub fn seen(&mut self, now: i64) {
         self.last_t = now;
     }
 
-    /// Adds a block whose call stack has the candidates in `list`. Returns the number of the block.
+    /// Adds a block whose call stack has the candidates in `list`. Returns the serial number of the
+    /// block.
     #[inline]
     pub fn allocate(&mut self, list: &[u16], size: u64, now: i64, clock: &mut Clock) -> u32 {
         if self.candidates != list {
@@ -176,15 +179,15 @@ impl Opened {
         }
     }
 
-    /// The candidates of the open instances to which the block with the number `serial` belongs.
+    /// Returns the candidates of the open instances to which the block `serial` belongs.
     #[inline]
     pub fn owners(&self, serial: u32) -> &[u16] {
         let count = self.begins.iter().rposition(|&begin| begin <= serial).map_or(0, |at| at + 1);
         &self.candidates[..count]
     }
 
-    /// Counts a free of a block that belongs to the first `owners` instances. `by_thread` says whether
-    /// the thread that allocated the block frees it.
+    /// Counts a free of a block that belongs to the first `owners` instances. `by_thread` is
+    /// whether the allocating thread frees the block.
     #[inline]
     pub fn free(&mut self, owners: usize, size: u64, now: i64, by_thread: bool, clock: &mut Clock) {
         self.shrink(owners, size as i64);
@@ -220,7 +223,7 @@ impl Opened {
 }
 
 impl Open {
-    /// The frees since the last allocation or realloc of the thread.
+    /// Returns the frees since the last allocation or realloc of the thread.
     #[inline]
     fn run_since(&mut self, changes: u64) -> &mut Run {
         if self.run_after != changes {

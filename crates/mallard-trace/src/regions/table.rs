@@ -1,4 +1,5 @@
-//! The table `regions`. It is made when it is first needed, and kept in the folder of the trace.
+//! Stores the table `regions` in the directory of the trace. The table is made when it is first
+//! needed.
 
 use super::region::{Limits, Quantiles, Region, Regions};
 use super::result::find;
@@ -8,14 +9,15 @@ use crate::tables::{Column, Table, Tables};
 use crate::trace::Trace;
 use std::path::{Path, PathBuf};
 
-/// The name of the file.
+/// The file name of the table.
 const FILE: &str = "regions.parquet";
 
-/// Returns the file of the table `regions` of a trace. Finds the regions if there is no such file, and
-/// keeps them in the folder of the trace, or in `scratch` if that folder cannot be written.
+/// Returns the file of the table `regions` of a trace. If there is no such file, finds the regions
+/// and writes the file into the directory of the trace, or into `scratch` if that directory is not
+/// writable.
 pub fn file(trace: &Trace, scratch: &Path) -> Result<PathBuf> {
     for folder in [trace.folder(), scratch] {
-        // A file of another version has other columns, and is replaced.
+        // A file of another version has other columns, so replace it.
         if Table::open(folder, &REGIONS).is_ok_and(|table| table.paths().next().is_some()) {
             return Ok(folder.join(FILE));
         }
@@ -24,8 +26,8 @@ pub fn file(trace: &Trace, scratch: &Path) -> Result<PathBuf> {
     keep(&regions, trace.folder()).or_else(|_| keep(&regions, scratch))
 }
 
-/// Writes the table `regions` into a folder. An existing file is replaced in one step, so that a reader
-/// sees either the old rows or the new rows.
+/// Writes the table `regions` into a directory. Replaces an existing file atomically, so that a
+/// reader sees either the old rows or the new rows.
 pub fn keep(regions: &Regions, folder: &Path) -> Result<PathBuf> {
     let failed = |error: std::io::Error| {
         Error::new(
@@ -44,7 +46,7 @@ pub fn keep(regions: &Regions, folder: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// The columns of the table.
+/// Makes the columns of the table.
 fn columns(all: &[Region]) -> Vec<Column> {
     let count = |of: fn(&Region) -> u64| {
         Column::i64(all.iter().map(|region| i64::try_from(of(region)).unwrap_or(i64::MAX)))
@@ -91,7 +93,7 @@ fn columns(all: &[Region]) -> Vec<Column> {
     columns
 }
 
-/// The columns of the median, the 90th percentile and the maximum of a number.
+/// Makes the columns for the median, the 90th percentile and the maximum of a figure.
 fn quantiles(all: &[Region], of: fn(&Region) -> Quantiles) -> [Column; 3] {
     let which: [fn(Quantiles) -> f64; 3] = [|q| q.p50, |q| q.p90, |q| q.max];
     which.map(|which| Column::f64(all.iter().map(|region| which(of(region)))))

@@ -1,16 +1,16 @@
-//! Adds up the instances of each candidate as they end.
+//! Accumulates the figures of each candidate's instances, when they end.
 
 use super::instance::Ended;
 use super::region::{Lane, Quantiles};
 use crate::hash::NumberMap;
 
-/// The greatest number of instances of a candidate from which quantiles of peak, total and duration are
-/// computed. If there are more instances, this many are chosen at random.
+/// The maximum number of instances of a candidate from which quantiles of peak, total and duration
+/// are computed. If there are more instances, this many are chosen at random.
 const SAMPLES_MAX: usize = 2048;
-/// The greatest number of different sequences of sizes that are counted for a candidate.
+/// The maximum number of different sequences of sizes that are counted for a candidate.
 pub(super) const INPUTS_MAX: usize = 1000;
 
-/// The ns that recording an event takes, and the ns of a free.
+/// The cost of recording an event, and of a free, in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Costs {
     pub recording_ns: f64,
@@ -19,7 +19,7 @@ pub(super) struct Costs {
     pub has_cpu: bool,
 }
 
-/// The sums over the instances of one candidate, with one kind of end.
+/// The sums over a candidate's instances with one kind of end.
 #[derive(Default)]
 pub(super) struct Tally {
     pub instances: u64,
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     threads: NumberMap<u32, ()>,
     last_thread: Option<u32>,
     inputs: NumberMap<u64, ()>,
-    /// Peak, total and duration of some instances.
+    /// Peak, total and duration of each sampled instance.
     samples: Vec<[u64; 3]>,
     max: [u64; 3],
     lanes: Vec<Lane>,
@@ -36,12 +36,12 @@ pub(super) struct Tally {
     pub totals: f64,
     pub cpu_ns: f64,
     pub teardown_ns: f64,
-    /// Frees that wink-out would leave out.
+    /// Number of frees that the program would not make with wink-out.
     pub final_frees: u64,
 }
 
 impl Tally {
-    /// Adds an instance. `tid` is its thread.
+    /// Adds an instance. `tid` is the thread of the instance.
     pub fn add(&mut self, of: &Ended, tid: i32, lanes_max: usize, costs: &Costs) {
         self.instances += 1;
         self.unfinished += u64::from(!of.is_finished);
@@ -70,8 +70,9 @@ impl Tally {
         }
     }
 
-    /// The place of the latest instance in a random sample of at most `most` instances; `None` if
-    /// the instance is not chosen. Each instance has the same probability (reservoir sampling).
+    /// Returns the index of the latest instance in a random sample of at most `most` instances, or
+    /// `None` if the instance is not chosen. Each instance has the same probability (reservoir
+    /// sampling).
     fn place(&mut self, most: usize) -> Option<usize> {
         if self.instances <= most as u64 {
             return Some(self.instances as usize - 1);
@@ -81,17 +82,17 @@ impl Tally {
         (place < most as u64).then_some(place as usize)
     }
 
-    /// Number of threads that had an instance.
+    /// Returns the number of threads that had an instance.
     pub fn threads(&self) -> u32 {
         self.threads.len() as u32
     }
 
-    /// Number of different sequences of sizes that instances allocate.
+    /// Returns the number of different sequences of sizes that instances allocated.
     pub fn inputs(&self) -> u64 {
         self.inputs.len() as u64
     }
 
-    /// Quantiles of the peak, the total, and the duration of an instance.
+    /// Returns the quantiles of peak, total and duration over the instances.
     pub fn quantiles(&self) -> [Quantiles; 3] {
         [0, 1, 2].map(|which| {
             let mut values: Vec<u64> = self.samples.iter().map(|sample| sample[which]).collect();
@@ -104,7 +105,7 @@ impl Tally {
         })
     }
 
-    /// The instances that were chosen to be shown, in the order of time.
+    /// Returns the instances that were chosen to be shown, in time order.
     pub fn lanes(&self) -> Vec<Lane> {
         let mut lanes = self.lanes.clone();
         lanes.sort_by_key(|lane| (lane.t0, lane.thread));
@@ -119,9 +120,9 @@ fn put<T>(list: &mut Vec<T>, place: usize, value: T) {
     }
 }
 
-/// An upper limit of the time that wink-out can save at the end of an instance: from the first to the
-/// last of its final frees, but not more than the CPU time of the thread, and without the work of the
-/// recorder.
+/// Returns an upper limit of the time that wink-out can save at the end of an instance. This is the
+/// time from the first to the last of the final frees, but at most the CPU time of the thread,
+/// minus the time that the recorder used.
 fn teardown(of: &Ended, costs: &Costs) -> f64 {
     let run = &of.run;
     if run.own == 0 {
