@@ -1,43 +1,45 @@
-//! Vector clocks: which ops of the other threads are certainly done before the next op of a thread.
+//! Vector clocks: which ops of other threads are certainly done before the next op of a thread.
 //!
-//! A clock is incomplete: a thread remembers only the threads that it waited for last. A forgotten
-//! position costs one more wait, and changes nothing else.
+//! A clock is incomplete, because a thread stores positions only of the threads that it waited for
+//! last. A missing position costs one more wait, but has no other effect.
 
-/// How many other threads a thread remembers.
+/// The maximum number of other threads in a thread's clock.
 const OTHERS_MAX: usize = 32;
-/// How many positions a thread remembers of each other thread.
+/// The maximum number of positions that a clock has for each other thread.
 const PAST_MAX: usize = 8;
 
-/// What one thread knows of another thread.
+/// The positions that one other thread has certainly reached.
 struct Known {
     other: usize,
-    /// Pairs (own, theirs) of positions, the oldest first: from position `own` on, this thread
-    /// knows that the other thread has reached `theirs`. Both positions grow from pair to pair.
+    /// Pairs (own, theirs) of positions, the oldest first: before this thread passes its position
+    /// `own`, the other thread has certainly reached `theirs`. Both positions grow from pair to
+    /// pair.
     past: Vec<(u64, u64)>,
 }
 
-/// The clocks of all threads.
+/// The vector clocks of all threads.
 #[derive(Default)]
 pub(super) struct Clocks {
-    /// For each thread, what it knows of other threads. The thread that it waited for last comes
-    /// last.
+    /// For each thread, the positions of other threads. The other thread that it waited for last
+    /// comes last.
     threads: Vec<Vec<Known>>,
 }
 
 impl Clocks {
-    /// Adds a thread, which knows nothing of other threads.
+    /// Adds a thread, whose clock is empty.
     pub fn add_thread(&mut self) {
         self.threads.push(Vec::new());
     }
 
-    /// Whether `other` has certainly reached `position` before the next op of `thread`.
+    /// Returns whether `other` has certainly reached `position` before the next op of `thread`.
     pub fn knows(&self, thread: usize, other: usize, position: u64) -> bool {
         let known = self.threads[thread].iter().rev().find(|known| known.other == other);
         known.and_then(|known| known.past.last()).is_some_and(|&(_, value)| value >= position)
     }
 
-    /// Notes that `thread`, at its position `at`, has waited until `other` has reached `position`. So
-    /// `thread` also knows what `other` knew at that position.
+    /// Records that `thread`, at its position `at`, has waited until `other` has reached
+    /// `position`. So all that `other` had waited for at that position is also done before the next
+    /// op of `thread`.
     pub fn wait(&mut self, thread: usize, at: u64, other: usize, position: u64) {
         let of_other = self.threads[other].iter().filter(|known| known.other != thread);
         let at_position = |known: &Known| {
@@ -115,7 +117,8 @@ mod tests {
             clocks.wait(1, 10 * position, 2, position);
         }
         clocks.wait(0, 99, 1, 25);
-        // Thread 1 no longer knows what it knew at its position 25.
+        // Thread 1 no longer has the position of thread 2 that it had waited for before its
+        // position 25.
         assert!(!clocks.knows(0, 2, 2));
     }
 }

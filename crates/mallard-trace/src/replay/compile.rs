@@ -1,10 +1,10 @@
-//! Compiles a trace: turns its events into ops, in the order of the recording.
+//! Compiles a trace: converts its events to ops, in the recorded order.
 //!
-//! One pass over the events makes all ops, which wait in a temporary file. Memory: some MiB of events,
-//! the blocks in use, the free slots, at most 64 KiB for each thread, and what the plan needs to know
-//! about each call stack.
+//! One pass over the events makes all ops and stores them in a temporary file. The memory holds
+//! some MiB of events, the blocks in use, the free slots, at most 64 KiB for each thread, and what
+//! the plan needs to know about each call stack.
 //!
-//! `calls` turns each call into ops, and `refusals` has the errors.
+//! `calls` converts each call to ops, and `refusals` has the errors.
 
 mod calls;
 mod refusals;
@@ -35,24 +35,25 @@ use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// How a trace is compiled.
+/// How to compile a trace.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The process; `None` means the process with the most CPU time, or with the most events if a
-    /// CPU time is unknown.
+    /// The process to compile. `None` means the process with the most CPU time, or with the most
+    /// events if a CPU time is unknown.
     pub process: Option<i32>,
-    /// Whether a sampled trace is compiled, although it has only a part of the calls.
+    /// Whether to compile a sampled trace, although it has only some of the calls.
     pub allow_samples: bool,
-    /// Whether a plan is compiled although it winks out blocks that are used afterwards. The frees
-    /// of such blocks are left out.
+    /// Whether to compile a plan that winks out blocks which are used afterwards. The frees of such
+    /// blocks are left out.
     pub allow_escapes: bool,
-    /// How many free slots of other threads may lie idle before a thread takes one of them. To take a
-    /// slot of another thread needs a wait for that thread. More idle slots mean fewer waits, and cost
-    /// the player 8 bytes each.
+    /// How many free slots of other threads may be idle before a thread uses one of them. To use a
+    /// slot of another thread, a thread must wait for that thread. More idle slots mean fewer
+    /// waits, and cost the replayer 8 bytes each.
     pub spare_slots: usize,
-    /// A thread waits before an op until the other threads have done what came this many bytes
-    /// earlier in the recording, or a sixteenth of the peak if that is more. Bytes of blocks that
-    /// other threads freed count in full, and allocated bytes as an eighth.
+    /// How far a thread may run ahead of other threads. The thread waits before an op until the
+    /// other threads have done what was at least this many bytes earlier in the recording, or a
+    /// sixteenth of the peak if that is more. Blocks that another thread frees count in full, and
+    /// allocated bytes as an eighth.
     pub step_bytes: u64,
 }
 
@@ -68,8 +69,8 @@ impl Default for Options {
     }
 }
 
-/// Compiles one process of a trace into a file of ops. If anything fails, the file is as it was
-/// before.
+/// Compiles one process of a trace into an op stream, the file `to`. If anything fails, the file is
+/// unchanged.
 pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Result<Compiled> {
     validity::check_samples(trace.manifest(), options.allow_samples)?;
     let process = Process::read(trace, options.process)?;
@@ -93,7 +94,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
         proc: process.others > 0,
         stack: needs_stacks,
         fresh: compiler.selection.has_sure_ends(),
-        // Without addresses, a free of null looks like a free of an unknown block.
+        // Without addresses, a free of a null pointer looks like a free of an unknown block.
         addr: counts.null_frees > 0,
         details: true,
     };
@@ -103,7 +104,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
     compiler.write(trace.manifest(), file, to)
 }
 
-/// Opens a file that will be `to`, and a temporary file beside it.
+/// Opens the file that will be renamed to `to`, and a temporary file in the same directory.
 fn files_beside(to: &Path) -> io::Result<(NamedTempFile, std::fs::File)> {
     let parent = to.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
@@ -113,7 +114,7 @@ fn files_beside(to: &Path) -> io::Result<(NamedTempFile, std::fs::File)> {
 /// A block in use.
 struct Block {
     size: u64,
-    /// The position of `writer` after the latest op that wrote the slot.
+    /// The position of the thread `writer` after the latest op that wrote the slot.
     at: u64,
     writer: u32,
     slot: u32,
@@ -121,7 +122,7 @@ struct Block {
     /// The call stack of the allocation.
     node: i32,
     align: u8,
-    /// Whether operator new made the block.
+    /// Whether operator new allocated the block.
     is_new: bool,
 }
 
@@ -132,18 +133,18 @@ struct Compiler<'a> {
     selection: Selection,
     stacks: Option<Stacks>,
     threads: Threads,
-    /// Threads that have not started.
+    /// Threads that have not started yet.
     coming: VecDeque<Recorded>,
     emitter: Emitter,
     lead: Lead,
     regions: Regions,
     slots: Numbers,
-    /// The blocks in use, with their numbers in the trace as keys.
+    /// The blocks in use, by block ID in the trace.
     live: NumberMap<u64, Block>,
     live_bytes: u64,
     sums: Sums,
     odd: Oddities,
-    /// Number of rows so far.
+    /// Number of rows compiled so far.
     rows: u64,
     /// The time of the first event.
     first_ns: i64,
@@ -230,9 +231,10 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Makes the creator of each ended thread wait for the end of that thread. A trace does not show who
-    /// joins a thread, but the recorded order shows that the thread had ended. Without the wait, a
-    /// program that starts threads again and again would have all its threads at once.
+    /// Makes the creator of each exited thread wait for the end of that thread. A trace does not
+    /// show who joins a thread, but the recorded order shows that the thread had exited. Without
+    /// the wait, the replay of a program that starts threads again and again would run all these
+    /// threads simultaneously.
     #[inline]
     fn join_threads(&mut self, now: i64) {
         while let Some((thread, creator)) = self.threads.next_ended(now) {
@@ -242,7 +244,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Makes a thread wait for all that another thread has done so far.
+    /// Makes a thread wait for all ops of another thread so far.
     fn wait_for_all_of(&mut self, thread: usize, other: usize) {
         let position = self.emitter.streams.position(other);
         if position > 0 {
@@ -285,7 +287,8 @@ impl<'a> Compiler<'a> {
             ..ThreadState::default()
         };
         self.threads.add(thread.tid, state);
-        // Also wait for others: the creator may start a thread long before the thread's first call.
+        // Also wait for other threads, because the creator may start this thread long before its
+        // first call.
         for other in self.threads.take_ended().into_iter().chain(latest) {
             self.wait_for_all_of(index, other);
         }
@@ -293,7 +296,7 @@ impl<'a> Compiler<'a> {
         Ok(index)
     }
 
-    /// Handles a mark.
+    /// Handles the begin or end of a marked region.
     fn mark(&mut self, row: &Row, thread: usize) {
         let marks = &mut self.threads.state(thread).marks;
         marks.step(Kind::of(row.op), row.stack, |mark| {
@@ -303,8 +306,8 @@ impl<'a> Compiler<'a> {
         });
     }
 
-    /// The rule of an allocation. A rule for a call stack, a site or functions comes first, then the mark that
-    /// began last.
+    /// Returns the rule of an allocation. A rule for a call stack, a site or functions takes
+    /// precedence, then the marked region that began last.
     #[inline]
     fn rule_of(&mut self, node: i32, thread: usize) -> usize {
         let rule = self.selection.rule(node);
@@ -320,7 +323,7 @@ impl<'a> Compiler<'a> {
         marked.unwrap_or(rule)
     }
 
-    /// Ends all threads.
+    /// Ends the ops of all threads.
     fn finish(&mut self) {
         self.count_left_blocks();
         self.regions.finish(&mut self.emitter);
@@ -329,8 +332,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Counts the blocks of regions that are in use at the end of the recording: they have outlived
-    /// their region.
+    /// Counts the blocks of regions that are in use at the end of the recording. These blocks have
+    /// outlived their region.
     fn count_left_blocks(&mut self) {
         let of_region = |(_, block): &(&u64, &Block)| self.regions.is_of_region(block.instance);
         let mut left: Vec<u64> = self.live.iter().filter(of_region).map(|(&id, _)| id).collect();
@@ -341,7 +344,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Counts what the plan did, and fails if blocks would be used after wink-out.
+    /// Counts what the plan did. Fails if blocks would be used after wink-out.
     fn check_rules(&mut self, rules: &[RuleResult]) -> Result<()> {
         for ((result, rule), number) in rules.iter().zip(&self.plan.rules).zip(1..) {
             self.odd.unfinished += result.unfinished;
@@ -357,7 +360,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Writes the file.
+    /// Writes the op stream.
     fn write(mut self, manifest: &Manifest, file: NamedTempFile, path: &Path) -> Result<Compiled> {
         let regions = std::mem::take(&mut self.regions);
         let (targets, rules) = regions.into_results();

@@ -1,35 +1,35 @@
-//! The result of compiling: what is known of an op stream.
+//! The result of compiling: the figures of an op stream.
 
 use super::validity::Validity;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// An op stream that was compiled.
+/// A compiled op stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
-    /// The file.
+    /// The path of the op stream.
     pub path: PathBuf,
-    /// The process of the trace.
+    /// The number of the compiled process in the trace.
     pub process: i32,
     /// Number of threads.
     pub threads: u32,
     /// Number of ops.
     pub ops: u64,
-    /// How many of the ops call an allocator.
+    /// Number of ops that call an allocator.
     pub calls: u64,
-    /// How many slots the ops use.
+    /// Number of slots that the ops use.
     pub slots: u64,
     /// Number of targets, including the malloc of the process.
     pub targets: u32,
     /// The peak of the requested bytes in use.
     pub live_peak: u64,
-    /// The greatest number of blocks in use at once.
+    /// The maximum number of blocks in use at the same time.
     pub blocks_peak: u64,
-    /// Calls that a program with this plan would make through an abstract base.
+    /// Calls that a program with this plan would make through an abstract base class.
     pub virtual_calls: u64,
-    /// The edges between threads: waits, and starts of threads.
+    /// Number of edges between threads: waits, and starts of threads.
     pub edges: u64,
-    /// What each rule of the plan applies to, in the order of the plan.
+    /// What each rule of the plan does, in the order of the plan.
     pub rules: Vec<RuleResult>,
     /// Why the replay may differ from the recorded program.
     pub validity: Vec<Validity>,
@@ -37,12 +37,12 @@ pub struct Compiled {
     pub checksum: u64,
 }
 
-/// What a rule applies to.
+/// What a rule of a plan does in a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleResult {
     /// Instances of the region; 1 for a rule without a region.
     pub instances: u64,
-    /// Instances whose end was not seen.
+    /// Instances that were still open at the end of the recording.
     pub unfinished: u64,
     /// Blocks that the rule allocates.
     pub blocks: u64,
@@ -50,25 +50,25 @@ pub struct RuleResult {
     pub bytes: u64,
     /// Blocks that outlived their instance, including blocks that were never freed.
     pub escapes: u64,
-    /// How many of the escaped blocks were freed by a thread other than the thread of the region.
+    /// Number of escaped blocks that were freed by a thread other than the thread of the region.
     pub foreign_escapes: u64,
     /// A function that allocated an escaped block.
     pub escape_from: Option<String>,
-    /// Frees that the op stream does not have, because of wink-out.
+    /// Number of frees that the op stream lacks because of wink-out.
     pub winked_out: u64,
-    /// The peak of the bytes in use of an instance: its distribution over the instances.
+    /// Distribution of the peak of the bytes in use, over the instances.
     pub peaks: Spread,
-    /// The bytes that an instance allocates: their distribution over the instances.
+    /// Distribution of the allocated bytes, over the instances.
     pub totals: Spread,
     /// Number of targets that the rule has.
     pub targets: u32,
     /// Whether several threads use the same instance.
     pub is_shared: bool,
-    /// Calls that go through an abstract base.
+    /// Calls that a program with this plan would make through an abstract base class.
     pub virtual_calls: u64,
 }
 
-/// The distribution of a number over the instances of a rule: how often each value occurs.
+/// The distribution of a figure over the instances of a rule: how often each value occurs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spread {
     counts: BTreeMap<u64, u64>,
@@ -80,8 +80,8 @@ impl Spread {
         *self.counts.entry(value).or_default() += 1;
     }
 
-    /// The smallest value such that at least this share of the instances is at or below it; 0 if
-    /// there are no instances.
+    /// Returns the smallest value such that at least this share of the instances has the value or a
+    /// smaller one. Returns 0 if there are no instances.
     pub fn quantile(&self, share: f64) -> u64 {
         let all: u64 = self.counts.values().sum();
         let wanted = (share * all as f64).ceil().max(1.0) as u64;
@@ -93,12 +93,12 @@ impl Spread {
         self.counts.iter().find(reaches).map_or(0, |(&value, _)| value)
     }
 
-    /// The median; 0 if there are no instances.
+    /// Returns the median, or 0 if there are no instances.
     pub fn median(&self) -> u64 {
         self.quantile(0.5)
     }
 
-    /// The largest value; 0 if there are no instances.
+    /// Returns the largest value, or 0 if there are no instances.
     pub fn max(&self) -> u64 {
         self.counts.last_key_value().map_or(0, |(&value, _)| value)
     }

@@ -1,16 +1,16 @@
-//! Adds ops to threads, and edges between threads.
+//! Adds ops to threads, and adds the edges between threads.
 
 use super::clocks::Clocks;
 use super::format::{op, Op};
 use super::streams::Streams;
 
-/// The ops of all threads, and what each thread knows of the others.
+/// The ops of all threads, and the vector clock of each thread.
 pub(super) struct Emitter {
     pub streams: Streams,
     clocks: Clocks,
-    /// Edges between threads so far.
+    /// Number of edges between threads so far.
     pub edges: u64,
-    /// Calls so far.
+    /// Number of calls so far.
     pub calls: u64,
 }
 
@@ -32,11 +32,11 @@ impl Emitter {
         thread
     }
 
-    /// Makes a thread wait until another thread has reached a position, unless earlier waits already
-    /// imply that.
+    /// Makes a thread wait until another thread has reached a position, unless earlier waits
+    /// already guarantee that.
     ///
-    /// In the order of the recording, the other thread has already reached the position. So all
-    /// edges lead forward in this order, and a replay cannot deadlock.
+    /// In the recorded order, the other thread has already reached the position. So all edges lead
+    /// forward in this order, and a replay cannot deadlock.
     #[inline]
     pub fn wait_for(&mut self, thread: usize, other: usize, position: u64) {
         debug_assert!(position <= self.streams.position(other));
@@ -52,7 +52,7 @@ impl Emitter {
         self.edges += 1;
     }
 
-    /// Adds an op that is not a call.
+    /// Adds an op that is not a call. Returns the position of the thread after the op.
     pub fn push(&mut self, thread: usize, op: Op) -> u64 {
         self.streams.push(thread, op);
         self.streams.position(thread)

@@ -1,39 +1,39 @@
 //! The format of op streams: constants and records, as in `include/mallard/trace/replay_format.h`.
-//! `spec/replay_format.md` says what they mean.
+//! `spec/replay_format.md` explains them.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The version of the format.
 pub const VERSION: u32 = 2;
-/// A number that reads differently on a machine of the other byte order.
+/// A number whose bytes are reversed on a machine with the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
-/// The first bytes of a file.
+/// The first bytes of an op stream.
 pub const MAGIC: [u8; 8] = *b"\x89MREPLY\n";
 /// Size of the header, in bytes.
 pub const HEADER_BYTES: usize = 80;
-/// Size of the record of a thread, in bytes.
+/// Size of a thread record, in bytes.
 pub const THREAD_BYTES: usize = 32;
-/// Size of the record of a target, in bytes.
+/// Size of a target record, in bytes.
 pub const TARGET_BYTES: usize = 24;
 /// Size of an op, in bytes.
 pub const OP_BYTES: usize = 16;
-/// Position of the alignment in [`Op::what`]. The size is in the bits below.
+/// The lowest bit of the alignment in [`Op::what`]. The bits below hold the size.
 pub const ALIGN_SHIFT: u32 = 40;
-/// Position of the kind of op in [`Op::what`].
+/// The lowest bit of the kind of op in [`Op::what`].
 pub const OP_SHIFT: u32 = 46;
-/// Position of the target in [`Op::what`].
+/// The lowest bit of the target in [`Op::what`].
 pub const TARGET_SHIFT: u32 = 51;
 /// Targets are numbered from 0 to 8191.
 pub const TARGETS_MAX: u32 = 8192;
-/// A file has at most this many slots for each op. A thread gets this many slots at a time: two
-/// cache lines, which some processors fetch together.
+/// A file has at most this many slots for each op. A thread gets this many slots at a time, because
+/// they fill two cache lines, which some processors fetch together.
 pub const SLOTS_OF_OP: u32 = 16;
 /// The largest size that an op can hold.
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
 
 /// The kinds of allocators that a target can be.
 pub mod allocator {
-    #![allow(missing_docs)] // The names are in enum mallard_replay_allocator.
+    #![allow(missing_docs)] // Documented at enum mallard_replay_allocator.
     pub const MALLOC: u32 = 0;
     pub const ARENA: u32 = 1;
     pub const MULTIPOOL: u32 = 2;
@@ -42,7 +42,7 @@ pub mod allocator {
 
 /// The kinds of ops.
 pub mod op {
-    #![allow(missing_docs)] // The names are in enum mallard_replay_op_kind.
+    #![allow(missing_docs)] // Documented at enum mallard_replay_op_kind.
     pub const END: u8 = 0;
     pub const OP_MALLOC: u8 = 1;
     pub const OP_CALLOC: u8 = 2;
@@ -69,45 +69,46 @@ pub mod op {
     pub const REALLOC_FROM: u8 = 24;
 }
 
-/// Whether an op calls an allocator.
+/// Returns whether an op calls an allocator.
 pub fn is_call(op: u8) -> bool {
     (op::OP_MALLOC..=op::OP_REALLOC_FAILED).contains(&op)
 }
 
-/// One op, with the layout that it has in the file.
+/// One op. The layout is the same as in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Op {
-    /// From the lowest bit: size 40, log2 of the alignment 6, op 5, target 13.
+    /// Bit fields, from the lowest bit: 40 bits of size, 6 of log2 of the alignment, 5 of op, 13 of
+    /// target.
     pub what: u64,
-    /// A slot, or a thread.
+    /// A slot or a thread, depending on the kind of op.
     pub slot: u32,
     /// Nanoseconds from the end of the thread's previous call to this call.
     pub gap: u32,
 }
 
 impl Op {
-    /// Makes an op of target 0 without alignment and gap.
+    /// Makes an op for target 0, without alignment and gap.
     pub fn new(op: u8, size: u64, slot: u32) -> Op {
         Op { what: pack(size, 0, op, 0), slot, gap: 0 }
     }
 
-    /// The size in bytes, or the position or time.
+    /// Returns the size in bytes, or the position or time, depending on the kind of op.
     pub fn size(&self) -> u64 {
         self.what & SIZE_MAX
     }
 
-    /// The alignment, as the exponent of a power of two.
+    /// Returns log2 of the alignment.
     pub fn align_log2(&self) -> u8 {
         (self.what >> ALIGN_SHIFT & 63) as u8
     }
 
-    /// The kind of op.
+    /// Returns the kind of op, a constant of [`op`].
     pub fn op(&self) -> u8 {
         (self.what >> OP_SHIFT & 31) as u8
     }
 
-    /// The target.
+    /// Returns the index of the target.
     pub fn target(&self) -> u16 {
         (self.what >> TARGET_SHIFT & 0x1fff) as u16
     }
@@ -123,7 +124,8 @@ impl Op {
     }
 }
 
-/// Returns [`Op::what`]. Larger sizes than [`SIZE_MAX`] are cut to it.
+/// Packs a size, an alignment, an op and a target into [`Op::what`]. Reduces a larger size to
+/// [`SIZE_MAX`].
 pub fn pack(size: u64, align_log2: u8, op: u8, target: u16) -> u64 {
     size.min(SIZE_MAX)
         | u64::from(align_log2 & 63) << ALIGN_SHIFT
@@ -131,30 +133,30 @@ pub fn pack(size: u64, align_log2: u8, op: u8, target: u16) -> u64 {
         | u64::from(target & 0x1fff) << TARGET_SHIFT
 }
 
-/// The sums in the header: all its fields except the constants, the numbers of threads and targets, and
-/// the checksum. They have the layout of the header.
+/// The totals in the header: all its fields except the constants, the numbers of threads and
+/// targets, and the checksum. The layout is the same as in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Sums {
-    /// How many slots the ops use.
+    /// Number of slots that the ops use.
     pub slots: u64,
-    /// How many ops all threads have together.
+    /// Number of ops of all threads together.
     pub ops: u64,
     /// The peak of the requested bytes in use, in the recorded order.
     pub live_peak: u64,
-    /// The greatest number of blocks in use at once, in the recorded order.
+    /// The maximum number of blocks in use at the same time, in the recorded order.
     pub blocks_peak: u64,
-    /// How many of the ops call an allocator.
+    /// Number of ops that call an allocator.
     pub calls: u64,
 }
 
-/// The record of a thread, with the layout that it has in the file.
+/// The record of a thread. The layout is the same as in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Thread {
-    /// Where the ops of the thread begin in the file, in bytes.
+    /// Offset of the thread's first op in the file, in bytes.
     pub offset: u64,
-    /// How many ops the thread has.
+    /// Number of ops of the thread.
     pub ops: u64,
     /// The number of the thread in the trace.
     pub recorded: u64,
@@ -178,7 +180,7 @@ pub struct Target {
     pub is_shared: bool,
     /// Bytes of the allocator's first chunk; 0 for its default.
     pub first_chunk: u64,
-    /// The number of the rule of the plan, from 1; 0 for target 0.
+    /// The number of the plan's rule, from 1. Target 0, malloc, has no rule: 0.
     pub rule: u32,
 }
 
@@ -194,7 +196,7 @@ impl Target {
     }
 }
 
-/// Returns the bytes that a file begins with. The last eight are the checksum.
+/// Returns the bytes of the header. The last eight bytes are the checksum.
 pub fn header_bytes(threads: u32, targets: u32, sums: &Sums, checksum: u64) -> [u8; HEADER_BYTES] {
     let counts = [BYTE_ORDER, VERSION, HEADER_BYTES as u32, OP_BYTES as u32, threads, targets];
     let mut bytes = [0; HEADER_BYTES];
@@ -205,14 +207,14 @@ pub fn header_bytes(threads: u32, targets: u32, sums: &Sums, checksum: u64) -> [
     bytes
 }
 
-/// Adds a word to a checksum.
+/// Adds a 64-bit word to a checksum.
 #[inline]
 pub fn mix(checksum: u64, word: u64) -> u64 {
     let product = (checksum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ product >> 32
 }
 
-/// Adds the words of some bytes to a checksum.
+/// Adds bytes, as 64-bit words, to a checksum. Ignores the remaining bytes of an incomplete word.
 pub fn mix_bytes(checksum: u64, bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(8).map(|word| crate::format::u64_at(word, 0));
     words.fold(checksum, mix)

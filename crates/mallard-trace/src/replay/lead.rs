@@ -1,35 +1,36 @@
-//! Keeps threads of a replay from running far ahead of the others.
+//! Keeps the threads of a replay from running far ahead of each other.
 //!
-//! A recording does not show the queues and barriers of the program. Without them, a thread that only
-//! allocates would run ahead of the thread that frees, and the replay would have more blocks in use than
-//! the program. So the recording is cut into steps, and a thread begins a step only when all other
-//! threads have reached the end of the step before the previous one.
+//! A recording does not show the queues and barriers of the program. Without them, a thread that
+//! only allocates would run ahead of the thread that frees, and the replay would have more blocks
+//! in use than the program. So the recording is divided into steps. A thread begins a step only
+//! when all other threads have reached the end of the step before the previous one.
 //!
-//! A wait costs time that the program did not spend, so steps are long if no blocks cross threads.
-//! A step is measured in bytes: a byte that another thread frees counts in full, and an allocated
-//! byte as an eighth.
+//! A wait costs time that the program did not spend, so steps are long if blocks are freed by the
+//! threads that allocated them. The length of a step is counted in bytes: a byte that another
+//! thread frees counts in full, and an allocated byte as an eighth.
 
 use super::emitter::Emitter;
 
-/// A step has at least the peak of the bytes in use, divided by this number.
+/// The minimum length of a step is the peak of the bytes in use, divided by this number.
 const PEAK_PART: u64 = 16;
-/// This number of allocated bytes counts as one byte that crosses threads.
+/// This many allocated bytes count as one byte that another thread frees.
 const ALLOCATED_PART: u64 = 8;
 
-/// The steps of a recording.
+/// Divides a recording into steps.
 #[derive(Default)]
 pub(super) struct Lead {
-    /// A step has at least this many counted bytes.
+    /// The minimum length of a step, in counted bytes.
     step_bytes: u64,
-    /// The number of the current step, and the bytes counted in it.
+    /// The index of the current step. `bytes` are the bytes counted in it.
     step: u64,
     bytes: u64,
     /// For each thread, the last step in which it has waited.
     waited: Vec<u64>,
-    /// Positions of all threads at the end of the previous step, and of the step before.
+    /// Positions of all threads at the end of the previous step. `older` has those of the step
+    /// before.
     last: Vec<u64>,
     older: Vec<u64>,
-    /// The threads that moved in the step before the previous one, with their positions at the end of
+    /// The threads with ops in the step before the previous one, with their positions at the end of
     /// that step.
     before: Vec<(usize, u64)>,
 }
@@ -40,13 +41,14 @@ impl Lead {
         Lead { step_bytes, ..Lead::default() }
     }
 
-    /// Counts the bytes of an allocation. May end the step.
+    /// Counts the bytes of an allocation. This may end the current step.
     #[inline]
     pub fn allocated(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.count(bytes / ALLOCATED_PART, peak, emitter);
     }
 
-    /// Counts the bytes of a block that one thread allocated and another thread frees. May end the step.
+    /// Counts the bytes of a block that another thread than the allocating thread frees. This may
+    /// end the current step.
     #[inline]
     pub fn crossed(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.count(bytes, peak, emitter);
@@ -75,7 +77,7 @@ impl Lead {
         self.before = moved.map(|(thread, &position)| (thread, position)).collect();
     }
 
-    /// Makes a thread wait before its first op in a step.
+    /// Makes a thread wait for the other threads before its first op in a step.
     #[inline]
     pub fn hold_back(&mut self, thread: usize, emitter: &mut Emitter) {
         if self.waited.len() <= thread {

@@ -1,5 +1,5 @@
 //! Compiles traces into op streams. An op stream has the calls of a recorded program, with the
-//! allocators of a plan, in the form that `mallard-replay` plays.
+//! allocators of a plan, in the form that `mallard-replay` repeats.
 //!
 //! ```no_run
 //! use mallard_trace::replay::{compile, Options, Plan, Strategy};
@@ -38,8 +38,9 @@ use crate::error::Result;
 use crate::tables::schema::PROCESSES;
 use crate::Trace;
 
-/// The process that is compiled by default: its number, its file, and its share in the events or in the
-/// CPU time of all processes, whichever is smaller. `None` if the trace has no events.
+/// Returns the process that is compiled by default: its number, its file, and its share in the
+/// events or in the CPU time of all processes, whichever is smaller. Returns `None` if the trace
+/// has no events.
 pub fn default_process(trace: &Trace) -> Result<Option<(i32, String, f64)>> {
     let process = crate::threads::Process::read(trace, None)?;
     let Some(number) = process.number else { return Ok(None) };

@@ -1,60 +1,60 @@
-//! Hands out the numbers of slots and targets, and uses returned numbers again.
+//! Allocates indices of slots and targets to threads, and reuses freed indices.
 //!
-//! A thread takes the number that it gave back last. This needs no wait, because the thread itself has
-//! ended the previous use of the number. The numbers that other threads gave back are taken, the oldest
-//! first, only if there are more of them than `spare`. Before the use, the thread waits for the thread
-//! that gave the number back. So at any time
+//! A thread first reuses the index that it freed last. This needs no wait, because the thread
+//! itself has ended the previous use of the index. Indices that other threads freed are reused, the
+//! oldest first, only if there are more of them than `spare`. Before the reuse, the thread waits
+//! for the thread that freed the index. So at any time
 //!
 //! ```text
-//! numbers  <=  numbers in use  +  spare  +  1
+//! indices  <=  indices in use  +  spare  +  1
 //! ```
 //!
-//! A thread that needs a new number gets a group of them and keeps the others, if `spare` allows
-//! it. The slots of a group fill two cache lines. Without groups, threads that start together would
-//! get alternating slots. The threads would then write to the same cache lines (false sharing)
-//! until the end of the replay, unlike the threads of the program.
+//! A thread that needs a new index gets a group of indices, and reserves the others for itself if
+//! `spare` allows it. The slots of a group fill two cache lines. Without groups, threads that start
+//! together would get alternating slots. The threads would then write to the same cache lines
+//! (false sharing) until the end of the replay, unlike the threads of the program.
 
 use std::collections::VecDeque;
 
-/// A number that was given back, and the position of the thread at that time. The position is 0 if
-/// the number was never used, so that nobody waits for it.
+/// A free index, and the position at which the thread freed it. The position is 0 if the index was
+/// never used, so that no thread waits.
 type Free = (u32, u64);
 
-/// The numbers from 0 on.
+/// Allocates indices from 0 on.
 pub(super) struct Numbers {
-    /// For each thread, the numbers that the thread gave back, the oldest first.
+    /// For each thread, the indices that the thread freed, the oldest first.
     free: Vec<VecDeque<Free>>,
     free_count: usize,
     spare: usize,
     group: u32,
     count: u32,
-    /// The thread from which a number was taken last.
+    /// The thread whose index another thread reused last.
     victim: usize,
 }
 
-/// A number to use.
+/// An index that a thread may use now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub number: u32,
-    /// The thread and the position to wait for, if the number was in use before.
+    /// The thread and the position to wait for before use. `None` if no wait is necessary.
     pub after: Option<(usize, u64)>,
-    /// Whether the number is the first of a new group.
+    /// Whether the index is the first of a new group.
     pub is_new: bool,
 }
 
 impl Numbers {
-    /// Makes an empty set. A thread gets `group` new numbers at a time.
+    /// Makes an empty set. A thread gets `group` new indices at a time.
     pub fn new(spare: usize, group: u32) -> Self {
         Numbers { free: Vec::new(), free_count: 0, spare, group, count: 0, victim: 0 }
     }
 
-    /// How many numbers there are.
+    /// Returns how many indices exist.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Takes a number for a thread. Returns `None` if no number is free and `may_grow` forbids new
-    /// numbers, or if all 2^32 numbers are in use.
+    /// Allocates an index to a thread. Returns `None` if no index is free and `may_grow` is false,
+    /// or if all 2^32 indices are in use.
     pub fn take(&mut self, thread: usize, may_grow: bool) -> Option<Taken> {
         if let Some((number, _)) = self.free.get_mut(thread).and_then(VecDeque::pop_back) {
             self.free_count -= 1;
@@ -69,8 +69,8 @@ impl Numbers {
         self.grow(thread)
     }
 
-    /// Adds a group of numbers. The thread takes the first number. The others count as numbers that it
-    /// gave back.
+    /// Adds a group of indices. The thread gets the first index. The others are added to the
+    /// thread's free indices.
     fn grow(&mut self, thread: usize) -> Option<Taken> {
         let number = self.count;
         let unused = self.spare - self.free_count;
@@ -80,8 +80,8 @@ impl Numbers {
         Some(Taken { number, after: None, is_new: true })
     }
 
-    /// Takes the oldest free number of the thread from which a number was taken last. If that thread has
-    /// no free number, takes one from the thread that has the most.
+    /// Reuses the oldest free index of the thread `victim`. If that thread has no free index, uses
+    /// one of the thread that has the most.
     fn take_from_other(&mut self) -> Taken {
         if self.free[self.victim].is_empty() {
             let most = self.free.iter().enumerate().max_by_key(|(_, free)| free.len());
@@ -93,7 +93,7 @@ impl Numbers {
         Taken { number, after, is_new: false }
     }
 
-    /// Takes a number back from a thread that has reached `position`.
+    /// Frees an index of a thread that has reached `position`.
     pub fn give(&mut self, thread: usize, number: u32, position: u64) {
         if self.free.len() <= thread {
             self.free.resize_with(thread + 1, VecDeque::new);

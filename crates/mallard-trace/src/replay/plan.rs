@@ -1,5 +1,5 @@
-//! Plans: which allocator serves which calls of a program. A replay applies a plan to the recorded calls, and
-//! [`crate::plan`] makes a file of it that is applied in the program itself.
+//! Plans: which allocator serves which calls of a program. A replay applies a plan to the recorded
+//! calls. [`crate::plan`] compiles a plan into a file that is applied in the program itself.
 
 use super::format::TARGETS_MAX;
 use super::strategy::{Allocator, Strategy};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// A plan. In a file, it is TOML:
+/// A plan. Its file is in TOML:
 ///
 /// ```toml
 /// default = "malloc"          # or another malloc: "mallard", "jemalloc=libjemalloc.so.2"
@@ -25,27 +25,27 @@ use toml::{Table, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The name of the plan in errors: its file, or its strategy.
+    /// The name of the plan in errors: the name of its file or of its strategy.
     pub name: String,
-    /// The malloc of the process.
+    /// The malloc of the process, which serves all other blocks.
     pub default: Malloc,
     /// The rules. Rule 1 is the first.
     pub rules: Vec<Rule>,
 }
 
-/// A malloc.
+/// A malloc that a plan names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malloc {
     /// The name. `malloc` means the malloc of the system.
     pub name: String,
-    /// The library, if the plan names one.
+    /// The path of the malloc's library, if the plan contains it.
     pub library: Option<String>,
 }
 
-/// A rule: blocks, and the strategy that allocates them.
+/// A rule: which blocks it selects, and the strategy that allocates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The blocks that the rule applies to.
+    /// The blocks that the rule selects.
     pub scope: Scope,
     /// How the blocks are allocated.
     pub strategy: Strategy,
@@ -55,34 +55,36 @@ pub struct Rule {
     pub first_chunk: u64,
 }
 
-/// Which blocks a rule applies to. If several rules apply to a call stack, `Stack` comes first, then
-/// `Site`, then the first of `Functions`, then the region that began last, then `Everything`.
+/// Which blocks a rule selects. If several rules select a call stack, `Stack` takes precedence,
+/// then `Site`, then the first of `Functions`, then the region that began last, then `Everything`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// All blocks, in one instance that lives as long as the program.
+    /// All blocks. One instance lives as long as the program.
     Everything,
-    /// Blocks that are allocated while a function runs, in an instance for each outermost call of it
-    /// on a thread.
+    /// Blocks that are allocated while a function runs. Each outermost call of the function on a
+    /// thread has an instance.
     Region(String),
-    /// Blocks that this function allocates, in one instance that lives as long as the program.
-    /// Functions that only pass an allocation on are skipped.
+    /// Blocks that this function allocates, directly or through allocation wrappers. One instance
+    /// lives as long as the program.
     Site(String),
-    /// Blocks of call stacks with a function, file or module that this regular expression matches, in one
-    /// instance that lives as long as the program.
+    /// Blocks of call stacks with a function, file or module that this regular expression matches.
+    /// One instance lives as long as the program.
     Functions(String),
-    /// Blocks of a node of the table `stacks`, in one instance that lives as long as the program.
+    /// Blocks of one call stack, a node of the table `stacks`. One instance lives as long as the
+    /// program.
     Stack(u32),
 }
 
-/// What ends an instance of a region.
+/// What ends an instance of a region, so that its memory can be reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
-    /// A mark of the program: see `include/mallard/trace/region.h`. The region has the name of the mark.
+    /// The program marks the end: see `include/mallard/trace/region.h`. The region has the name of
+    /// the mark.
     Exact,
-    /// An event of the thread whose call stack lacks the function, or has another call of the
-    /// function; or the last event of the thread.
+    /// The call stack of an event shows that the function has returned: it lacks the function, or
+    /// has another call of the function. The last event of the thread also ends the instance.
     Sure,
-    /// The end of the last block in use of the instance.
+    /// The last block in use of the instance is freed.
     #[default]
     Drained,
 }
@@ -99,13 +101,14 @@ const KEYS: [&str; 9] = [
     "block_bytes",
 ];
 
-/// The names of local allocators, each with the strategy that binds it as a type parameter and frees each
-/// block. A replay plays a pool as a multipool.
+/// The names of local allocators. Each has the number of the strategy that binds the allocator as a
+/// type parameter and frees each block. A replay uses a multipool in place of a pool.
 const WORDS: [(&str, usize); 5] =
     [("malloc", 1), ("arena", 3), ("pool", 7), ("multipool", 7), ("multipool over arena", 11)];
 
 impl Plan {
-    /// The whole program under one strategy, with one instance that lives as long as the program.
+    /// Makes a plan with one strategy for the whole program. Its only instance lives as long as the
+    /// program.
     pub fn of_strategy(strategy: Strategy) -> Plan {
         let rule = Rule { scope: Scope::Everything, strategy, ends: None, first_chunk: 0 };
         Plan { name: strategy.to_string(), rules: vec![rule], ..Plan::default() }
@@ -156,7 +159,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether the region of a rule ends by a mark of the program.
+    /// Returns whether a mark of the program ends the region of a rule.
     pub(super) fn is_exact(&self, rule: usize) -> bool {
         self.rules[rule].ends == Some(End::Exact)
     }
@@ -228,7 +231,7 @@ impl Rule {
         let mut ends = text(table, "ends", rule)?.map(|text| End::parse(text, rule)).transpose()?;
         let is_region = matches!(scope, Scope::Region(_));
         if is_region && ends.is_none() && table.get("strategy").is_some_and(is_word) {
-            ends = Some(End::Drained); // no block is dropped, so the end only tells when chunks are used again
+            ends = Some(End::Drained); // without wink-out, the end affects only the reuse of chunks
         }
         if ends.is_some() != is_region {
             let (what, help) = if is_region {
@@ -281,7 +284,7 @@ impl fmt::Display for Scope {
 }
 
 impl End {
-    /// The word for this end in a plan.
+    /// Returns the word for this end in a plan.
     pub fn word(self) -> &'static str {
         match self {
             End::Exact => "exact",
@@ -317,7 +320,7 @@ fn strategy_of(table: &Table, rule: &RuleName) -> Result<Strategy> {
     strategy.ok_or_else(|| bad(format!("{rule} has the unknown strategy `{name}`"), help))
 }
 
-/// Whether a strategy is named by its local allocator.
+/// Returns whether a strategy has the name of a local allocator.
 fn is_word(strategy: &Value) -> bool {
     WORDS.iter().any(|(word, _)| strategy.as_str() == Some(word))
 }
@@ -334,7 +337,7 @@ fn pattern(text: &str, rule: &RuleName) -> Result<Scope> {
     }
 }
 
-/// The string of a key, if the key is there.
+/// Returns the string value of a key, if the table has the key.
 pub(crate) fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<Option<&'a str>> {
     match table.get(key) {
         None => Ok(None),
@@ -343,7 +346,7 @@ pub(crate) fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<O
     }
 }
 
-/// The number of a key, if the key is there.
+/// Returns the number value of a key, if the table has the key.
 pub(crate) fn number(table: &Table, key: &str, rule: &RuleName) -> Result<Option<u64>> {
     match table.get(key) {
         None => Ok(None),
@@ -363,14 +366,14 @@ fn unknown_key(whose: &str, key: &str, known: &[&str]) -> Error {
     bad(format!("{whose} has the unknown key `{key}`"), help)
 }
 
-/// The name that is most similar to a word, if any name is similar.
+/// Returns the name that is most similar to a word, if any name is similar.
 pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &str| strsim::jaro_winkler(word, name);
     let best = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
     (similarity(best) > 0.75).then_some(best)
 }
 
-/// An error in a plan.
+/// Makes an error about a plan.
 pub(crate) fn bad(what: impl Into<String>, help: impl Into<String>) -> Error {
     Error::new(ErrorKind::Plan, what, "nothing was replayed", help)
 }
@@ -438,7 +441,7 @@ mod tests {
         assert_eq!(plan, Plan::parse(text, "AS8").unwrap());
     }
 
-    /// The first and the last line of the error for a plan.
+    /// Returns the first and the last line of the error for a plan.
     fn error(text: &str) -> (String, String) {
         let error = Plan::parse(text, "a.toml").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Plan);

@@ -1,4 +1,4 @@
-//! The instances of the rules of a plan, and the targets that serve them.
+//! Tracks the instances of a plan's rules, and assigns targets to them.
 
 use super::compiled::RuleResult;
 use super::emitter::Emitter;
@@ -9,16 +9,16 @@ use super::strategy::Allocator;
 use crate::error::Result;
 use crate::hash::NumberMap;
 
-/// The number in place of an instance, for a block without a rule or a rule without an instance.
+/// Stands for no instance: the block has no rule, or the rule has no open instance.
 pub(super) const NO_INSTANCE: u32 = u32::MAX;
-/// How many closed targets of other threads a rule leaves idle before the rule uses such a target again.
+/// How many closed targets of other threads a rule leaves idle before it reuses such a target.
 const SPARE_TARGETS: usize = 64;
 
-/// A rule while the trace is compiled.
+/// A rule of the plan during compilation.
 struct RuleState {
     rule: Rule,
     numbers: Numbers,
-    /// The targets of the rule by their numbers in `numbers`.
+    /// The targets of the rule. `numbers` allocates the indices in this list.
     targets: Vec<u16>,
     /// The only instance, if the rule is not for a region.
     whole: u32,
@@ -39,9 +39,9 @@ impl RuleState {
 #[derive(Default)]
 struct Instance {
     rule: usize,
-    /// The thread that runs the region; thread 0 for rules without a region.
+    /// The thread that runs the region. Thread 0 for rules without a region.
     owner: usize,
-    /// The target (0: the malloc of the process), and the number of the target in `RuleState::numbers`.
+    /// The target (0 for the malloc of the process). `number` is its index in `RuleState::targets`.
     target: u16,
     number: u32,
     live_blocks: u64,
@@ -50,37 +50,38 @@ struct Instance {
     total_bytes: u64,
     has_ended: bool,
     is_closed: bool,
-    /// Under wink-out, the frees since the last allocation.
+    /// With wink-out, the frees since the last allocation. They are not in the op stream yet.
     held: Vec<Held>,
     /// The position of the owner after its last op with this target. `others` has the positions of
-    /// the other threads.
+    /// other threads.
     owner_at: u64,
     others: NumberMap<u32, u64>,
 }
 
-/// A free under wink-out. The op stream has the free only if the instance allocates again.
+/// A free in an instance with wink-out. The op stream gets the free only if the instance allocates
+/// again.
 pub(super) struct Held {
     /// The thread that frees.
     pub by: usize,
-    /// The thread that wrote the slot last, and the position of that thread after the write.
+    /// The thread that wrote the slot last, and its position after that write.
     pub writer: usize,
     pub at: u64,
     pub op: Op,
 }
 
-/// All instances and targets.
+/// All instances and targets of a plan.
 #[derive(Default)]
 pub(super) struct Regions {
     /// The name of the plan in errors.
     plan: String,
     rules: Vec<RuleState>,
     instances: Vec<Instance>,
-    /// Indices of instances that are over. New instances use these indices again.
+    /// Indices of instances that are over. New instances reuse these indices.
     free: Vec<u32>,
     /// For each thread, the current instance of each rule.
     current: Vec<Vec<u32>>,
     targets: Vec<format::Target>,
-    /// Frees that wink-out has left out. Their slots are not given back yet.
+    /// Frees that wink-out has replaced. Their slots are not free yet.
     left_out: Vec<Held>,
 }
 
@@ -151,7 +152,7 @@ impl Regions {
         }
     }
 
-    /// Opens a target for a rule. Returns the target, its number in `RuleState::numbers`, and the
+    /// Opens a target for a rule. Returns the target, its index in `RuleState::targets`, and the
     /// position of the thread after the op.
     fn open(&mut self, thread: usize, rule: usize, em: &mut Emitter) -> Result<(u16, u32, u64)> {
         let may_grow = self.targets.len() < TARGETS_MAX as usize;
@@ -184,20 +185,21 @@ impl Regions {
         Ok((target, taken.number, position))
     }
 
-    /// The target of an instance.
+    /// Returns the target of an instance.
     #[inline]
     pub fn target(&self, instance: u32) -> u16 {
         self.instances.get(instance as usize).map_or(0, |instance| instance.target)
     }
 
-    /// Whether the blocks of an instance end by wink-out.
+    /// Returns whether wink-out frees the blocks of an instance.
     #[inline]
     pub fn winks_out(&self, instance: u32) -> bool {
         let instance = self.instances.get(instance as usize);
         instance.is_some_and(|instance| self.rules[instance.rule].rule.strategy.winks_out())
     }
 
-    /// Whether an instance is over. If so, its blocks that are still in use have outlived the instance.
+    /// Returns whether an instance is over. If so, its blocks that are still in use have outlived
+    /// it.
     #[inline]
     pub fn has_ended(&self, instance: u32) -> bool {
         self.instances.get(instance as usize).is_some_and(|instance| instance.has_ended)
@@ -215,7 +217,7 @@ impl Regions {
         self.count_virtual(instance, 1);
     }
 
-    /// Counts calls that go through an abstract base, if the strategy has an abstract base.
+    /// Counts calls that go through an abstract base class, if the strategy has one.
     fn count_virtual(&mut self, instance: u32, calls: u64) {
         let state = &mut self.rules[self.instances[instance as usize].rule];
         if state.rule.strategy.is_virtual() {
@@ -231,7 +233,7 @@ impl Regions {
         self.count_virtual(instance, 2);
     }
 
-    /// Notes that a thread has used the target of an instance, up to a position.
+    /// Records that a thread has used the target of an instance, up to a position.
     #[inline]
     pub fn used(&mut self, instance: u32, thread: usize, position: u64) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
@@ -243,7 +245,7 @@ impl Regions {
         }
     }
 
-    /// Counts a block that outlived its instance. `by` is the thread that freed it.
+    /// Counts a block that outlived its instance. `by` is the thread that freed the block, if any.
     pub fn escape(&mut self, instance: u32, by: Option<usize>, function: impl Fn() -> String) {
         let of = &self.instances[instance as usize];
         let result = &mut self.rules[of.rule].result;
@@ -252,14 +254,14 @@ impl Regions {
         result.escape_from.get_or_insert_with(function);
     }
 
-    /// Whether an instance belongs to a region. If so, its blocks that are in use at the end of the
-    /// recording have outlived the instance.
+    /// Returns whether an instance belongs to a region. If so, its blocks that are in use at the
+    /// end of the recording have outlived the instance.
     pub fn is_of_region(&self, instance: u32) -> bool {
         let instance = self.instances.get(instance as usize);
         instance.is_some_and(|instance| self.rules[instance.rule].is_region())
     }
 
-    /// Counts a free. `is_call` says whether the op stream has the free.
+    /// Counts a free. `is_call` is whether the op stream contains the free.
     pub fn count_free(&mut self, instance: u32, is_call: bool) {
         let Some(of) = self.instances.get(instance as usize) else { return };
         if is_call {
@@ -275,7 +277,8 @@ impl Regions {
         self.instances[instance as usize].held.push(free);
     }
 
-    /// Adds the frees that were held back for an instance, because the instance is about to allocate.
+    /// Adds the frees that were held back in an instance to the op stream, because the instance is
+    /// about to allocate.
     #[inline]
     pub fn resume(&mut self, instance: u32, emitter: &mut Emitter, slots: &mut Numbers) {
         let held = self.instances.get_mut(instance as usize).map(|of| &mut of.held);
@@ -292,8 +295,8 @@ impl Regions {
         }
     }
 
-    /// Gives back the slots of the blocks that ended by wink-out. Each slot goes to the thread that
-    /// wrote it, so that no wait is needed.
+    /// Frees the slots of the blocks that wink-out freed. The thread that wrote a slot gets it
+    /// back, so no wait is needed.
     #[inline]
     pub fn give_back(&mut self, slots: &mut Numbers) {
         for free in self.left_out.drain(..) {
@@ -301,7 +304,7 @@ impl Regions {
         }
     }
 
-    /// Counts the end of a block. If it was the last block, ends or closes the instance.
+    /// Counts the free of a block. After the last block, ends the instance or closes its target.
     pub fn freed(&mut self, instance: u32, by: usize, size: u64, em: &mut Emitter) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
         of.live_blocks -= 1;
@@ -315,7 +318,7 @@ impl Regions {
         }
     }
 
-    /// Whether an instance of a region is open on a thread.
+    /// Returns whether an instance of a region is open on a thread.
     #[inline]
     pub fn is_open(&self, thread: usize, rule: usize) -> bool {
         self.current[thread][rule] != NO_INSTANCE
@@ -330,7 +333,7 @@ impl Regions {
         }
     }
 
-    /// After the last event of a thread, ends its instances that have sure or exact ends.
+    /// After the last event of a thread, ends its instances with `End::Sure` or `End::Exact`.
     pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
         for rule in 0..self.rules.len() {
             if matches!(self.rules[rule].rule.ends, Some(End::Sure | End::Exact)) {
@@ -339,7 +342,7 @@ impl Regions {
         }
     }
 
-    /// Ends an instance. `by` is the thread whose event ended it.
+    /// Ends an instance. `by` is the thread whose event ends it.
     fn end(&mut self, instance: u32, by: usize, emitter: &mut Emitter) {
         let of = &mut self.instances[instance as usize];
         of.has_ended = true;
@@ -375,7 +378,7 @@ impl Regions {
         self.rules[of.rule].numbers.give(by, of.number, position);
     }
 
-    /// Counts and closes the instances that did not end before the recording did.
+    /// Counts the instances that are open at the end of the recording, and closes their targets.
     pub fn finish(&mut self, emitter: &mut Emitter) {
         for instance in 0..self.instances.len() {
             let of = &self.instances[instance];
@@ -395,8 +398,8 @@ impl Regions {
     }
 
     /// Returns the targets of the op stream and the result of each rule. If several threads use one
-    /// instance, all targets of its rule are shared: in a program, a rule is one type, and the type
-    /// decides whether there is a lock.
+    /// instance, all targets of its rule are shared, because a rule is one type in a program, and
+    /// the type determines whether there is a lock.
     pub fn into_results(mut self) -> (Vec<format::Target>, Vec<RuleResult>) {
         for state in &mut self.rules {
             state.result.targets = state.targets.len() as u32;
@@ -409,7 +412,7 @@ impl Regions {
 }
 
 impl Instance {
-    /// Counts a block that had `from` bytes before and has `to` bytes now.
+    /// Counts a block whose size changes from `from` to `to` bytes.
     #[inline]
     fn grow(&mut self, from: u64, to: u64) {
         self.live_bytes = self.live_bytes - from + to;

@@ -1,4 +1,4 @@
-//! Which rule of a plan serves which call stack.
+//! Finds which rule of a plan serves which call stack.
 
 use super::plan::{bad, closest, End, Plan, Rule, Scope};
 use crate::error::Result;
@@ -9,16 +9,16 @@ use crate::trace::{FrameInfo, Stacks};
 use regex::Regex;
 use std::collections::{BTreeSet, HashMap};
 
-/// A call stack without a rule.
+/// Stands for no rule.
 pub(crate) const NO_RULE: usize = usize::MAX;
 const NONE: u16 = u16::MAX;
 
-/// The rules of a plan for each node of the tree of call stacks.
+/// The rules of a plan for each node of the call stack tree.
 #[derive(Default)]
 pub(crate) struct Selection {
     /// The rule of each node.
     rules: Vec<u16>,
-    /// The regions of rules with sure or drained ends, on each call stack.
+    /// The regions of rules with `ends = "sure"` or `"drained"`, on each call stack.
     regions: Entries,
     /// For each node, whether the call stack belongs to a call that starts a thread.
     starts: Vec<bool>,
@@ -26,7 +26,7 @@ pub(crate) struct Selection {
     everything: Option<usize>,
     /// The rules with `ends = "sure"`.
     sure: Vec<usize>,
-    /// The rules with `ends = "exact"`, by the nodes that stand for the names of marks.
+    /// The rules with `ends = "exact"`, by the node that represents the name of the marked region.
     marks: NumberMap<u32, usize>,
 }
 
@@ -37,7 +37,7 @@ impl Selection {
         Selection { everything, ..Selection::default() }
     }
 
-    /// Looks up the functions of a plan. `allocating` has the call stacks that allocate.
+    /// Looks up the functions that a plan names. `allocating` has the call stacks that allocate.
     pub fn new(plan: &Plan, stacks: &Stacks, allocating: &[i64]) -> Result<Self> {
         let name = &plan.name;
         let mut names = Names::new(plan);
@@ -59,7 +59,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The rule of a call stack, or [`NO_RULE`]. An unknown call stack is below 0.
+    /// Returns the rule of a call stack, or [`NO_RULE`]. An unknown call stack is negative.
     #[inline]
     pub fn rule(&self, node: i32) -> usize {
         match self.rules.get(node as usize) {
@@ -68,39 +68,41 @@ impl Selection {
         }
     }
 
-    /// Whether a call stack belongs to a call that starts a thread.
+    /// Returns whether a call stack belongs to a call that starts a thread.
     #[inline]
     pub fn starts_thread(&self, node: i32) -> bool {
         node >= 0 && self.starts.get(node as usize).copied().unwrap_or(false)
     }
 
-    /// The rule of a mark, by the node that stands for its name.
+    /// Returns the rule of a marked region, by the node that represents its name.
     #[inline]
     pub fn marked(&self, node: i32) -> Option<usize> {
         self.marks.get(&(node as u32)).copied()
     }
 
-    /// Whether a rule has `ends = "sure"`.
+    /// Returns whether any rule has `ends = "sure"`.
     pub fn has_sure_ends(&self) -> bool {
         !self.sure.is_empty()
     }
 
-    /// The rules with `ends = "sure"`.
+    /// Returns the rules with `ends = "sure"`.
     #[inline]
     pub fn sure(&self) -> &[usize] {
         &self.sure
     }
 
-    /// Whether the region of a rule has certainly ended on a thread. `node` is the call stack of an event
-    /// of the thread, and `fresh` is how many of its frames differ from the event before.
+    /// Returns whether the region of a rule has certainly ended on a thread. `node` is the call
+    /// stack of an event of the thread, and `fresh` is how many of its frames are new since the
+    /// previous event.
     #[inline]
     pub fn is_over(&self, rule: usize, node: i32, fresh: u16) -> bool {
         self.regions.kept(node, fresh).iter().all(|&kept| usize::from(kept) != rule)
     }
 }
 
-/// The rules with exact ends, by the nodes that stand for the names of marks. Such a node has one frame,
-/// which is in no module. Fails if a rule has no marks.
+/// Returns the rules with `ends = "exact"`, by the node that represents the name of the marked
+/// region. Such a node has one frame, which is in no module. Fails if the trace has no marks for
+/// one of these rules.
 fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32, usize>> {
     let mut marks = NumberMap::default();
     let mut left: BTreeSet<usize> = (0..plan.rules.len()).filter(|&r| plan.is_exact(r)).collect();
@@ -133,12 +135,13 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
 /// The rules of a plan for each frame.
 #[derive(Default)]
 struct Frames {
-    /// For each frame, the rule of its innermost function that does more than pass an allocation on.
-    /// `None` if all functions of the frame only pass an allocation on, or have no name and are no site of the plan.
+    /// For each frame, the rule of its innermost function that is not an allocation wrapper. `None`
+    /// if all functions of the frame are wrappers, or have no name and are not a site of the plan.
     sites: Vec<Option<u16>>,
-    /// For each frame, the first rule with a pattern that matches the frame, or `NONE`.
+    /// For each frame, the first rule whose pattern matches the frame, or `NONE`.
     patterns: Vec<u16>,
-    /// The rules whose regions are functions of a frame, without and with exact ends.
+    /// For each frame, the rules whose region is a function of the frame. `marks` has the rules
+    /// with `ends = "exact"`, `regions` all others.
     regions: NumberMap<u32, Vec<u16>>,
     marks: NumberMap<u32, Vec<u16>>,
     starts: Vec<bool>,
@@ -171,7 +174,7 @@ impl Frames {
     }
 }
 
-/// The patterns of a plan.
+/// The patterns (`functions = "..."`) of a plan.
 struct Patterns {
     of_rules: Vec<(u16, Regex)>,
     found: BTreeSet<u16>,
@@ -187,7 +190,7 @@ impl Patterns {
         Patterns { of_rules, found: BTreeSet::new() }
     }
 
-    /// Returns the first rule with a pattern that matches a function, its file or its module.
+    /// Returns the first rule whose pattern matches a function, its file or its module, or `NONE`.
     fn first(&mut self, functions: &[FrameInfo]) -> u16 {
         let mut first = NONE;
         for (rule, pattern) in &self.of_rules {
@@ -217,19 +220,19 @@ impl Patterns {
     }
 }
 
-/// Prefixes of the names of functions that start a thread. If glibc reuses the memory of an ended
-/// thread, `pthread_create` does not allocate, but the functions of C++ still do.
+/// Prefixes of the names of functions that start a thread. The C++ functions are necessary too: if
+/// glibc reuses the memory of an exited thread, `pthread_create` does not allocate, but they do.
 const THREAD_STARTERS: [&str; 4] =
     ["pthread_create", "thrd_create", "std::thread::thread", "std::jthread::jthread"];
 
-/// Whether a function starts a thread.
+/// Returns whether a function starts a thread.
 fn starts_thread(function: &str) -> bool {
     let name = function.trim_start_matches('_');
     THREAD_STARTERS.iter().any(|starter| name.starts_with(starter))
         || name.starts_with("std::thread::") && name.contains("spawn") // in Rust
 }
 
-/// The names in a plan, and the functions of the trace.
+/// The function names in a plan, and the functions of the trace.
 struct Names<'a> {
     sites: Vec<(u16, &'a str)>,
     regions: Vec<(u16, &'a str)>,
@@ -259,12 +262,13 @@ impl<'a> Names<'a> {
         &self.known[function]
     }
 
-    /// Whether the plan has this function, which has no name, as a site, such as `libx.so+0x123`.
+    /// Returns whether a site in the plan is this function, which has no name, such as
+    /// `libx.so+0x123`.
     fn is_site(&self, function: &str) -> bool {
         self.sites.iter().any(|&(_, name)| name == function)
     }
 
-    /// The rule whose site is this function, or `NONE`.
+    /// Returns the rule whose site is this function, or `NONE`.
     fn site(&mut self, function: &str, plan: &str) -> Result<u16> {
         let sites = self.sites.clone();
         let forms = self.forms(function);
@@ -279,7 +283,7 @@ impl<'a> Names<'a> {
         Ok(first.map_or(NONE, |&(rule, _)| rule))
     }
 
-    /// The rules whose region is this function.
+    /// Returns the rules whose region is this function.
     fn regions(&mut self, function: &str) -> Vec<u16> {
         let regions = self.regions.clone();
         let forms = self.forms(function);
@@ -289,7 +293,7 @@ impl<'a> Names<'a> {
         rules
     }
 
-    /// Fails if the plan has a name that no function has.
+    /// Fails if the plan contains a name that no function has.
     fn check(&self, plan: &Plan, name: &str) -> Result<()> {
         for (rule, wanted) in self.sites.iter().chain(&self.regions) {
             if self.found.contains(rule) {
@@ -304,7 +308,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Returns advice for a name that was not found: what to write instead.
+    /// Returns advice on what to write instead of a name that was not found.
     fn advice(&self, wanted: &str) -> String {
         let inner = format!("::{wanted}");
         let plain: BTreeSet<&str> = self.known.values().map(|forms| forms[2].as_str()).collect();
@@ -319,16 +323,16 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The rules of all nodes so far. A node comes after its parent.
+/// Assigns a rule to each node of the call stack tree. A node is added after its parent.
 struct Tree<'a> {
     frames: &'a Frames,
     regions: &'a Entries,
     stacks_of: Vec<(usize, u32)>,
     rules: Vec<u16>,
     starts: Vec<bool>,
-    /// For each node, the rule of its site, as in [`Frames`].
+    /// For each node, the rule of its site: see `Frames::sites`.
     sites: Vec<Option<u16>>,
-    /// For each node, the first rule with a pattern that matches any of its frames, or `NONE`.
+    /// For each node, the first rule whose pattern matches any of its frames, or `NONE`.
     patterns: Vec<u16>,
     nodes: usize,
 }
@@ -352,7 +356,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the next node. The first node, the empty call stack, is there from the beginning.
+    /// Adds the next node. The first node, the empty call stack, already exists.
     fn add(&mut self, parent: usize, frame: usize) {
         let node = self.rules.len();
         self.starts.push(self.starts[parent] || self.frames.starts.get(frame) == Some(&true));
@@ -366,12 +370,12 @@ impl<'a> Tree<'a> {
             (Some(&(rule, _)), _) => rule as u16,
             (None, Some(rule)) if rule != NONE => rule,
             _ if pattern != NONE => pattern,
-            // The region that began last.
+            // Otherwise the region that began last decides.
             _ => self.regions.on(node as i32).last().copied().unwrap_or(NONE),
         });
     }
 
-    /// Fails if the plan names a call stack that the trace does not have.
+    /// Fails if the plan contains a call stack that the trace does not have.
     fn check(&self, plan: &Plan, name: &str) -> Result<()> {
         let is_wrong = |&&(_, node): &&(usize, u32)| node == 0 || node as usize >= self.nodes;
         let Some(&(rule, _)) = self.stacks_of.iter().find(is_wrong) else { return Ok(()) };

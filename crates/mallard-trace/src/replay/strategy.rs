@@ -1,4 +1,4 @@
-//! The 14 strategies of J. Lakos's talk on local allocators.
+//! The 14 strategies that John Lakos compared ("Local ('arena') memory allocators", ACCU 2017).
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,18 +12,18 @@ pub enum Allocator {
     Arena,
     /// A multipool.
     Multipool,
-    /// A multipool that takes its chunks from an arena.
+    /// A multipool whose source is an arena.
     MultipoolOverArena,
 }
 
-/// A strategy: an allocator, its binding, and how the blocks end.
+/// A strategy: an allocator, how the program is bound to it, and how the blocks are freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strategy(u8);
 
 use Allocator::{Arena, Heap, Multipool, MultipoolOverArena};
 
-/// For each strategy from AS1 on: the allocator, whether calls go through an abstract base, and
-/// whether the blocks end by wink-out.
+/// For each strategy from AS1 on: the allocator, whether calls go through an abstract base class,
+/// and whether wink-out frees the blocks.
 const TABLE: [(Allocator, bool, bool); 14] = [
     (Heap, false, false),
     (Heap, true, false),
@@ -42,17 +42,17 @@ const TABLE: [(Allocator, bool, bool); 14] = [
 ];
 
 impl Strategy {
-    /// The strategy with a number from 1 to 14.
+    /// Returns the strategy with a number from 1 to 14, or `None` for other numbers.
     pub fn new(number: usize) -> Option<Strategy> {
         (1..=TABLE.len()).contains(&number).then_some(Strategy(number as u8))
     }
 
-    /// All strategies, AS1 first.
+    /// Returns all strategies, AS1 first.
     pub fn all() -> impl Iterator<Item = Strategy> {
         (1..=TABLE.len()).filter_map(Strategy::new)
     }
 
-    /// The number of the strategy, from 1 to 14.
+    /// Returns the number of the strategy, from 1 to 14.
     pub fn number(self) -> usize {
         usize::from(self.0)
     }
@@ -61,17 +61,18 @@ impl Strategy {
         TABLE[self.number() - 1]
     }
 
-    /// The allocator of the strategy.
+    /// Returns the allocator of the strategy.
     pub fn allocator(self) -> Allocator {
         self.row().0
     }
 
-    /// Whether the program calls the allocator through an abstract base, by virtual calls.
+    /// Returns whether the program calls the allocator through an abstract base class, by virtual
+    /// calls.
     pub fn is_virtual(self) -> bool {
         self.row().1
     }
 
-    /// Whether the memory of all blocks is returned at once, without a free for each.
+    /// Returns whether the memory of all blocks is freed together, without a free for each block.
     pub fn winks_out(self) -> bool {
         self.row().2
     }

@@ -1,8 +1,8 @@
-//! The ops of all threads, while they are compiled.
+//! Stores the ops of all threads during compilation.
 //!
-//! The ops wait in a temporary file, in chunks of one thread each, because an op stream needs all
-//! ops of a thread together. Memory: at most 64 KiB a thread, and one bit for each op of a thread
-//! whose blocks other threads use.
+//! The ops are in a temporary file, in chunks that each belong to one thread, because an op stream
+//! needs all ops of a thread together. Uses at most 64 KiB of memory per thread, and one bit for
+//! each op of a thread whose blocks other threads use.
 
 use super::format::{self, op, Op, Sums, Target, Thread, HEADER_BYTES, OP_BYTES};
 use super::format::{TARGET_BYTES, THREAD_BYTES};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
-/// Ops of a chunk.
+/// Number of ops in a chunk.
 const CHUNK_OPS: usize = 4096;
 const CHUNK_BYTES: usize = CHUNK_OPS * OP_BYTES;
 
@@ -19,13 +19,13 @@ const CHUNK_BYTES: usize = CHUNK_OPS * OP_BYTES;
 struct Stream {
     recorded: u64,
     start_ns: u64,
-    /// The ops of the last chunk, which is not in the file yet.
+    /// The ops of the last chunk, which is not in the temporary file yet.
     last: Vec<u8>,
-    /// Where the other chunks are in the temporary file.
+    /// The offsets of the other chunks in the temporary file.
     chunks: Vec<u64>,
     /// Number of ops.
     ops: u64,
-    /// A bit for each op: whether the thread publishes its position after the op.
+    /// A bit for each op. The bit is set if the thread publishes its position after the op.
     published: Vec<u64>,
     publishes: u64,
 }
@@ -35,12 +35,12 @@ pub(super) struct Streams {
     streams: Vec<Stream>,
     spool: File,
     spooled: u64,
-    /// The first error of the temporary file.
+    /// The first error that occurred while writing to the temporary file.
     error: Option<io::Error>,
 }
 
 impl Streams {
-    /// Makes an empty set, which keeps ops in a temporary file.
+    /// Makes an empty set. `spool` is the temporary file.
     pub fn new(spool: File) -> Self {
         Streams { streams: Vec::new(), spool, spooled: 0, error: None }
     }
@@ -50,12 +50,12 @@ impl Streams {
         self.streams.push(Stream { recorded, start_ns, ..Stream::default() });
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.streams.len()
     }
 
-    /// The position of a thread: how many ops it has so far.
+    /// Returns the position of a thread: the number of its ops so far.
     #[inline]
     pub fn position(&self, thread: usize) -> u64 {
         self.streams[thread].ops
@@ -94,8 +94,8 @@ impl Streams {
         stream.published[word] |= 1 << bit;
     }
 
-    /// Writes a file of all ops. The caller has added the op `end` to each thread. `sums.ops` and
-    /// the offsets of the threads are computed here. Returns the checksum, and the number of ops.
+    /// Writes the op stream. The caller has added the op `end` to each thread. Computes `sums.ops`
+    /// and the offsets of the threads. Returns the checksum and the number of ops.
     pub fn write(&mut self, to: File, targets: &[Target], sums: &Sums) -> io::Result<(u64, u64)> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -150,7 +150,7 @@ impl Stream {
 
     /// Writes ops, with an op `publish` after each op whose position is published.
     fn write_ops(&self, ops: &[u8], position: &mut u64, to: &mut Summing) -> io::Result<()> {
-        // The ops of 64 positions share a word of `published`. A chunk begins with a new word.
+        // The ops of 64 positions share a word of `published`. Each chunk begins with a new word.
         for ops in ops.chunks(64 * OP_BYTES) {
             let published = self.published.get((*position / 64) as usize).copied().unwrap_or(0);
             let end = *position + (ops.len() / OP_BYTES) as u64;
@@ -171,7 +171,7 @@ impl Stream {
     }
 }
 
-/// A file, and the checksum of what was written to it.
+/// A file, with the checksum of what was written to it.
 struct Summing {
     to: BufWriter<File>,
     checksum: u64,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The rows with `cells` cells in the tables of a specification text.
+    /// Returns the rows with `cells` cells from the tables in a specification text.
     fn rows(text: &str, cells: usize) -> Vec<Vec<&str>> {
         let lines = text.lines().filter(|line| line.starts_with('|') && !line.contains("---"));
         let cells_of = |line| -> Vec<&str> { str::trim_matches(line, '|').split('|').collect() };

@@ -1,24 +1,24 @@
-//! The threads of the process that is compiled.
+//! Tracks the threads of the process that is compiled.
 
 use crate::instances::Marks;
 use crate::threads::Indices;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A thread while it is compiled.
+/// The state of a thread during compilation.
 #[derive(Default)]
 pub(super) struct ThreadState {
     /// The thread that started this thread. `None` for the first thread.
     pub creator: Option<usize>,
-    /// When the thread ended, if that is known.
+    /// When the thread exited. `None` if unknown.
     pub t1: Option<i64>,
     /// The end of the thread's last call, in nanoseconds.
     pub end_of_call: i64,
-    /// The row of the thread's latest event inside a call that starts a thread.
+    /// The number of rows up to the thread's latest event inside a call that starts a thread.
     pub starts_at: Option<u64>,
-    /// Events that are still to come.
+    /// Number of events that are still to come.
     pub events_left: u64,
-    /// The open marks, by the nodes that stand for their names.
+    /// The open marked regions, by the nodes that represent their names.
     pub marks: Marks<i32>,
 }
 
@@ -27,9 +27,10 @@ pub(super) struct ThreadState {
 pub(super) struct Threads {
     states: Vec<ThreadState>,
     pub indices: Indices,
-    /// The threads that have had their last event, by the time of their end: the earliest first.
+    /// The threads that have had their last event, with the times of their exit. The earliest comes
+    /// first.
     ending: BinaryHeap<Reverse<(i64, usize)>>,
-    /// The threads that have ended since the last start of a thread.
+    /// The threads that have exited since the last start of a thread.
     ended: Vec<usize>,
 }
 
@@ -40,13 +41,13 @@ impl Threads {
         self.states.push(state);
     }
 
-    /// The state of a thread.
+    /// Returns the state of a thread.
     #[inline]
     pub fn state(&mut self, thread: usize) -> &mut ThreadState {
         &mut self.states[thread]
     }
 
-    /// Counts an event of a thread. Returns whether the thread has no more events.
+    /// Counts an event of a thread. Returns true after the last event of the thread.
     #[inline]
     pub fn count_event(&mut self, thread: usize) -> bool {
         let state = &mut self.states[thread];
@@ -58,8 +59,8 @@ impl Threads {
         is_last
     }
 
-    /// Returns a thread that has ended by now, and its creator, if the creator has more events. Each
-    /// thread is returned once.
+    /// Returns a thread that has exited by now, and its creator, if the creator has more events.
+    /// Returns each thread only once.
     #[inline]
     pub fn next_ended(&mut self, now: i64) -> Option<(usize, Option<usize>)> {
         let &Reverse((t1, thread)) = self.ending.peek()?;
@@ -72,16 +73,16 @@ impl Threads {
         Some((thread, creator.filter(|&of| self.states[of].events_left > 0)))
     }
 
-    /// Returns the threads that have ended since this was called last.
+    /// Returns the threads that have exited since the last call of this function.
     pub fn take_ended(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Guesses which thread started a thread at `t0`: the thread that was seen last in a call that
-    /// starts threads, and has not ended before `t0`. If no thread was seen in such a call, returns
-    /// the first thread, or `None` if no thread has started yet. glibc, C++ and Rust allocate
+    /// Guesses which thread started a thread at `t0`. This is the thread that was last inside a
+    /// call that starts threads, and that has not exited before `t0`. glibc, C++ and Rust allocate
     /// memory for a new thread inside such a call, so the creator has an event there before the new
-    /// thread begins.
+    /// thread begins. If no thread was inside such a call, returns the first thread, or `None` if
+    /// no thread has started yet.
     pub fn creator(&self, t0: i64) -> Option<usize> {
         let alive =
             self.states.iter().enumerate().filter(|(_, of)| of.t1.is_none_or(|t1| t1 >= t0));

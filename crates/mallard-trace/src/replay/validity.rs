@@ -1,4 +1,4 @@
-//! Says how a replay differs from the recorded program.
+//! Lists how a replay differs from the recorded program.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Manifest;
@@ -9,27 +9,27 @@ use std::fmt;
 pub enum Cause {
     /// Events were lost.
     Losses,
-    /// The recording ends early, or is damaged.
+    /// The recording ends early, or is corrupt.
     Ending,
-    /// The trace is a sample: it has a part of the blocks.
+    /// The trace is sampled: it contains only some of the blocks.
     Sampled,
-    /// The trace does not begin with the program, or pauses.
+    /// The recording covers only a part of the run, or was paused.
     Window,
     /// Blocks were freed or reallocated whose allocation is not in the trace.
     UnknownBlocks,
-    /// The address of a block in use was allocated again.
+    /// A block in use had its address allocated again, because its free is missing.
     MissedFrees,
-    /// Sizes are larger than a trace can hold.
+    /// Sizes are larger than a trace can store.
     CutSizes,
     /// Some events are calls of traced allocators, not of malloc.
     TracedAllocators,
-    /// The trace has other processes.
+    /// The trace has other processes, which the replay leaves out.
     OtherProcesses,
-    /// The end of some instances of regions was not seen.
+    /// Some instances of regions were still open at the end of the recording.
     UnfinishedRegions,
-    /// A rule applies to no block.
+    /// A rule selects no block.
     IdleRules,
-    /// Frees have no call stacks, so regions may seem to end later.
+    /// Frees have no call stacks, so regions may seem to end later than they did.
     NoFreeStacks,
     /// Blocks are used after wink-out, and the caller allowed this.
     Escapes,
@@ -38,9 +38,9 @@ pub enum Cause {
 /// How a replay differs from the recorded program, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validity {
-    /// The reason.
+    /// Why the replay differs.
     pub cause: Cause,
-    /// How many events, blocks, processes, instances or rules are concerned.
+    /// How many events, blocks, processes, instances or rules are affected.
     pub count: u64,
     /// The difference and its reason, as a sentence.
     pub sentence: String,
@@ -52,7 +52,7 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Counts of what the compiler found in a trace or a plan, but cannot express in an op stream.
+/// Counts of what an op stream cannot express, although the trace or the plan contains it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Oddities {
     pub unknown_blocks: u64,
@@ -65,7 +65,7 @@ pub(super) struct Oddities {
     pub frees_without_stack: u64,
 }
 
-/// Fails if the trace is sampled, unless the caller allows samples.
+/// Fails if the trace is sampled, unless the caller allows sampled traces.
 pub(super) fn check_samples(manifest: &Manifest, allow_samples: bool) -> Result<()> {
     if manifest.stream.sample_bytes == 0 || allow_samples {
         return Ok(());
@@ -78,12 +78,12 @@ pub(super) fn check_samples(manifest: &Manifest, allow_samples: bool) -> Result<
     ))
 }
 
-/// A count with the words that fit it: `1 event is`, `2 events are`.
+/// Returns a count with the words that agree with it: `1 event is`, `2 events are`.
 fn counted(n: u64, one: &str, more: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { more })
 }
 
-/// The reasons so far.
+/// The reasons found so far.
 struct List(Vec<Validity>);
 
 impl List {
@@ -95,7 +95,7 @@ impl List {
     }
 }
 
-/// All reasons why the replay differs.
+/// Returns all reasons why the replay differs.
 pub(super) fn of(manifest: &Manifest, odd: &Oddities) -> Vec<Validity> {
     let mut list = List(Vec::new());
     add_of_trace(&mut list, manifest, odd);
@@ -103,7 +103,7 @@ pub(super) fn of(manifest: &Manifest, odd: &Oddities) -> Vec<Validity> {
     list.0
 }
 
-/// Adds the reasons for doubt that come from the trace itself, for example lost events.
+/// Adds the reasons that are in the trace, such as lost events.
 fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Losses, manifest.losses.all(), &|n| {
         format!(
@@ -159,7 +159,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     });
 }
 
-/// Adds the reasons that lie in the plan.
+/// Adds the reasons that are in the plan.
 fn add_of_plan(list: &mut List, odd: &Oddities) {
     list.add(Cause::UnfinishedRegions, odd.unfinished, &|n| {
         let instances = counted(n, "instance of a region does", "instances of regions do");

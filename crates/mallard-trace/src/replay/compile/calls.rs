@@ -1,4 +1,4 @@
-//! Turns the calls of a trace into ops.
+//! Converts the calls of a trace to ops.
 
 use super::super::format::{op as to, pack, Op, SIZE_MAX};
 use super::super::regions::{Held, NO_INSTANCE};
@@ -10,10 +10,10 @@ use crate::format::{flag, is_family, op};
 use crate::lifetimes::{join, Left, ThreadRow, Visitor};
 use crate::rows::{Row, NULL};
 
-/// The alignment of what malloc returns, as an exponent.
+/// log2 of the alignment of blocks from malloc.
 const NATURAL_ALIGN: u8 = 4;
 
-/// The longest gap between two calls, in nanoseconds: 19 hours. Longer gaps are cut to this.
+/// The maximum gap between two calls, in nanoseconds: 19 hours. Longer gaps are shortened to this.
 const GAP_MAX: u64 = 1 << 46;
 
 impl Visitor<ThreadRow<'_>> for Compiler<'_> {
@@ -36,7 +36,7 @@ impl Visitor<ThreadRow<'_>> for Compiler<'_> {
         if self.regions.has_ended(block.instance) && self.regions.winks_out(block.instance) {
             return self.revive(row, thread, block);
         }
-        // An op stream has no realloc to size 0: glibc would free the block.
+        // An op stream must not contain a realloc to size 0, because glibc would free the block.
         let size = row.size.max(1);
         self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
         let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
@@ -81,7 +81,7 @@ impl Visitor<ThreadRow<'_>> for Compiler<'_> {
         }
     }
 
-    /// An op stream has the calls of malloc's family only.
+    /// Counts a reset. An op stream has only calls of malloc and related functions.
     fn reset(&mut self, _: ThreadRow) -> Result<()> {
         self.odd.traced += 1;
         Ok(())
@@ -102,7 +102,7 @@ impl Compiler<'_> {
         join(self, (row, thread))
     }
 
-    /// Returns the gap before a call. Adds pauses first if the gap is too long for an op.
+    /// Returns the gap before a call. If the gap is too long for an op, first adds pauses.
     fn begin_call(&mut self, row: &Row, thread: usize) -> u32 {
         let is_free = row.op >= op::FREE;
         let dur = i64::from(row.dur_ns.max(0));
@@ -199,7 +199,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Holds back a free under wink-out, or leaves the free out if the instance has ended.
+    /// Holds back a free in an instance with wink-out. Leaves the free out if the instance has
+    /// ended.
     fn wink_out(&mut self, thread: usize, block: &Block, kind: u8, has_ended: bool) {
         let (instance, writer, slot) = (block.instance, block.writer as usize, block.slot);
         if has_ended {
@@ -237,7 +238,8 @@ impl Compiler<'_> {
         self.insert(row.old_alloc, Block { at, writer: thread as u32, ..block })
     }
 
-    /// Adds the first op of a realloc, `realloc_from`. Returns the second op, which has the kind `kind`.
+    /// Adds the op `realloc_from`, the first op of a realloc. Returns the second op, which has the
+    /// kind `kind`.
     fn realloc_ops(&mut self, row: &Row, thread: usize, block: &Block, kind: u8, size: u64) -> Op {
         let gap = self.begin_call(row, thread);
         self.emitter.wait_for(thread, block.writer as usize, block.at);
@@ -248,8 +250,9 @@ impl Compiler<'_> {
         Op { what: pack(size, NATURAL_ALIGN, kind, target), slot, gap }
     }
 
-    /// Compiles a realloc of a block that wink-out has already freed: the malloc of the process
-    /// allocates a new block. Such an op stream is only kept with `Options::allow_escapes`.
+    /// Compiles a realloc of a block that wink-out has already freed. The malloc of the process
+    /// allocates a new block instead. Such an op stream is only written with
+    /// `Options::allow_escapes`.
     fn revive(&mut self, row: &Row, thread: usize, block: Block) -> Result<()> {
         self.escape(&block, Some(thread));
         let gap = self.begin_call(row, thread);
@@ -265,7 +268,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The kind of op of an allocation, and its alignment as an exponent.
+/// Returns the kind of op for an allocation, and log2 of its alignment.
 fn kind_of_allocation(row: &Row) -> (u8, u8) {
     let align = if row.align == 0 { NATURAL_ALIGN } else { row.align };
     let has = |flag: u16| row.flags & flag != 0;
@@ -279,8 +282,9 @@ fn kind_of_allocation(row: &Row) -> (u8, u8) {
     }
 }
 
-/// The kind of op of a free. The block says whether that is a form of operator delete, because some mallocs
-/// stop a program that frees by the functions of the other language.
+/// Returns the kind of op for a free. If the block is from operator new, this is a form of operator
+/// delete, because some mallocs abort a program that frees a block from operator new by `free`, or
+/// the reverse.
 fn kind_of_free(row: &Row, is_new: bool) -> u8 {
     let has = |flag: u16| row.op != op::REALLOC_TO && row.flags & flag != 0;
     match (has(flag::SIZED), has(flag::ALIGNED)) {

@@ -1,4 +1,4 @@
-//! The errors of a compilation.
+//! Makes the errors of a compilation.
 
 use super::super::compiled::RuleResult;
 use super::super::plan::Rule;
@@ -9,7 +9,7 @@ use crate::trace::Trace;
 use std::io;
 use std::path::Path;
 
-/// The error of a trace without events, or without events of a process.
+/// Returns the error for a trace without events, or without events of the wanted process.
 pub(super) fn no_events(trace: &Trace, process: Option<i32>) -> Result<Error> {
     let name = trace.folder().display();
     let (what, help) = match process {
@@ -25,7 +25,7 @@ pub(super) fn no_events(trace: &Trace, process: Option<i32>) -> Result<Error> {
     Ok(Error::new(ErrorKind::Missing, what, "nothing was replayed", help))
 }
 
-/// The error of a file that cannot be written.
+/// Returns the error for a file that cannot be written.
 pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
     Error::new(
         ErrorKind::System,
@@ -35,13 +35,13 @@ pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
     )
 }
 
-/// The error if two blocks have the same number.
+/// Returns the error for a corrupt trace in which two blocks have the same ID.
 pub(super) fn damaged(alloc: i64) -> Error {
     let what = format!("the trace is damaged: two blocks have the number {alloc}");
     Error::damaged(what, "nothing was replayed")
 }
 
-/// The error of a rule that would free blocks that are used afterwards.
+/// Returns the error for a rule that would wink out blocks which are used afterwards.
 pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResult) -> Error {
     let from = result.escape_from.as_deref().unwrap_or("?");
     let foreign = match result.foreign_escapes {
@@ -67,7 +67,7 @@ pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResul
     )
 }
 
-/// The error of a trace with more blocks than an op stream has slots.
+/// Returns the error for a trace with more blocks in use than an op stream has slots.
 pub(super) fn too_many_blocks() -> Error {
     Error::new(
         ErrorKind::Refused,
