@@ -1,4 +1,4 @@
-//! Streams: files of records, plain or packed.
+//! Event streams: files of records, plain or packed.
 
 mod packed;
 mod reader;

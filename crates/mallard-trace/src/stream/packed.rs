@@ -1,32 +1,35 @@
-//! Packed records: most words of a record are predicted from earlier records, and take no byte.
+//! Packs records: predicts most words of a record from earlier records. A correctly predicted word
+//! uses no bytes.
 //!
 //! While a program is recorded, packing competes with the program for the processor. This packing
-//! takes a quarter of the time of zstd's level 1, and makes 1.1 to 2 times the bytes
-//! (docs/decisions/0049-packed-streams.md). A table that is indexed by a hash of the words before
-//! predicts the next word: the finite context method of M. Burtscher's VPC3 and FPC compressors for
-//! traces. `spec/trace_format.md` defines the bytes.
+//! needs a quarter of the time of zstd at level 1, and its output is 1.1 to 2 times as large
+//! (docs/decisions/0049-packed-streams.md). A table that is indexed by a hash of the previous words
+//! predicts the next word. This is the finite context method of M. Burtscher's trace compressors
+//! VPC3 and FPC. `spec/trace_format.md` defines the bytes.
 
 use crate::format::{u64_at, Record, RECORD_BYTES};
 use std::io::{self, Read, Write};
 
-/// The first bytes of a packed stream. The header of the stream follows, and then blocks.
+/// The first bytes of a packed stream. The stream header follows, and then blocks of records.
 pub const MAGIC: [u8; 8] = *b"\x89MPACK\r\n";
 
-/// A block is written when it has this number of records.
+/// The packer writes a block when it has this number of records.
 const BLOCK_RECORDS: usize = 1 << 14;
-/// No block has more records: one event can have 16,385.
+/// The maximum number of records in a block. It exceeds `BLOCK_RECORDS` because one event can have
+/// 16,385 records.
 const BLOCK_RECORDS_MAX: usize = 1 << 15;
-/// Two bytes of lengths, and 4 words.
+/// The maximum size of a packed record: two bytes of lengths, and 4 words.
 const PACKED_RECORD_MAX: usize = 2 + RECORD_BYTES;
 const BLOCK_HEADER_BYTES: usize = 12;
-/// Bytes of a word, and words of a record.
+/// Number of bytes in a word, and number of words in a record.
 const WORD: usize = 8;
 const WORDS: usize = RECORD_BYTES / WORD;
 
-/// A table of predictions has 2^`TABLE_LOG2` words.
+/// A prediction table has 2^`TABLE_LOG2` words.
 const TABLE_LOG2: u32 = 13;
 
-/// A word for each context: the word that followed the context the last time.
+/// A prediction table. For each hash of a context, it stores the word that followed the context
+/// last.
 struct Table(Box<[u64; 1 << TABLE_LOG2]>);
 
 impl Table {
@@ -41,7 +44,7 @@ impl Table {
     }
 }
 
-/// What the packer and the unpacker know of the records before.
+/// The state that the packer and the unpacker derive from the previous records.
 struct Model {
     t: u64,
     addr: u64,
@@ -53,8 +56,8 @@ struct Model {
     tails: Table,
 }
 
-/// Predicts a record: `what` from the previous record, `rest` also from the new `what`, and the
-/// address from the new `what` and the new call stack.
+/// Predicts the words of a record: `what` from the previous record, `rest` from the previous record
+/// and the new `what`, and the address from the new `what` and the new call stack.
 impl Model {
     fn new() -> Model {
         let [whats, rests, addrs, tails] = std::array::from_fn(|_| Table::new());
@@ -77,20 +80,21 @@ impl Model {
     }
 }
 
-/// The lower half of the last word: its call stack, without the duration.
+/// Returns the lower half of the word `rest`, the call stack, without the duration.
 #[inline]
 fn stack_of(rest: u64) -> u64 {
     rest & u64::from(u32::MAX)
 }
 
-/// The number of words of the text or of the frames of an event.
+/// Returns the number of words in the text or in the frames of an event.
 #[inline]
 fn tail_words(what: u64, rest: u64) -> usize {
     let record = Record { t: 0, addr: 0, what, stack: stack_of(rest) as u32, dur: 0 };
     (record.tail_bytes() as usize).div_ceil(WORD)
 }
 
-/// Zigzag encoding: small differences of both signs become small numbers.
+/// Encodes a signed difference by zigzag, so that small differences of both signs become small
+/// numbers.
 #[inline]
 fn fold(difference: u64) -> u64 {
     difference << 1 ^ (difference as i64 >> 63) as u64
@@ -101,17 +105,17 @@ fn unfold(folded: u64) -> u64 {
     folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
-/// The number of bytes that a word takes without its leading zero bytes.
+/// Returns the length of a word in bytes, without its leading zero bytes.
 #[inline]
 fn bytes_of(word: u64) -> u32 {
     (u64::BITS - word.leading_zeros()).div_ceil(8)
 }
 
-/// Added to the length of an address that is relative to the address of the previous record,
-/// instead of the predicted address.
+/// If the address is encoded relative to the address of the previous record, not to the predicted
+/// address, this number is added to the length of the address.
 const NEAR: u32 = 9;
 
-/// Collects records in blocks, and writes each full block.
+/// Packs records into blocks, and writes each full block.
 pub(super) struct Packer<W: Write> {
     output: W,
     model: Model,
@@ -129,7 +133,7 @@ impl<W: Write> Packer<W> {
         Ok(Packer { output, model: Model::new(), block, at: BLOCK_HEADER_BYTES, records: 0 })
     }
 
-    /// Packs whole events.
+    /// Packs complete events.
     pub fn events(&mut self, mut records: &[u8]) -> io::Result<()> {
         while !records.is_empty() {
             let words = self.head(records);
@@ -137,7 +141,8 @@ impl<W: Write> Packer<W> {
             let tail = named.min(rest).min(BLOCK_RECORDS);
             self.tail(&records[RECORD_BYTES..], words.min(tail * WORDS));
             self.records += 1 + tail;
-            // A reader ends each event with its block, so an event that was cut ends the block.
+            // A reader counts the remaining words of the block to an event. So if an event lacks
+            // words, end the block here, before other records follow.
             if self.records >= BLOCK_RECORDS || tail < named {
                 self.end_block()?;
             }
@@ -146,7 +151,7 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    /// Hands everything to the output.
+    /// Passes everything to the output, including an incomplete block.
     pub fn flush(&mut self) -> io::Result<()> {
         self.end_block()?;
         self.output.flush()
@@ -170,8 +175,8 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    /// Packs the first record of an event. Returns the number of words that belong to the event and
-    /// follow the record.
+    /// Packs the first record of an event. Returns the number of words in the event after this
+    /// record.
     #[inline]
     fn head(&mut self, record: &[u8]) -> usize {
         let (t, addr) = (u64_at(record, 0), u64_at(record, 8));
@@ -198,7 +203,7 @@ impl<W: Write> Packer<W> {
         tail_words(what, rest)
     }
 
-    /// Packs texts or frames: of the records, those words that are used.
+    /// Packs the text or the frames of an event: the first `words` words of the records.
     #[inline]
     fn tail(&mut self, records: &[u8], words: usize) {
         let (mut before, mut last) = (stack_of(self.model.rest), self.model.what);
@@ -223,7 +228,7 @@ impl<W: Write> Packer<W> {
         self.block[place..place + 2].copy_from_slice(&(lengths as u16).to_le_bytes());
     }
 
-    /// Appends a word without its leading zero bytes. The bytes after it are overwritten later.
+    /// Appends a word without its leading zero bytes. The next word overwrites the unused bytes.
     #[inline]
     fn word(&mut self, word: u64) {
         self.block[self.at..self.at + WORD].copy_from_slice(&word.to_le_bytes());
@@ -231,8 +236,8 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Reads the records of a file of packed blocks. A block that is cut off is an error of the kind
-/// `UnexpectedEof`.
+/// Unpacks the records of a packed stream. For a block that is cut off, returns an error of the
+/// kind `UnexpectedEof`.
 pub(super) struct Unpacker<R: Read> {
     input: R,
     model: Model,
@@ -246,7 +251,7 @@ impl<R: Read> Unpacker<R> {
         Unpacker { input, model: Model::new(), block: Vec::new(), records: Vec::new(), at: 0 }
     }
 
-    /// Reads a block. Returns false if there are no more bytes.
+    /// Reads and unpacks the next block. Returns false at the end of the input.
     fn next_block(&mut self) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         let mut filled = 0;
@@ -268,7 +273,7 @@ impl<R: Read> Unpacker<R> {
         }
         self.block.resize(bytes as usize, 0);
         self.input.read_exact(&mut self.block)?;
-        // libFuzzer does not find checksums, so a fuzz target accepts any.
+        // A fuzzer cannot guess checksums, so the fuzz target accepts any checksum.
         if crc32fast::hash(&self.block) != sum && !cfg!(fuzzing) {
             return Err(damaged("a block has another checksum than its header says"));
         }
@@ -279,7 +284,7 @@ impl<R: Read> Unpacker<R> {
     fn unpack(&mut self, records: usize) -> io::Result<()> {
         let Unpacker { model, block, records: out, at: read, .. } = self;
         let bytes = block.len();
-        block.extend([0; RECORD_BYTES]); // so that 4 words can be read after any lengths
+        block.extend([0; RECORD_BYTES]); // so that 4 words can be read past the end
         out.resize(records * RECORD_BYTES, 0);
         *read = 0;
         let mut from = Packed { block, bytes, at: 0 };
@@ -300,8 +305,8 @@ impl<R: Read> Unpacker<R> {
     }
 }
 
-/// Unpacks the first record of an event. Returns the number of words that belong to the event and
-/// follow the record.
+/// Unpacks the first record of an event. Returns the number of words in the event after this
+/// record.
 #[inline]
 fn unpack_head(model: &mut Model, from: &mut Packed<'_>, to: &mut [u8]) -> io::Result<usize> {
     let lengths = from.lengths()?;
@@ -326,7 +331,7 @@ fn unpack_head(model: &mut Model, from: &mut Packed<'_>, to: &mut [u8]) -> io::R
     Ok(tail_words(what, rest))
 }
 
-/// Unpacks the texts or frames of the last event.
+/// Unpacks the text or the frames of an event.
 #[inline]
 fn unpack_tail(model: &mut Model, from: &mut Packed<'_>, to: &mut [u8]) -> io::Result<()> {
     let (mut before, mut last) = (stack_of(model.rest), model.what);
@@ -348,7 +353,7 @@ fn put(to: &mut [u8], at: usize, word: u64) {
     to[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Reads the bytes of a block, which has 32 bytes more.
+/// Reads from the bytes of a block. `block` has 32 bytes of padding after these `bytes` bytes.
 struct Packed<'a> {
     block: &'a [u8],
     bytes: usize,
@@ -356,7 +361,7 @@ struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Reads the lengths of 4 words. Fails if the block has fewer bytes.
+    /// Reads the lengths of 4 words. Fails if the block has no more bytes.
     #[inline]
     fn lengths(&mut self) -> io::Result<u32> {
         if self.at + 2 > self.bytes {
@@ -410,7 +415,7 @@ mod tests {
         let mut unpacker = Unpacker::new(&[][..]);
         let mut unpacked = 0;
         for _ in 0..20_000 {
-            // Small lengths are likely, so some blocks have as many records as they say.
+            // Small lengths are likely, so some blocks have exactly the expected number of records.
             let bytes = next() % 40;
             unpacker.block = (0..bytes).map(|_| next() as u8 & 0x13).collect();
             unpacked += usize::from(unpacker.unpack(next() % 5).is_ok());

@@ -1,4 +1,4 @@
-//! Reads a stream. Any bytes are safe to read.
+//! Reads an event stream. No input makes the reader panic, however corrupt.
 
 use super::packed::{self, Unpacker};
 use crate::error::{Error, ErrorKind, Result};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes that are read at once. The longest event, with 65,535 return addresses, fits.
+/// Size of the read buffer. The longest event, with 65,535 return addresses, fits.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A record, with the text or the return addresses that follow it.
@@ -20,13 +20,13 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The text of the record; empty if its kind of record has no text. Bytes that are not UTF-8 are
-    /// replaced by U+FFFD.
+    /// Returns the text of the record; empty if this kind of record has no text. Bytes that are not
+    /// UTF-8 are replaced by U+FFFD.
     pub fn text(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.text_bytes())
     }
 
-    /// The bytes of the text of the record; empty if its kind of record has no text.
+    /// Returns the bytes of the record's text; empty if this kind of record has no text.
     pub fn text_bytes(&self) -> &'a [u8] {
         if format::has_text(self.record.op()) {
             self.tail
@@ -35,7 +35,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The return addresses of the fresh frames, the outermost first.
+    /// Returns the return addresses of the new frames, the outermost first.
     #[inline]
     pub fn frames(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
         let tail = if format::is_family(self.record.op()) { self.tail } else { &[] };
@@ -43,32 +43,33 @@ impl<'a> Event<'a> {
     }
 }
 
-/// How a stream ends.
+/// How an event stream ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The writer ended the stream, and says how many events are missing.
+    /// The stream has an end record, which states how many events are missing.
     Complete {
-        /// Events missing in all.
+        /// Total number of missing events.
         lost: u64,
     },
-    /// The writer was killed, or had no room. What was read before is good.
+    /// The stream ends without an end record, because the writer was killed or had no disk space.
+    /// What was read before is valid.
     Cut,
-    /// The bytes contradict each other from here on. What was read before may be good.
+    /// The next bytes are invalid. What was read before may be valid.
     Damaged(String),
 }
 
-/// Reads the events of a stream in their order in the file.
+/// Reads the events of a stream in file order.
 ///
-/// Memory: at most 3 MiB, and 3 MiB more for a packed stream, whatever the file holds.
+/// Uses at most 3 MiB of memory, and 3 MiB more for a packed stream, whatever the file contains.
 pub struct Reader<R: Read> {
     input: Input<R>,
     buffer: Vec<u8>,
-    /// The bytes that were read and not returned yet are buffer[at..filled].
+    /// `buffer[at..filled]` are the bytes that were read and not returned yet.
     at: usize,
     filled: usize,
     header: Header,
     records: u64,
-    /// After this number of records, the stream counts as cut.
+    /// After this number of records, the reader stops as if the stream was cut.
     records_max: u64,
     ending: Option<Ending>,
     /// Why the input could not be read further.
@@ -81,7 +82,7 @@ enum Input<R: Read> {
 }
 
 impl Reader<File> {
-    /// Opens a file. Fails if the file cannot be read or has no readable header.
+    /// Opens a file. Fails if the file is not readable or has no valid header.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| {
             let kind = match error.kind() {
@@ -109,7 +110,7 @@ impl<R: Read> Reader<R> {
             Ok(from + read)
         };
         let mut read = fill(0, &mut bytes)?;
-        // The first bytes of a packed stream are before its header.
+        // In a packed stream, `packed::MAGIC` precedes the header.
         let is_packed = bytes.starts_with(&packed::MAGIC);
         if is_packed {
             let before = packed::MAGIC.len();
@@ -140,27 +141,28 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// The same reader, for which the stream is cut after a number of records.
+    /// Returns the same reader, which stops after a number of records as if the stream was cut.
     pub fn with_records_max(self, records_max: u64) -> Self {
         Reader { records_max, ..self }
     }
 
-    /// The header of the stream.
+    /// Returns the header of the stream.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The number of records read so far, including the records that texts and call stacks take.
+    /// Returns the number of records read so far, including the records with texts and return
+    /// addresses.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How the stream ended. `None` until [`Reader::next_event`] has returned `None`.
+    /// Returns how the stream ended, or `None` before [`Reader::next_event`] has returned `None`.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Returns the next event, or `None` at the end. The end record is not returned.
+    /// Returns the next event, or `None` at the end. Does not return the end record.
     #[inline]
     pub fn next_event(&mut self) -> Option<Event<'_>> {
         if self.ending.is_some() || self.records >= self.records_max || !self.has(RECORD_BYTES) {
@@ -202,7 +204,7 @@ impl<R: Read> Reader<R> {
         None
     }
 
-    /// Skips bytes. Returns whether the file had them.
+    /// Skips bytes. Returns false if the file has fewer bytes.
     fn skip(&mut self, mut bytes: usize) -> bool {
         while bytes > 0 {
             let step = bytes.min(BUFFER_BYTES);
@@ -215,7 +217,8 @@ impl<R: Read> Reader<R> {
         true
     }
 
-    /// Whether the buffer has `bytes` unread bytes, after reading more if necessary.
+    /// Reads more bytes if the buffer has less than `bytes` unread bytes. Returns whether the
+    /// buffer has them now.
     #[inline]
     fn has(&mut self, bytes: usize) -> bool {
         self.filled - self.at >= bytes || self.refill(bytes)
@@ -231,7 +234,7 @@ impl<R: Read> Reader<R> {
                 Ok(0) => return false,
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The file ends within a packed block: the writer was killed.
+                // The file ends within a packed block, because the writer was killed.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     self.fault = Some(Ending::Cut);
                 }
@@ -251,7 +254,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// Reads until the slice is full or the input ends. Returns the number of bytes.
+/// Reads until the slice is full or the input ends. Returns the number of bytes read.
 fn read_full(input: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < to.len() {
@@ -265,7 +268,7 @@ fn read_full(input: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Checks the part of the header that is the same in all streams of this version.
+/// Checks the fields of the header that are the same in all streams of this version.
 fn check_constants(
     bytes: &[u8; HEADER_BYTES],
     read: usize,

@@ -1,20 +1,20 @@
-//! Writes a stream, as the command does while it records.
+//! Writes an event stream, as `mallard record` does.
 
 use super::packed::Packer;
 use crate::format::{op, Header, Record, RECORD_BYTES, TEXT_BYTES_MAX};
 use std::io::{self, BufWriter, Write};
 
-/// How a stream is stored.
+/// How an event stream is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// The records as they are.
+    /// The plain records.
     None,
-    /// Packed: in a fifth to a tenth of the bytes.
+    /// Packed records, which use a fifth to a tenth of the bytes.
     Packed,
 }
 
-/// Writes a stream. What is written before [`Writer::flush`] can be read even if the writer is
-/// killed afterwards.
+/// Writes an event stream. After [`Writer::flush`], everything written before can be read, even if
+/// the writer is then killed.
 pub struct Writer<W: Write> {
     sink: Sink<W>,
     records: u64,
@@ -27,7 +27,7 @@ enum Sink<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header.
+    /// Writes the header of the stream.
     pub fn new(output: W, header: &Header, compression: Compression) -> io::Result<Self> {
         let header = header.to_bytes();
         let sink = match compression {
@@ -41,8 +41,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { sink, records: 0, lost: 0 })
     }
 
-    /// Writes one record, which has no text and no call stack. A record of lost events also adds these
-    /// events to the number that the end of the stream states.
+    /// Writes one record without a text or call stack. The number of lost events in a LOST record
+    /// is added to the total in the end record.
     pub fn record(&mut self, record: &Record) -> io::Result<()> {
         if record.op() == op::LOST {
             self.lost += record.size();
@@ -50,15 +50,15 @@ impl<W: Write> Writer<W> {
         self.events(&record.to_bytes())
     }
 
-    /// Writes whole events of thread `thread`, as they are in a segment of the ring. Panics as
-    /// [`Writer::events`] does.
+    /// Writes complete events of the thread `thread`, as a segment of the ring buffer contains
+    /// them. Panics like [`Writer::events`].
     pub fn piece(&mut self, thread: u64, t: u64, records: &[u8]) -> io::Result<()> {
         self.record(&Record::new(op::THREAD, t, thread, 0))?;
         self.events(records)
     }
 
-    /// Writes a record and its text. Sets the size of the record to the length of the text. Writes the
-    /// first [`TEXT_BYTES_MAX`] bytes of a longer text, up to the end of a character.
+    /// Writes a record and its text. Sets the size of the record to the length of the text.
+    /// Truncates a text longer than [`TEXT_BYTES_MAX`] bytes, at the end of a character.
     pub fn text(&mut self, mut record: Record, text: &str) -> io::Result<()> {
         let mut ends = (0..=text.len().min(TEXT_BYTES_MAX)).rev();
         let end = ends.find(|&end| text.is_char_boundary(end)).unwrap_or(0);
@@ -71,13 +71,13 @@ impl<W: Write> Writer<W> {
         self.events(&records)
     }
 
-    /// Says that all events published before `t` are written. `ns` is `t` in nanoseconds since the
-    /// stream was opened.
+    /// Writes a checkpoint, which guarantees that all events before the tick `t` are written. `ns`
+    /// is `t` in nanoseconds since the stream was opened.
     pub fn checkpoint(&mut self, t: u64, ns: u64) -> io::Result<()> {
         self.record(&Record::new(op::CHECKPOINT, t, ns, 0))
     }
 
-    /// Hands everything to the output, so that a reader of the file finds it.
+    /// Passes everything to the output, so that a reader of the file finds it.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Plain(output) => output.flush(),
@@ -85,17 +85,17 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Number of lost events in the records written so far.
+    /// Returns the number of lost events in the records written so far.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Records written so far.
+    /// Returns the number of records written so far.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Ends the stream at the time `t`, and returns the output.
+    /// Writes the end record with the time `t`, and returns the output.
     pub fn finish(mut self, t: u64) -> io::Result<W> {
         let end = Record::new(op::END, t, self.records, self.lost);
         self.events(&end.to_bytes())?;
@@ -105,11 +105,11 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes whole events: records with the texts and call stacks that belong to them.
+    /// Writes complete events: records with the texts and return addresses that belong to them.
     ///
     /// # Panics
     ///
-    /// If `records` is no multiple of 32 bytes.
+    /// If the length of `records` is not a multiple of 32 bytes.
     pub fn events(&mut self, records: &[u8]) -> io::Result<()> {
         assert!(records.len() % RECORD_BYTES == 0, "whole records");
         self.records += (records.len() / RECORD_BYTES) as u64;
