@@ -63,7 +63,7 @@ pub struct Survey {
     pub timeline: Timeline,
     /// Blocks by size and lifetime.
     pub heat: Heat,
-    /// The threads with the most events, and the totals of all other threads as the last entry.
+    /// The threads with the most events. The last entry may be the totals of all other threads.
     pub threads: Vec<ThreadSums>,
     /// For each pair of threads with frees: the index in `threads` of the allocating thread, the
     /// index of the freeing thread, and the number of frees.
@@ -78,7 +78,7 @@ pub struct Survey {
     pub one_in: u32,
 }
 
-/// Surveys a trace.
+/// Computes the figures of a survey from the events of a trace.
 pub fn survey(trace: &Trace, options: &Options) -> Result<Survey> {
     let mut surveyor = Surveyor::new(trace, options)?;
     let walked = walk(trace, options.limits, &mut surveyor)?;

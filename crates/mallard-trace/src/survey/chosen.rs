@@ -1,11 +1,11 @@
-//! The figures of the chosen sites.
+//! Computes the figures of the chosen sites.
 
 use super::heat::CELLS;
 use super::map::{Granules, Layout};
 use crate::hash::NumberMap;
 use crate::walk::{Block, Live};
 
-/// The greatest number of chosen sites.
+/// The maximum number of chosen sites.
 pub const SITES_MAX: usize = 300;
 
 /// The figures of one chosen site.
@@ -13,12 +13,12 @@ pub const SITES_MAX: usize = 300;
 pub struct SiteSurvey {
     /// The bytes in use at each of [`super::Survey::site_moments`].
     pub live: Vec<f64>,
-    /// Blocks by size and lifetime: cells of [`super::Heat::all`] and their counts.
+    /// Blocks by size and lifetime, as pairs of a cell index in [`super::Heat::all`] and a count.
     pub heat: Vec<(usize, f64)>,
-    /// Numbers of frees: see [`super::Survey::frees`].
+    /// Numbers of frees for each pair of threads: see [`super::Survey::frees`].
     pub frees: Vec<(usize, usize, f64)>,
-    /// How full the cells of the address map were with the site's blocks at the peak of the
-    /// program. Empty if no block was in use then.
+    /// How full each cell of the address map was with blocks of the site, at the peak of the
+    /// program. Empty if no block of the site was in use then.
     pub map: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ struct Site {
     moments: Vec<f64>,
     heat: [f64; CELLS],
     frees: NumberMap<u32, f64>,
-    /// The blocks in use at the peak of the program, by address.
+    /// The bytes in use at the peak of the program, by address.
     peak: Granules,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Chosen {
     sites: Vec<Site>,
     index_of: NumberMap<u32, u32>,
     moments: Vec<i64>,
-    /// The moments that have not passed yet, in reverse order.
+    /// The moments that are still to come, the next one last.
     coming: Vec<i64>,
 }
 
@@ -71,7 +71,7 @@ impl Chosen {
         Some(&mut self.sites[index as usize])
     }
 
-    /// Notes the bytes in use at each chosen moment before the next event, which is at `t_ns`.
+    /// Stores the bytes in use at each chosen moment before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {
@@ -103,7 +103,7 @@ impl Chosen {
     }
 
     /// Stores the blocks that are in use at the peak of the program, in granules of 2^`shift`
-    /// bytes.
+    /// bytes. Called at the peak.
     pub fn peak(&mut self, live: &Live, shift: u32) {
         self.sites.iter_mut().for_each(|site| site.peak = Granules::new(shift));
         for block in live.iter().filter(|block| block.addr != 0) {
@@ -113,17 +113,17 @@ impl Chosen {
         }
     }
 
-    /// Sets the bytes in use of all sites to 0.
+    /// Sets the bytes in use of each site to 0.
     pub fn clear(&mut self) {
         self.sites.iter_mut().for_each(|site| site.live = 0.0);
     }
 
-    /// The moments at which the bytes in use are noted.
+    /// Returns the moments at which the bytes in use are stored.
     pub fn moments(&self) -> &[i64] {
         &self.moments
     }
 
-    /// Returns the figures of the sites, in order.
+    /// Returns the figures of the sites, in the order of `nodes`.
     pub fn finish(self, layout: &Layout) -> Vec<SiteSurvey> {
         self.sites.into_iter().map(|site| site.finish(layout)).collect()
     }

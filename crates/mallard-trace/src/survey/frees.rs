@@ -1,17 +1,18 @@
-//! Counts which threads free the blocks of which threads.
+//! Counts frees by the allocating thread and the freeing thread.
 
 use crate::error::Result;
 use crate::tables::schema::THREADS;
 use crate::trace::Trace;
 use crate::walk::Block;
 
-/// The greatest number of entries for threads in a survey, including the entry for all other threads.
+/// The maximum number of thread entries in a survey, including the entry for all other threads.
 pub const THREADS_MAX: usize = 64;
 
-/// The numbers of one thread, or of all unlisted threads together.
+/// The numbers of allocations and frees of one thread, or of all threads without a separate entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSums {
-    /// The number of the thread in the table `threads`. `None` for all threads that are not listed.
+    /// The thread, as in the column `tid` of the table `threads`. `None` for all threads without a
+    /// separate entry.
     pub tid: Option<i32>,
     /// The name of the thread.
     pub name: String,
@@ -24,16 +25,17 @@ pub struct ThreadSums {
 /// Counts frees for each pair of threads.
 pub(super) struct Frees {
     threads: Vec<ThreadSums>,
-    /// For each row of the table `threads`, its index in the list `threads`.
+    /// For each row of the table `threads`, the index in the field `threads`.
     places: Vec<u8>,
-    /// The index of the entry for all other threads.
+    /// The index in `threads` of the entry for all other threads.
     others: u8,
-    /// A count for each pair of indices: row by row, a row for each allocating thread.
+    /// A matrix of counts, by rows: a row for each allocating thread, a column for each freeing
+    /// thread.
     counts: Vec<f64>,
 }
 
 impl Frees {
-    /// Reads the threads. Those with the most events get entries of their own.
+    /// Reads the threads. The threads with the most events get separate entries.
     pub fn read(trace: &Trace) -> Result<Frees> {
         let table = trace.table(&THREADS)?;
         let tids = table.i64s("tid")?;
@@ -65,7 +67,7 @@ impl Frees {
         self.threads[place].allocs += f64::from(block.weight);
     }
 
-    /// Counts a free. Returns the indices of the allocating and of the freeing thread.
+    /// Counts a free. Returns the indices of the allocating thread and of the freeing thread.
     #[inline]
     pub fn end(&mut self, block: &Block, by: u32) -> (u8, u8) {
         let (from, to) = (self.place(block.thread), self.place(by));
@@ -74,8 +76,8 @@ impl Frees {
         (from as u8, to as u8)
     }
 
-    /// Returns the threads, and the pairs of threads with frees. The entry for all other threads is
-    /// left out if it has no blocks.
+    /// Returns the threads, and the pairs of threads with frees. Leaves out the entry for all other
+    /// threads if they allocated and freed no blocks.
     pub fn finish(mut self) -> (Vec<ThreadSums>, Vec<(usize, usize, f64)>) {
         let count = self.threads.len();
         let pair = |(at, &number): (usize, &f64)| (at / count, at % count, number);

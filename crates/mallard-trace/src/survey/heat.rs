@@ -2,7 +2,7 @@
 
 use crate::walk::Block;
 
-/// The largest size of each column except the last.
+/// The maximum size in each column except the last.
 const SIZE_BOUNDS: [u64; 14] = [
     16,
     32,
@@ -20,13 +20,13 @@ const SIZE_BOUNDS: [u64; 14] = [
     16 << 20,
 ];
 
-/// The names of the columns, by the largest size of each.
+/// The names of the columns: the maximum size in each.
 pub const SIZES: [&str; 15] = [
     "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB", "2 KiB", "4 KiB", "16 KiB",
     "64 KiB", "256 KiB", "1 MiB", "16 MiB", "more",
 ];
 
-/// The names of the rows.
+/// The names of the rows: ranges of lifetimes.
 pub const LIVES: [&str; 10] = [
     "< 1 us",
     "< 10 us",
@@ -43,12 +43,12 @@ pub const LIVES: [&str; 10] = [
 /// The number of cells.
 pub(super) const CELLS: usize = SIZES.len() * LIVES.len();
 
-/// The row for lifetimes above all bounds.
+/// The row for the longest lifetimes. The next row is for blocks that were never freed.
 const LONGER: usize = LIVES.len() - 2;
 const NEVER: usize = LIVES.len() - 1;
 
-/// Blocks by size and lifetime. Cell `life * SIZES.len() + size` belongs to row `life` and column
-/// `size`. A block counts with its size at its end.
+/// Counts of blocks by size and lifetime. Cell `life * SIZES.len() + size` belongs to row `life`
+/// and column `size`. A block counts with its last size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heat {
     /// The number of blocks in each cell.
@@ -71,7 +71,8 @@ impl Heat {
     }
 }
 
-/// The cell for a size and a lifetime in nanoseconds. A lifetime of `None` means never freed.
+/// Returns the cell for a size and a lifetime in nanoseconds. A lifetime of `None` means never
+/// freed.
 #[inline]
 pub(super) fn cell(size: u64, life_ns: Option<i64>) -> usize {
     let column = SIZE_BOUNDS.partition_point(|&bound| bound < size);

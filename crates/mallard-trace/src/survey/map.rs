@@ -1,31 +1,31 @@
-//! Maps where in memory the blocks are at some moments. Bytes in use are counted in granules of memory.
-//! A cell of the map consists of whole granules.
+//! Computes the address map: where in memory the blocks are at several moments. Bytes in use are
+//! counted in granules, aligned ranges of memory. A cell of the map consists of whole granules.
 
 use crate::hash::NumberMap;
 
-/// The size of the smallest granules, as a power of two.
+/// log2 of the size of the smallest granules, in bytes.
 const SHIFT_MIN: u32 = 8;
-/// The size of the largest granules, as a power of two. Two of them cover all addresses.
+/// log2 of the size of the largest granules, in bytes. Two such granules cover all addresses.
 const SHIFT_MAX: u32 = 63;
-/// The greatest number of granules. When there are more, the size of granules doubles.
+/// The maximum number of granules. When there are more, the granule size doubles.
 const GRANULES_MAX: usize = 8192;
-/// The greatest number of cells without blocks between two cells of one range.
+/// The maximum number of adjacent cells without blocks inside a range.
 const GAP_MAX: u64 = 8;
 
-/// How full each cell of memory was with live blocks, at some moments.
+/// How full each cell of memory was with live blocks, at several moments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AddressMap {
-    /// The moments in order.
+    /// The moments, in time order.
     pub moments: Vec<i64>,
-    /// The index in `moments` of the peak of the program.
+    /// The index in `moments` of the program's peak.
     pub peak: Option<usize>,
-    /// The bytes of a cell, a power of two.
+    /// The size of a cell in bytes, a power of two.
     pub bytes_per_cell: u64,
-    /// The ranges of addresses that had blocks: the first address, and the address after the last.
+    /// The address ranges that had blocks: the first address, and the address after the last byte.
     /// A range consists of whole cells.
     pub ranges: Vec<(u64, u64)>,
-    /// For each moment, how full each cell was, from 0 to 255. The list has the cells of all ranges, in
-    /// order.
+    /// For each moment, how full each cell was, from 0 to 255. Each list has the cells of all
+    /// ranges, in order.
     pub fill: Vec<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Granules {
     }
 
     fn add_to_many(&mut self, addr: u64, last_byte: u64, sign: i64) {
-        // A block that spans more than all granules together first needs larger granules.
+        // A block that spans more granules than the maximum first needs larger granules.
         while (last_byte >> self.shift) - (addr >> self.shift) >= GRANULES_MAX as u64 {
             self.coarsen();
         }
@@ -68,7 +68,7 @@ impl Granules {
         }
     }
 
-    /// Doubles the size of granules.
+    /// Doubles the granule size.
     fn coarsen(&mut self) {
         let mut coarse = Granules::new(self.shift + 1);
         for (granule, bytes) in self.bytes.drain() {
@@ -77,7 +77,7 @@ impl Granules {
         *self = coarse;
     }
 
-    /// Makes granules larger until there are few enough.
+    /// Doubles the granule size until there are at most [`GRANULES_MAX`] granules.
     #[inline]
     fn limit(&mut self) {
         while self.bytes.len() > GRANULES_MAX && self.shift < SHIFT_MAX {
@@ -89,16 +89,16 @@ impl Granules {
 /// The ranges of an address map, divided into cells.
 pub(super) struct Layout {
     shift: u32,
-    /// For each range, its first cell and the cell after its last.
+    /// For each range, its first cell and the cell after its last cell.
     ranges: Vec<(u64, u64)>,
-    /// For each range, the number of cells in the ranges before that range.
+    /// For each range, the number of cells in all ranges before it.
     before: Vec<usize>,
     cells: usize,
 }
 
 impl Layout {
     /// Chooses the smallest cell size with which there are at most `cells_max` cells, or the
-    /// largest cell size if no size is large enough.
+    /// maximum cell size if there is no such size.
     fn new(touched: &Granules, cells_max: usize) -> Layout {
         let mut granules: Vec<u64> = touched.bytes.keys().copied().collect();
         granules.sort_unstable();
@@ -125,14 +125,14 @@ impl Layout {
         Layout { shift, ranges, before, cells }
     }
 
-    /// The index of a cell in the map, if it lies in a range.
+    /// Returns the index of a cell in the map, if the cell is in a range.
     fn index(&self, cell: u64) -> Option<usize> {
         let range = self.ranges.partition_point(|&(_, end)| end <= cell);
         let &(begin, end) = self.ranges.get(range)?;
         (begin..end).contains(&cell).then(|| self.before[range] + (cell - begin) as usize)
     }
 
-    /// Computes how full each cell is. Granules must not be larger than cells.
+    /// Computes how full each cell is, from 0 to 255. Granules must not be larger than cells.
     pub fn fill<'a>(
         &self,
         shift: u32,
@@ -152,7 +152,7 @@ impl Layout {
     }
 }
 
-/// Joins cells into ranges. Cells with at most [`GAP_MAX`] cells between them share a range.
+/// Merges cells into ranges. Cells with at most [`GAP_MAX`] cells between them are in one range.
 fn ranges_of(cells: &[u64]) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for &cell in cells {
@@ -172,10 +172,10 @@ struct Moment {
     granules: Vec<(u64, i64)>,
 }
 
-/// Follows the bytes in use and stores them at some moments.
+/// Tracks the bytes in use, and stores them at several moments.
 pub(super) struct Map {
     now: Granules,
-    /// The moments that have not passed yet, in reverse order.
+    /// The moments that are still to come, the next one last.
     coming: Vec<i64>,
     moments: Vec<Moment>,
 }
@@ -199,7 +199,7 @@ impl Map {
         }
     }
 
-    /// Stores the state at the peak of the program, which is now.
+    /// Stores the state at the peak of the program. Called at the peak.
     pub fn peak(&mut self, t_ns: i64) {
         self.before(t_ns);
         self.keep(t_ns, true);
@@ -212,8 +212,8 @@ impl Map {
         self.moments.push(Moment { t_ns, is_peak, shift: self.now.shift, granules });
     }
 
-    /// Adds the bytes of a block, or subtracts them if `sign` is -1. Blocks without a known address
-    /// are ignored.
+    /// Adds the bytes of a block, or subtracts them if `sign` is -1. Ignores blocks whose address
+    /// is unknown.
     #[inline]
     pub fn add(&mut self, addr: u64, size: u64, sign: i64) {
         if addr != 0 {
@@ -222,12 +222,12 @@ impl Map {
         }
     }
 
-    /// Sets the bytes in use to 0 everywhere.
+    /// Sets the bytes in use to 0 in all granules.
     pub fn clear(&mut self) {
         self.now.bytes.values_mut().for_each(|bytes| *bytes = 0);
     }
 
-    /// The current size of granules, as a power of two.
+    /// Returns log2 of the current granule size in bytes.
     pub fn shift(&self) -> u32 {
         self.now.shift
     }

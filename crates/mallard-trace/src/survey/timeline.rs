@@ -1,29 +1,29 @@
-//! The bytes in use over time.
+//! Computes the bytes in use over time.
 
-/// The bytes in use over time. The run is divided into parts of equal length. Each part contributes
-/// the moment with the most bytes in use, so the peak of the program is one of the moments.
+/// The bytes in use over time. The run is divided into parts of equal length. From each part, the
+/// timeline has the moment with the most bytes in use, so it includes the peak of the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// The moments in order, in nanoseconds since the stream was opened. The last two moments may be
-    /// equal.
+    /// The moments in time order, in nanoseconds since the stream was opened. The last two moments
+    /// may be equal.
     pub t_ns: Vec<i64>,
     /// The bytes in use at each moment.
     pub live: Vec<f64>,
 }
 
-/// Finds the highest value in each part of a run.
+/// Finds the maximum of the bytes in use in each part of a run.
 #[derive(Default)]
 pub(super) struct Highest {
     done: Timeline,
     /// The length of a part in nanoseconds.
     width: i64,
-    /// The index of the last part. All later moments belong to it, too.
+    /// The index of the last part. All later moments belong to this part too.
     last: i64,
     /// The index of the current part.
     part: i64,
-    /// The current value.
+    /// The bytes in use now.
     now: f64,
-    /// The highest value in the current part, with its moment. `None` if the part has no value yet.
+    /// The maximum value in the current part, and its moment. `None` if the part has no value yet.
     highest: Option<(i64, f64)>,
 }
 
@@ -35,7 +35,7 @@ impl Highest {
         Highest { width: end_ns / parts + 1, last: parts - 1, ..Highest::default() }
     }
 
-    /// Ends the parts before the next event, which is at `t_ns`.
+    /// Ends the parts that are over before the next event, which is at `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         if t_ns / self.width > self.part && self.part < self.last && t_ns != i64::MAX {
@@ -61,13 +61,13 @@ impl Highest {
         self.done.live.push(live);
     }
 
-    /// Sets the value from moment `t_ns` on.
+    /// Sets the bytes in use from the moment `t_ns` on.
     #[inline]
     pub fn note(&mut self, t_ns: i64, live: f64) {
         self.now = live;
         match &mut self.highest {
             Some((_, highest)) if live <= *highest => {}
-            // The moments of a damaged trace may be out of order.
+            // The moments of a corrupt trace may be out of order.
             Some((at, highest)) => (*at, *highest) = (t_ns.max(*at), live),
             none => *none = Some((t_ns.max(self.part * self.width), live)),
         }
@@ -90,7 +90,7 @@ impl Highest {
 mod tests {
     use super::*;
 
-    /// Makes the timeline of given values.
+    /// Makes a timeline from a list of values.
     fn timeline(end_ns: i64, moments: usize, values: &[(i64, f64)]) -> Timeline {
         let mut highest = Highest::new(end_ns, moments);
         for &(t_ns, live) in values {
