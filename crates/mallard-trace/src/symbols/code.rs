@@ -1,4 +1,4 @@
-//! Finds the code of functions: the functions themselves, and the copies that were inlined into others.
+//! Finds the code of functions, including the copies that were inlined into other functions.
 
 use super::debug_files::{DebugFiles, Places};
 use super::dwarf::{DebugInfo, Slice};
@@ -10,22 +10,24 @@ use gimli::{AttributeValue, DebuggingInformationEntry, Unit, UnitOffset, UnitRef
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// The name of a function may be that of another entry, which refers to a third one.
+/// The maximum length of a chain of entries in which each refers to the next for the name of a
+/// function.
 const REFERENCES_MAX: usize = 16;
 
 /// The code of some functions in a module.
 #[derive(Default)]
 pub struct Code {
-    /// For each part of a function: the number of the wanted function, the first address, and the end.
+    /// For each contiguous part of a function: the index of the wanted function, the first address,
+    /// and the address after the last byte.
     pub parts: Vec<(u16, u64, u64)>,
-    /// Whether the module has debug information, which tells inlined copies.
+    /// Whether the module has debug information. Without it, inlined copies are unknown.
     pub has_debug_information: bool,
 }
 
-/// Finds the code of functions in a module. `wanted` returns the numbers of the functions that have a demangled
-/// name.
+/// Finds the code of functions in a module. `wanted` returns the indices of the wanted functions
+/// that have a given demangled name.
 pub fn code_of(module: &Module, wanted: &mut dyn FnMut(&str) -> Vec<u16>) -> Code {
-    // The library that reads object files may panic if a file is damaged.
+    // The library that reads object files may panic if a file is corrupt.
     catch_unwind(AssertUnwindSafe(|| try_code_of(module, wanted))).unwrap_or_default()
 }
 
@@ -53,14 +55,14 @@ fn try_code_of(module: &Module, wanted: &mut dyn FnMut(&str) -> Vec<u16>) -> Cod
 
 struct Finder<'a, 'b> {
     wanted: &'b mut dyn FnMut(&str) -> Vec<u16>,
-    /// The numbers of the functions with a name that was looked up.
+    /// For each name that was looked up, the indices of the wanted functions with this name.
     known: HashMap<&'a str, Vec<u16>>,
     table: &'b SymbolTable<'a>,
     code: Code,
 }
 
 impl<'a> Finder<'a, '_> {
-    /// Adds the code of a function, if the function is wanted. The name may be mangled.
+    /// Adds the code of a function, if the function is wanted. `name` may be mangled.
     fn add(&mut self, name: &'a str, ranges: &[(u64, u64)]) {
         let numbers = self.known.entry(name).or_insert_with(|| {
             let name = without_clone(name);
@@ -71,7 +73,7 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    /// Searches debug information.
+    /// Searches debug information for wanted functions.
     fn search(&mut self, debug: &DebugInfo<'a>) {
         let dwarf = &*debug.dwarf;
         let units = Units([units(dwarf), dwarf.sup().map(units).unwrap_or_default()]);
@@ -105,17 +107,17 @@ impl<'a> Finder<'a, '_> {
     }
 }
 
-/// The index of the debug information of the module.
+/// The index in [`Units`] of the module's own debug information.
 const OWN: usize = 0;
-/// The index of the debug information that dwz made for several modules.
+/// The index in [`Units`] of the debug information that dwz extracted from several modules.
 const SHARED: usize = 1;
 
-/// The units of debug information, each with the place where it begins: those of the module, and those that it
-/// shares with other modules.
+/// The units of debug information, each with its offset. There are two lists: for the module's own
+/// information, and for the information that it shares with other modules.
 struct Units<'a>([Vec<(usize, Unit<Slice<'a>>)>; 2]);
 
 impl<'a> Units<'a> {
-    /// Returns the unit that contains a place, and the place in the unit.
+    /// Returns the unit that contains an offset, and the offset within the unit.
     fn at(&self, which: usize, place: usize) -> Option<(&Unit<Slice<'a>>, UnitOffset)> {
         let units = &self.0[which];
         let after = units.partition_point(|&(begin, _)| begin <= place);
@@ -136,7 +138,8 @@ fn units<'a>(dwarf: &gimli::Dwarf<Slice<'a>>) -> Vec<(usize, Unit<Slice<'a>>)> {
     units
 }
 
-/// Reads ranges. Code that the linker has removed begins at 0.
+/// Reads address ranges. Leaves out ranges that begin at 0, because the linker has removed their
+/// code.
 fn ranges(mut from: gimli::RangeIter<Slice>) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     while let Ok(Some(range)) = from.next() {
@@ -147,8 +150,8 @@ fn ranges(mut from: gimli::RangeIter<Slice>) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// Returns the name of a function, which may be mangled: the name for the linker if there is one. `units` has all
-/// units, and which of them `unit` is one of.
+/// Returns the name of a function: its linkage name, which is mangled, if it has one, and otherwise
+/// its plain name. `units` has all units, and the index of the list that contains `unit`.
 fn name_of<'a>(
     unit: UnitRef<'_, Slice<'a>>,
     entry: &DebuggingInformationEntry<'_, '_, Slice<'a>>,
@@ -185,8 +188,8 @@ fn name_of<'a>(
     of_origin.or_else(|| value(gimli::DW_AT_name).and_then(text))
 }
 
-/// Cuts what the compiler adds to the name of a part or a copy of a function: `parse.cold`,
-/// `_Z5parsev.part.0`.
+/// Removes the suffix that the compiler adds to the name of a part or a copy of a function, as in
+/// `parse.cold` or `_Z5parsev.part.0`.
 fn without_clone(name: &str) -> &str {
     const MARKS: [&str; 6] = ["cold", "part", "isra", "constprop", "lto_priv", "llvm"];
     let is_mark = |(at, _): &(usize, &str)| {

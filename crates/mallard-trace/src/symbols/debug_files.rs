@@ -13,15 +13,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SYSTEM_FOLDER: &str = "/usr/lib/debug";
-/// How often `fetch` looks whether its program has ended.
+/// How often `fetch` checks whether its child process has exited.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where files with debug information may be.
+/// Where to search for files with debug information.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'a> {
-    /// Directories that are searched first, as if each was the root of the file system.
+    /// Directories that are searched first. Each is treated as the root of the file system.
     pub folders: &'a [PathBuf],
-    /// Files that were fetched from a server, by their build-ids.
+    /// Files that were fetched from a server, by build-id.
     pub fetched: &'a HashMap<String, PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct DebugFiles<'a> {
     pub module: &'a Module,
     pub places: Places<'a>,
     pub files: &'a Files,
-    /// The build-ids of debug information that was not found.
+    /// The build-ids for which no debug information was found.
     pub missing: RefCell<Vec<String>>,
 }
 
@@ -39,20 +39,20 @@ impl<'a> DebugFiles<'a> {
         DebugFiles { module, places, files, missing: RefCell::default() }
     }
 
-    /// Finds the file of the module, if the file has the build-id of the module.
+    /// Finds the file of the module. The file must have the build-id of the module.
     pub fn binary(&self) -> Option<(PathBuf, Elf<'a>)> {
         let path = Path::new(&self.module.path);
         let mut places = self.inside_folders(path).chain(path.is_absolute().then(|| path.into()));
         places.find_map(|place| self.open(place, &self.module.build_id))
     }
 
-    /// Finds the separate file with the debug information of the module. `binary` may state a name for the
-    /// file.
+    /// Finds the separate file with the debug information of the module. `binary` may contain the
+    /// name of that file.
     pub fn separate(&self, binary: Option<&Elf>) -> Option<(PathBuf, Elf<'a>)> {
         let mut places = self.by_build_id(&self.module.build_id);
         let link = binary.and_then(|binary| binary.gnu_debuglink().ok()?);
         let link = link.map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-        // A name with a slash would lead out of the directories.
+        // A name with a slash could point outside of the directories.
         let link = link.filter(|link| link.file_name() == Some(link.as_os_str()));
         if let (Some(link), Some(beside)) = (link, Path::new(&self.module.path).parent()) {
             places.push(beside.join(link));
@@ -66,12 +66,12 @@ impl<'a> DebugFiles<'a> {
             .find_map(|place| self.open(place, &self.module.build_id))
     }
 
-    /// Finds the supplementary file that dwz made of the debug information that several files had in
-    /// common. The file at `path` refers to it.
+    /// Finds the supplementary file into which dwz has moved the debug information that several
+    /// files have in common. The file at `path` refers to the supplementary file.
     pub fn supplementary(&self, object: &Elf, path: &Path) -> Option<Elf<'a>> {
         let (name, build_id) = object.gnu_debugaltlink().ok()??;
         let build_id = hex(build_id);
-        // A relative name begins at the directory of the file with the link.
+        // A relative name is relative to the directory of the file that contains the name.
         let named = path.parent()?.join(OsStr::from_bytes(name));
         let mut places: Vec<PathBuf> = self.inside_folders(&named).collect();
         places.push(named);
@@ -83,8 +83,8 @@ impl<'a> DebugFiles<'a> {
         found.map(|(_, object)| object)
     }
 
-    /// Returns where the package (.dwp) with split debug information may be. `path` is the file with the
-    /// rest of the debug information.
+    /// Returns the possible paths of the package (.dwp) with split debug information. `path` is the
+    /// file with the rest of the debug information.
     pub fn packages(&self, path: &Path) -> Vec<PathBuf> {
         let of = |path: &Path| {
             let mut name = path.as_os_str().to_os_string();
@@ -98,8 +98,8 @@ impl<'a> DebugFiles<'a> {
         places
     }
 
-    /// Returns where a file with split debug information (.dwo) may be: at its path, and beside the module.
-    /// `path` is relative to the directory in which the compiler ran.
+    /// Returns the possible paths of a file with split debug information (.dwo): its original path,
+    /// and next to the module. `path` is relative to the directory in which the compiler ran.
     pub fn split(&self, compiled_in: &[u8], path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
         let at_path = Path::new(OsStr::from_bytes(compiled_in)).join(path);
@@ -112,7 +112,7 @@ impl<'a> DebugFiles<'a> {
         places
     }
 
-    /// Returns where debug information may be that has a build-id.
+    /// Returns the possible paths of debug information with a build-id.
     fn by_build_id(&self, build_id: &str) -> Vec<PathBuf> {
         let Some((first, rest)) = build_id.split_at_checked(2).filter(|parts| !parts.1.is_empty())
         else {
@@ -122,19 +122,19 @@ impl<'a> DebugFiles<'a> {
         self.inside_roots(&name).chain(self.places.fetched.get(build_id).cloned()).collect()
     }
 
-    /// Returns the places of a file in the directories that are searched.
+    /// Returns the paths of a file in the directories of [`Places::folders`].
     fn inside_folders(&self, path: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let inside = path.strip_prefix("/").unwrap_or(path).to_path_buf();
         self.places.folders.iter().map(move |folder| folder.join(&inside))
     }
 
-    /// Does the same as `inside_folders`, and adds the place below /usr/lib/debug.
+    /// Does the same as `inside_folders`, and adds the path below /usr/lib/debug.
     fn inside_roots(&self, path: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let inside = path.strip_prefix("/").unwrap_or(path);
         self.inside_folders(path).chain([Path::new(SYSTEM_FOLDER).join(inside)])
     }
 
-    /// Opens a file that has a build-id. If `build_id` is empty, any object file matches.
+    /// Opens a file, and checks its build-id. If `build_id` is empty, any object file matches.
     fn open(&self, path: PathBuf, build_id: &str) -> Option<(PathBuf, Elf<'a>)> {
         let object = self.files.open(&path)?;
         let is_same = build_id.is_empty()
@@ -143,13 +143,13 @@ impl<'a> DebugFiles<'a> {
     }
 }
 
-/// Fetches the file with the debug information that has a build-id from servers, by the program
-/// `debuginfod-find` of elfutils. That program reads the addresses of the servers from the variable
-/// DEBUGINFOD_URLS, and keeps what it fetched in a cache. `None` if no server has the file, if the program
-/// is not installed, or at `deadline`.
+/// Fetches the debug information with a build-id from servers, by the program `debuginfod-find` of
+/// elfutils. That program reads the addresses of the servers from the variable DEBUGINFOD_URLS, and
+/// stores fetched files in a cache. Returns `None` if no server has the file, if the program is not
+/// installed, or after `deadline`.
 pub(super) fn fetch(build_id: &str, deadline: Instant) -> Option<PathBuf> {
     let left = deadline.checked_duration_since(Instant::now())?.as_secs() + 1;
-    // The program ends by itself after these seconds, and removes what it fetched in part.
+    // After this number of seconds, the program exits and removes what it has fetched so far.
     let mut child = Command::new("debuginfod-find")
         .args(["debuginfo", build_id])
         .env("DEBUGINFOD_MAXTIME", left.to_string())
@@ -169,7 +169,7 @@ pub(super) fn fetch(build_id: &str, deadline: Instant) -> Option<PathBuf> {
             }
         }
     };
-    // The program prints the path of the file. A pipe has room for any path.
+    // The program prints the path of the file. Any path fits into the buffer of a pipe.
     let mut path = Vec::new();
     child.stdout.take()?.read_to_end(&mut path).ok()?;
     let end = path.iter().position(|&byte| byte == b'\n').unwrap_or(path.len());

@@ -1,4 +1,5 @@
-//! Functions, inlined functions and lines in DWARF debug information, some of which may be in other files.
+//! Reads functions, inlined functions and lines from DWARF debug information, parts of which may be
+//! in other files.
 
 use super::debug_files::DebugFiles;
 use super::files::{Elf, Files};
@@ -27,7 +28,8 @@ pub(super) struct DebugInfo<'a> {
 }
 
 impl<'a> DebugInfo<'a> {
-    /// Opens the debug information in the file at `path`. `None` if the file has none.
+    /// Opens the debug information in the file at `path`. Returns `None` if the file has no debug
+    /// information.
     pub fn open(object: &Elf<'a>, path: &Path, from: &'a DebugFiles<'a>) -> Option<Self> {
         let files = from.files;
         let mut dwarf = Dwarf::load(|id| section(files, object, Some(id.name()))).ok()?;
@@ -51,8 +53,9 @@ impl<'a> DebugInfo<'a> {
         })
     }
 
-    /// Returns the functions at an address: the function that contains the address, and then those that
-    /// were inlined there, the innermost last. Empty if nothing is known.
+    /// Returns the functions at an address: first the function that contains the address, then
+    /// those that were inlined there, the innermost last. Returns an empty list if nothing is
+    /// known.
     pub fn functions(&self, address: u64) -> Vec<Found<'a>> {
         let mut lookup = self.context.find_frames(address);
         let mut frames = loop {
@@ -69,7 +72,8 @@ impl<'a> DebugInfo<'a> {
             let name =
                 frame.function.and_then(|function| std::str::from_utf8(function.name.slice()).ok());
             if name.is_none() && self.is_split(address) {
-                // The file with the functions is missing. This line may be in an inlined function.
+                // The file with the split debug information is missing, so this line may belong to
+                // an inlined function.
                 return Vec::new();
             }
             let location = frame.location.as_ref();
@@ -84,7 +88,7 @@ impl<'a> DebugInfo<'a> {
         found
     }
 
-    /// Returns the unit that contains an address, also if the unit is in split debug information.
+    /// Returns the unit that contains an address, even if the unit is in split debug information.
     pub fn unit(&self, address: u64) -> Option<UnitRef<'_, Slice<'a>>> {
         let mut lookup = self.context.find_dwarf_and_unit(address);
         loop {
@@ -97,13 +101,13 @@ impl<'a> DebugInfo<'a> {
         }
     }
 
-    /// Whether the functions at an address are in split debug information.
+    /// Returns whether the functions at an address are in split debug information.
     fn is_split(&self, address: u64) -> bool {
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads();
         unit.is_some_and(|unit| unit.dwo_id.is_some())
     }
 
-    /// Reads split debug information, from a package or from its own file.
+    /// Reads split debug information, from a package or from a separate file.
     fn split(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
         let packed = self.package.as_ref().and_then(|package| {
             package.find_cu(load.dwo_id, &load.parent).ok().flatten().map(Arc::new)
@@ -115,7 +119,7 @@ impl<'a> DebugInfo<'a> {
         })
     }
 
-    /// Reads the file of split debug information at `path`, if the file belongs to this module.
+    /// Reads the split debug information in the file at `path`, if the file belongs to this module.
     fn split_in(
         &self,
         path: &Path,
@@ -131,7 +135,7 @@ impl<'a> DebugInfo<'a> {
     }
 }
 
-/// Reads a section. A section without a name is empty.
+/// Reads a section. Returns an empty section if `name` is `None`.
 fn section<'a>(
     files: &'a Files,
     object: &Elf<'a>,

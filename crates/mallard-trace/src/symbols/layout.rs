@@ -1,4 +1,4 @@
-//! Where the parts of a module's file are in memory.
+//! Converts between offsets in a module's file and the addresses in its program headers.
 
 use super::debug_files::{DebugFiles, Places};
 use super::files::{Elf, Files};
@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 
-/// The loaded parts of a module's file, as the program headers have them.
+/// The loaded segments of a module's file, as the program headers describe them.
 pub struct Layout {
     segments: Vec<Segment>,
-    /// Identifies the file of a module without a build-id: see `spec/plan_format.md`. `None` if the file has a
-    /// build-id, or no table of its functions.
+    /// Identifies the file of a module without a build-id: see `spec/plan_format.md`. `None` if the
+    /// file has a build-id, or has no exception table (`.eh_frame_hdr`) that lists its functions.
     pub key: Option<u64>,
 }
 
@@ -27,9 +27,10 @@ struct Segment {
 }
 
 impl Layout {
-    /// Reads the file of a module. `None` if the file is missing, or if another file is in its place.
+    /// Reads the file of a module. Returns `None` if the file is missing, or if another file is in
+    /// its place.
     pub fn read(module: &Module) -> Option<Layout> {
-        // The library that reads object files may panic if a file is damaged.
+        // The library that reads object files may panic if a file is corrupt.
         catch_unwind(AssertUnwindSafe(|| Layout::try_read(module))).ok().flatten()
     }
 
@@ -50,7 +51,8 @@ impl Layout {
         Some(Layout { segments, key })
     }
 
-    /// Returns the address that the linker gave to a return address. `offset` is the return address in the file.
+    /// Returns the address that the linker assigned to a return address. `offset` is the return
+    /// address as an offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
         let call = offset.checked_sub(1)?;
         self.segments.iter().find_map(|segment| {
@@ -59,7 +61,8 @@ impl Layout {
         })
     }
 
-    /// Returns the place of a return address in the file.
+    /// Returns the offset in the file of a return address. `address` is the address that the linker
+    /// assigned.
     pub fn offset(&self, address: u64) -> Option<u64> {
         let call = address.checked_sub(1)?;
         self.segments.iter().find_map(|segment| {
@@ -68,14 +71,15 @@ impl Layout {
         })
     }
 
-    /// Returns the first address and the end of each part with code.
+    /// Returns the first address of each segment with code, and the address after its last byte.
     pub fn code(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let code = self.segments.iter().filter(|segment| segment.is_code && segment.bytes > 0);
         code.map(|segment| (segment.address, segment.address + segment.bytes))
     }
 }
 
-/// Computes the key of a file: the checksum of the program headers, and of the table of functions.
+/// Computes the key of a file: a checksum of the program headers and of `.eh_frame_hdr`, the table
+/// of functions.
 fn key(object: &Elf, path: &Path) -> Option<u64> {
     if !object.is_64() || object.is_little_endian() != cfg!(target_endian = "little") {
         return None;
@@ -87,7 +91,7 @@ fn key(object: &Elf, path: &Path) -> Option<u64> {
     };
     let half =
         |at: usize| Some(u64::from(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
-    // In the header of the file: e_phoff, e_phentsize, e_phnum.
+    // Fields of the ELF header: e_phoff, e_phentsize and e_phnum.
     let (begin, size, count) = (u64_at(part(32, 8)?, 0), half(54)?, half(56)?);
     let headers = part(begin, size.checked_mul(count)?)?;
     let table = headers.chunks_exact(size as usize).find(|header| {
@@ -97,7 +101,7 @@ fn key(object: &Elf, path: &Path) -> Option<u64> {
     Some(mix_all(mix_all(0, headers), table))
 }
 
-/// Adds bytes to a checksum. Zeros fill the last word.
+/// Adds bytes to a checksum. The last word is padded with zeros.
 fn mix_all(checksum: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(checksum, |checksum, part| {
         let mut word = [0; 8];

@@ -1,5 +1,5 @@
-//! Functions and lines of the code that call stacks consist of, looked up offline: in the program's
-//! own files, and in debug information that is found by build-id.
+//! Looks up the functions and lines of the code on call stacks, after the recording: in the
+//! program's own files, and in debug information that is found by build-id.
 
 mod code;
 mod debug_files;
@@ -24,18 +24,18 @@ pub use table::Source;
 
 /// The functions of all frames.
 pub struct Symbols {
-    /// Where the names of each module come from.
+    /// The source of the names, for each module.
     pub sources: Vec<Source>,
-    /// For each frame, the function that contains it, and then the functions that were inlined there,
-    /// the innermost last.
+    /// For each frame, the function that contains it, and then the functions that were inlined
+    /// there. The innermost function comes last.
     functions: Vec<Vec<Function>>,
 }
 
 /// A row of the table `frames`.
 pub struct Row<'a> {
-    /// Number of the frame.
+    /// The index of the frame.
     pub frame: u32,
-    /// The module.
+    /// The index of the frame's module.
     pub module: Option<u32>,
     /// The return address as an offset in the file of the module. Without a module, the address itself.
     pub offset: Option<u64>,
@@ -49,17 +49,18 @@ pub struct Row<'a> {
     pub inline_of: Option<u32>,
 }
 
-/// Where names are looked up.
+/// Where and for how long to look up names.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookup<'a> {
-    /// Directories with debug information. `None`: nothing is looked up.
+    /// Directories with debug information. If `None`, nothing is looked up.
     pub folders: Option<&'a [PathBuf]>,
-    /// For how long missing debug information may be fetched from servers. `None`: nothing is fetched.
+    /// For how long missing debug information may be fetched from servers. If `None`, nothing is
+    /// fetched.
     pub fetch_for: Option<Duration>,
 }
 
-/// Looks up all frames. Each module is read once, and several modules are read at the same time. Before
-/// a file is fetched, `progress` gets its number and the number of files.
+/// Looks up the functions of all frames. Reads each module once, and several modules in parallel.
+/// Before a file is fetched, `progress` gets its number and the total number of files.
 pub fn look_up(
     modules: &[Module],
     frames: &[Frame],
@@ -90,7 +91,8 @@ pub fn look_up(
     if let Some(time) = lookup.fetch_for {
         let deadline = Instant::now() + time;
         let mut tried = HashSet::new();
-        // A file that was fetched may refer to another file, which dwz made.
+        // A fetched file may refer to a supplementary file (made by dwz), so a second round fetches
+        // that file.
         for _ in 0..2 {
             let missing = names.iter().flat_map(|names| names.missing.iter().cloned());
             let wanted: Vec<String> = missing.filter(|id| tried.insert(id.clone())).collect();
@@ -116,7 +118,8 @@ pub fn look_up(
     Symbols { sources, functions }
 }
 
-/// Looks up return addresses in one module. A function without a name is named by its module and offset.
+/// Looks up return addresses in one module. A function without a name gets a name from its module
+/// and offset.
 fn names_in(
     module: &Module,
     offsets: &[u64],
@@ -147,25 +150,26 @@ fn unnamed(module: &str, offset: u64) -> Function {
 }
 
 impl Symbols {
-    /// Takes names that another program has looked up. Each frame has at least one function, the
-    /// outermost first.
+    /// Stores names that another program has looked up. Each frame has at least one function. The
+    /// outermost function comes first.
     pub fn imported(modules: usize, functions: Vec<Vec<Function>>) -> Symbols {
         Symbols { sources: vec![Source::Imported; modules], functions }
     }
 
-    /// The functions of a frame, the outermost first, if debug information has them.
+    /// Returns the functions of a frame, the outermost first, if they are from debug information.
     pub fn debug_information(&self, module: u32, frame: u32) -> Option<&[Function]> {
         let source = self.sources.get(module as usize)?;
         (*source == Source::Dwarf).then(|| &*self.functions[frame as usize])
     }
 
-    /// The functions of a frame: the function that contains the frame, and then those that were inlined there, the
-    /// innermost last.
+    /// Returns the functions of a frame: the function that contains the frame, and then the
+    /// functions that were inlined there, the innermost last.
     pub fn functions(&self, frame: u32) -> &[Function] {
         self.functions.get(frame as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The rows of the table `frames`: first one row for each frame, then the rows of inlined functions.
+    /// Returns the rows of the table `frames`: first one row for each frame, then the rows of
+    /// inlined functions.
     pub fn rows<'a>(&'a self, frames: &[Frame]) -> Vec<Row<'a>> {
         let row = |number: u32, frame: &Frame, function: &'a Function, inline_of| {
             let (module, offset) = match *frame {

@@ -1,4 +1,4 @@
-//! The functions in the symbol tables of a module.
+//! Reads the functions in the symbol tables of a module.
 
 use super::files::{Elf, Files};
 use addr2line::demangle_auto;
@@ -8,28 +8,28 @@ use object::read::{File, Object, ObjectSection, ObjectSymbol, ReadRef};
 use object::{SectionFlags, SymbolKind, SymbolScope};
 use std::io::Read;
 
-/// The largest size of a file of symbols inside of another file. Such files are small.
+/// The maximum size of a symbol file that is embedded in another file. Such files are small.
 const SYMBOLS_BYTES_MAX: u64 = 1 << 28;
-/// The limit of the memory for unpacking a file of symbols, in KiB.
+/// The maximum memory for decompressing an embedded symbol file, in KiB.
 const XZ_MEMORY_KIB: u32 = 1 << 17;
 
-/// Where the names of a module come from.
+/// The source of a module's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// DWARF debug information: functions, inlined functions, files and lines.
     Dwarf,
-    /// The symbol table.
+    /// The symbol table: names of functions only.
     SymbolTable,
-    /// The symbols that other modules can link to. Other functions have no name.
+    /// The dynamic symbols, to which other modules can link. Other functions have no name.
     DynamicSymbols,
     /// No names: the file is missing, was replaced, or is stripped.
     None,
-    /// Another program has looked the names up, and the trace was imported from its file.
+    /// Another program has looked up the names. The trace was imported from a file of that program.
     Imported,
 }
 
 impl Source {
-    /// The word for this source in the table `modules`.
+    /// Returns the word for this source in the table `modules`.
     pub fn as_str(self) -> &'static str {
         match self {
             Source::Dwarf => "dwarf",
@@ -50,16 +50,16 @@ struct Symbol<'a> {
     name: &'a str,
 }
 
-/// Names of functions by their addresses. An address may have several names.
+/// The names of functions, by address. An address may have several names.
 pub(super) struct SymbolTable<'a> {
-    /// In the order of addresses. Of the names of one address, the best comes first.
+    /// The symbols, sorted by address. Of several names for one address, the best comes first.
     symbols: Vec<Symbol<'a>>,
-    /// The best of the tables that were read.
+    /// The best source among the tables that were read.
     pub source: Source,
 }
 
 impl<'a> SymbolTable<'a> {
-    /// Reads the symbol tables of some files, which all belong to one module.
+    /// Reads the symbol tables of several files that all belong to one module.
     pub fn read<'b>(objects: impl Iterator<Item = &'b Elf<'a>>, files: &'a Files) -> Self
     where
         'a: 'b,
@@ -83,11 +83,12 @@ impl<'a> SymbolTable<'a> {
     }
 
     /// Returns the name of the function that contains an address. `known` is the name in the debug
-    /// information: it stays if the table has no better one.
+    /// information. It is returned if the table has no better name.
     ///
-    /// One function of a C library often has several names. Debug information has one of them, which may
-    /// be internal, such as `__GI___strdup`. For a static function in a namespace, g++ writes the last part
-    /// of the name only, and the symbol is mangled and has the whole name.
+    /// A function of a C library often has several names. Debug information has only one of them,
+    /// which may be internal, such as `__GI___strdup`. For a static function in a namespace, the
+    /// debug information of g++ has only the last part of the name, while the symbol has the whole
+    /// name, mangled.
     pub fn name(&self, address: u64, known: Option<&'a str>) -> Option<&'a str> {
         let names = self.names(address);
         let public = names.iter().take_while(|symbol| symbol.is_public);
@@ -97,11 +98,13 @@ impl<'a> SymbolTable<'a> {
         }
         let Some(known) = known else { return Some(names.first()?.name) };
         let whole = names.iter().find(|symbol| is_mangled(symbol.name) && !is_mangled(known));
-        // The compiler may have moved a part of the function away: `_Z1fv.cold`.
+        // The symbol may belong to a part of the function that the compiler has moved away:
+        // `_Z1fv.cold`.
         Some(whole.map_or(known, |symbol| symbol.name.split('.').next().unwrap_or(known)))
     }
 
-    /// Returns all functions of a known size: address, size and name, which may be mangled.
+    /// Returns all functions whose size is known, as (address, size, name). The name may be
+    /// mangled.
     pub fn all(&self) -> impl Iterator<Item = (u64, u64, &'a str)> + '_ {
         let sized = self.symbols.iter().filter(|symbol| symbol.bytes > 0);
         sized.map(|symbol| (symbol.address, symbol.bytes, symbol.name))
@@ -113,7 +116,8 @@ impl<'a> SymbolTable<'a> {
         let Some(last) = self.symbols[..after].last() else { return &[] };
         let first = self.symbols.partition_point(|symbol| symbol.address < last.address);
         let names = &self.symbols[first..after];
-        // Functions in assembly often have no size: they reach to the next function.
+        // Functions in assembly often have no size. Then assume that they extend to the next
+        // function.
         let bytes = names.iter().map(|symbol| symbol.bytes).max().unwrap_or(0);
         if bytes == 0 || address - last.address < bytes {
             names
@@ -123,8 +127,8 @@ impl<'a> SymbolTable<'a> {
     }
 }
 
-/// Returns the number of underscores at the beginning of a name, which mark an internal name. Those of
-/// a mangled name do not count.
+/// Returns the number of underscores at the beginning of a name. More underscores mean a more
+/// internal name. The underscore of a mangled name does not count.
 fn underscores(name: &str) -> usize {
     if is_mangled(name) {
         0
@@ -133,7 +137,8 @@ fn underscores(name: &str) -> usize {
     }
 }
 
-/// Whether a name is that of a function in C++ or Rust with its namespaces and types.
+/// Returns whether a name is mangled: whether it encodes the namespaces and types of a function in
+/// C++ or Rust.
 fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }
@@ -150,7 +155,7 @@ fn functions<'a, 'b>(
     };
     symbols.filter_map(move |symbol| {
         let name = symbol.name().ok()?;
-        // On AArch64, labels such as $x and $d tell code from data.
+        // On AArch64, labels such as $x and $d distinguish code from data.
         let is_label = symbol.kind() == SymbolKind::Unknown
             && !name.is_empty()
             && !name.starts_with('$')
@@ -165,7 +170,7 @@ fn functions<'a, 'b>(
     })
 }
 
-/// Orders symbols as in [`SymbolTable`], and removes labels inside of functions.
+/// Sorts symbols as [`SymbolTable`] requires, and removes labels inside of functions.
 fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
     symbols.sort_unstable_by(|a, b| {
         let key = |symbol: &Symbol| {
@@ -183,8 +188,8 @@ fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
     symbols
 }
 
-/// Reads the file of symbols in the section .gnu_debugdata, which Fedora's stripped files have. The file
-/// names the functions that are not in the dynamic symbols.
+/// Reads the symbol file that is embedded in the section .gnu_debugdata of Fedora's stripped files.
+/// It contains the functions that are not in the dynamic symbols.
 fn symbols_inside(object: &Elf) -> Option<Vec<u8>> {
     let compressed = object.section_by_name(".gnu_debugdata")?.data().ok()?;
     let mut bytes = Vec::new();
@@ -195,20 +200,21 @@ fn symbols_inside(object: &Elf) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The demangled name of a function. The demangler does not understand some conditions in templates, such as
-/// those of `std::string::assign`. Then the function has its name without template arguments and parameters.
+/// Returns the demangled name of a function. The demangler does not support some conditions in
+/// templates, such as those of `std::string::assign`. For these, the result is the name without
+/// template arguments and parameters.
 pub fn demangled(name: &str) -> String {
     let plain = |name: String| demangle_auto(name.into(), None).into_owned();
     let whole = plain(name.to_string());
     if !is_mangled(&whole) {
         return whole;
     }
-    // `E` ends a name with scopes, and `v` says that there are no parameters.
+    // In a mangled name, `E` ends a nested name, and `v` means that there are no parameters.
     let begins = (3..name.len()).rev().filter_map(|end| name.get(..end));
     let mut shorter =
         begins.flat_map(|begin| ["Ev", "v"].map(|end| plain(format!("{begin}{end}"))));
     let is_whole = |found: &String| {
-        // The name of the function itself, which the mangled name has after its length.
+        // The name of the function itself, which the mangled name contains after its length.
         let last = found.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
         !last.is_empty() && name.contains(&format!("{}{last}", last.len()))
     };
@@ -217,7 +223,7 @@ pub fn demangled(name: &str) -> String {
     shorter.map_or(whole, |name| name.trim_end_matches("()").to_string())
 }
 
-/// Whether a demangled name begins with a return type, as that of a template does.
+/// Returns whether a demangled name begins with a return type, as names of template functions do.
 fn has_return_type(name: &str) -> bool {
     let mut depth = 0;
     name.chars().any(|c| {
@@ -244,7 +250,7 @@ mod tests {
         let fill = "_ZSt9__fill_a1IPddEN9__gnu_cxx11__enable_ifIXsrSt11__is_scalarIT0_E7__valueEvE6__typeE\
                     T_S8_RKS4_";
         assert_eq!(demangled(fill), "std::__fill_a1");
-        // clang 19 writes the kinds of template parameters that are no types: `Tn`.
+        // clang 19 encodes the kind of non-type template parameters: `Tn`.
         let tuple = "_ZNSt5tupleIJPiSt14default_deleteIA_iEEEC2ILb1ETnNSt9enable_ifIXclsr17_TupleConstraintsI\
                      XT_ES0_S3_EE37__is_implicitly_default_constructibleEEbE4typeELb1EEEv";
         assert_eq!(demangled(tuple), "std::tuple<int*, std::default_delete<int []> >::tuple");
