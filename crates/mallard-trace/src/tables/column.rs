@@ -1,8 +1,8 @@
-//! The values of one column of a row group.
+//! Stores the values of one column of a row group.
 
 use parquet::data_type::ByteArray;
 
-/// The values that are not null.
+/// The values of a column that are not null.
 #[derive(Debug, Clone)]
 pub enum Values {
     /// Values of the kinds `I8`, `I16` and `I32`.
@@ -27,7 +27,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Number of rows, including rows without a value.
+    /// Returns the number of rows, including rows without a value.
     pub fn rows(&self) -> usize {
         match (&self.present, &self.values) {
             (Some(present), _) => present.len(),
@@ -39,8 +39,8 @@ impl Column {
         }
     }
 
-    /// The numbers of a column of integers; `None` if the column has another type. Rows without a value
-    /// are -1.
+    /// Returns the numbers of a column of integers, or `None` if the column has another type. Rows
+    /// without a value become -1.
     pub fn to_i64(&self) -> Option<Vec<i64>> {
         match &self.values {
             Values::I32(values) => Some(self.spread(values.iter().map(|&v| i64::from(v)), -1)),
@@ -49,7 +49,7 @@ impl Column {
         }
     }
 
-    /// The doubles of a column; `None` if the column has another type.
+    /// Returns the values of a column of doubles, or `None` if the column has another type.
     pub fn to_f64(&self) -> Option<Vec<Option<f64>>> {
         match &self.values {
             Values::F64(values) => Some(self.spread(values.iter().map(|&v| Some(v)), None)),
@@ -57,7 +57,8 @@ impl Column {
         }
     }
 
-    /// The strings of a column; `None` if the column has another type. Rows without a value are empty.
+    /// Returns the strings of a column of strings, or `None` if the column has another type. Rows
+    /// without a value become empty strings.
     pub fn to_text(&self) -> Option<Vec<String>> {
         let text = |v: &ByteArray| String::from_utf8_lossy(v.data()).into_owned();
         match &self.values {
@@ -66,7 +67,7 @@ impl Column {
         }
     }
 
-    /// Replaces the paths of files by the names of the files.
+    /// Replaces each path by its file name.
     pub(crate) fn without_folders(self) -> Column {
         let values = match self.values {
             Values::Text(paths) => Values::Text(paths.iter().map(without_folder).collect()),
@@ -75,7 +76,7 @@ impl Column {
         Column { values, ..self }
     }
 
-    /// Puts `none` where a row has no value.
+    /// Inserts `none` where a row has no value.
     fn spread<T: Clone>(&self, values: impl Iterator<Item = T>, none: T) -> Vec<T> {
         let mut values = values;
         match &self.present {
@@ -88,29 +89,29 @@ impl Column {
         }
     }
 
-    /// A column of strings without nulls.
+    /// Makes a column of strings without nulls.
     pub fn text<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         Column { values: Values::Text(values.into_iter().map(bytes).collect()), present: None }
     }
 
-    /// A column of strings with nulls.
+    /// Makes a column of strings with nulls.
     pub fn text_or_null<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> Self {
         let (values, present) = split(values.into_iter().map(|text| text.map(bytes)));
         Column { values: Values::Text(values), present: Some(present) }
     }
 }
 
-/// Declares how a column is made from numbers of a type.
+/// Declares functions that make a column from numbers of one type.
 macro_rules! of_numbers {
     ($($type:ident $kind:ident $or_null:ident,)*) => {
         impl Column {
             $(
-                /// A column of numbers without nulls.
+                /// Makes a column of numbers without nulls.
                 pub fn $type(values: impl IntoIterator<Item = $type>) -> Self {
                     Column { values: Values::$kind(values.into_iter().collect()), present: None }
                 }
 
-                /// A column of numbers with nulls.
+                /// Makes a column of numbers with nulls.
                 pub fn $or_null(values: impl IntoIterator<Item = Option<$type>>) -> Self {
                     let (values, present) = split(values);
                     Column { values: Values::$kind(values), present: Some(present) }

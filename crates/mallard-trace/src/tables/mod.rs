@@ -1,4 +1,4 @@
-//! The tables of a trace: Parquet files.
+//! Reads and writes the tables of a trace, which are Parquet files.
 
 mod column;
 mod read;

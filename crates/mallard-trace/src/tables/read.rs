@@ -1,4 +1,4 @@
-//! Reads tables. A damaged file gives an error.
+//! Reads tables. Returns an error for a corrupt file.
 
 use super::column::{Column, Values};
 use super::schema::Schema;
@@ -19,7 +19,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A table whose files are open.
+/// A table whose files are open for reading.
 pub struct Table {
     schema: &'static Schema,
     files: Vec<(PathBuf, SerializedFileReader<Source>)>,
@@ -47,18 +47,18 @@ impl Table {
         Ok(Table { schema, files, is_redacted: false })
     }
 
-    /// The same table, with names of files instead of paths.
+    /// Returns the same table, which will have file names instead of paths.
     pub fn redacted(self) -> Table {
         Table { is_redacted: true, ..self }
     }
 
-    /// The files.
+    /// Returns the paths of the files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Whether integers are stored by bytes ([`super::Encoding::Split`]), which some readers of Parquet
-    /// do not know.
+    /// Returns whether integers have the encoding [`super::Encoding::Split`], which some Parquet
+    /// readers do not support.
     pub fn has_split_integers(&self) -> bool {
         let groups = self.files.iter().flat_map(|(_, file)| file.metadata().row_groups());
         groups.flat_map(RowGroupMetaData::columns).any(|column| {
@@ -67,7 +67,7 @@ impl Table {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         let groups = self.files.iter().flat_map(|(_, file)| file.metadata().row_groups());
         groups.map(|group| rows_of(group) as u64).fold(0, u64::saturating_add)
@@ -85,7 +85,7 @@ impl Table {
         })
     }
 
-    /// The row groups, as pairs of numbers for [`Table::group_column`].
+    /// Returns the row groups, as pairs of indices for [`Table::group_column`].
     pub fn groups(&self) -> Vec<(usize, usize)> {
         let groups = |(file, (_, reader)): (usize, &(_, SerializedFileReader<Source>))| {
             (0..reader.num_row_groups()).map(move |group| (file, group))
@@ -105,7 +105,7 @@ impl Table {
         Ok(if is_redacted { column.without_folders() } else { column })
     }
 
-    /// Opens some columns of one row group, which are read piece by piece.
+    /// Opens some columns of one row group, to read them in pieces.
     ///
     /// # Panics
     ///
@@ -165,17 +165,17 @@ impl Table {
     }
 }
 
-/// Some columns of a row group. Each piece has the next rows of all these columns.
+/// Reads some columns of a row group in pieces. Each piece has the next rows of all these columns.
 pub struct Pieces {
     path: PathBuf,
-    /// The columns, and whether the rows of each may be without a value.
+    /// The columns, and whether the rows of each column may be null.
     columns: Vec<(ColumnReader, bool)>,
     rows_left: usize,
 }
 
 impl Pieces {
-    /// Reads the next rows, at most `rows_max`. Returns the columns in the order in which they were
-    /// named, or `None` at the end of the group.
+    /// Reads the next rows, at most `rows_max`. Returns the columns in the order in which
+    /// [`Table::pieces`] got their names, or `None` at the end of the group.
     pub fn next(&mut self, rows_max: usize) -> Result<Option<Vec<Column>>> {
         let rows = self.rows_left.min(rows_max);
         if rows == 0 {
@@ -200,7 +200,8 @@ impl Pieces {
     }
 }
 
-/// Checks that the columns of the schema are there, in its order. More columns may follow.
+/// Checks that the file has the columns of the schema, in the same order. The file may have more
+/// columns after these.
 fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Source>) -> Result<()> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
     let is_same = schema.fields.len() <= columns.len()
@@ -260,8 +261,8 @@ fn typed<T: DataType>(
     Ok(Column { values: wrap(values), present: is_optional.then_some(present) })
 }
 
-/// A file of a table. Each read states its offset, so that several threads can read columns of one file
-/// at the same time.
+/// A file of a table. Each read uses an explicit offset, so that several threads can read columns
+/// of one file at the same time.
 struct Source(Arc<File>);
 
 impl Length for Source {
@@ -287,8 +288,8 @@ impl ChunkReader for Source {
     }
 }
 
-/// Reads a file, and fails at its end. The library for Parquet does not notice the end when it skips
-/// parts of the header of a page, and a damaged header may name billions of parts.
+/// Reads a file, and returns an error at its end. The Parquet library does not notice the end when
+/// it skips parts of a page header, and a corrupt header may claim to have billions of parts.
 struct UpToEnd {
     file: Arc<File>,
     at: u64,
@@ -306,7 +307,7 @@ impl Read for UpToEnd {
     }
 }
 
-/// Turns the errors of the Parquet library, and its panics, into errors.
+/// Converts the errors and the panics of the Parquet library to errors.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> errors::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(value)) => Ok(value),

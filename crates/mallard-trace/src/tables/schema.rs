@@ -1,11 +1,11 @@
 //! Which tables a trace has, and which columns each table has.
 //!
-//! Columns have only types that DuckDB and Spark read in the same way, so no unsigned integers. Times
-//! are nanoseconds since the stream was opened. Columns whose value mostly grows are stored as deltas.
-//! Columns with few different values have a dictionary. Columns with many different values are stored by
-//! bytes (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow read; for other readers see
-//! `super::Style`). Each column of `events` has the encoding that was the smallest after zstd in
-//! recordings of cc1plus, cmake, git, perl and python.
+//! Columns have only types that DuckDB and Spark read in the same way, so there are no unsigned
+//! integers. Times are nanoseconds since the stream was opened. Columns whose value mostly grows
+//! are stored as deltas. Columns with few different values have a dictionary. Columns with many
+//! different values are stored byte by byte (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow
+//! support; for other readers see `super::Style`). Each column of `events` has the encoding with
+//! the smallest size after zstd, measured with recordings of cc1plus, cmake, git, perl and python.
 
 use super::column::{Column, Values};
 use parquet::basic::Type;
@@ -21,7 +21,7 @@ pub enum Kind {
     I32,
     /// 64-bit signed integer.
     I64,
-    /// Double.
+    /// Double-precision floating-point number.
     F64,
     /// UTF-8 string.
     Text,
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the type by which Parquet stores the values.
+    /// Returns the type that Parquet uses to store the values.
     pub(super) fn physical(self) -> Type {
         match self {
             Kind::I8 | Kind::I16 | Kind::I32 => Type::INT32,
@@ -45,17 +45,17 @@ impl Kind {
 /// How the values of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// Each value as it is.
+    /// The plain values.
     Plain,
     /// Indices into a dictionary.
     Dictionary,
-    /// First the lowest bytes of all values, then the second lowest bytes of all values, and so on.
+    /// First the lowest byte of each value, then the second lowest byte of each value, and so on.
     Split,
     /// Differences from the previous value.
     Delta,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     /// The name of the column.
@@ -64,23 +64,23 @@ pub struct Field {
     pub kind: Kind,
     /// Whether a row may have no value.
     pub is_optional: bool,
-    /// How the values are stored.
+    /// The encoding of the values.
     pub encoding: Encoding,
 }
 
-/// A table.
+/// A table: its name and columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
-    /// The name of the table. Its file, or the folder of its files, has the same name.
+    /// The name of the table. Its file, or the directory with its files, has the same name.
     pub name: &'static str,
-    /// Whether the table is a folder of files of at most 64 Mi rows each.
+    /// Whether the table is a directory of several files, with at most 64 Mi rows each.
     pub has_parts: bool,
     /// The columns of the table.
     pub fields: &'static [Field],
 }
 
 impl Schema {
-    /// The columns of a table without rows.
+    /// Returns the columns of a table without rows.
     pub fn empty(&self) -> Vec<Column> {
         let column = |field: &Field| {
             let values = match field.kind {
@@ -95,7 +95,7 @@ impl Schema {
         self.fields.iter().map(column).collect()
     }
 
-    /// Whether a column of the table has paths of files.
+    /// Returns whether a column of the table contains file paths.
     pub fn has_paths(&self, column: &str) -> bool {
         matches!(
             (self.name, column),
@@ -126,10 +126,11 @@ const fn in_parts(name: &'static str, fields: &'static [Field]) -> Schema {
 use Encoding::{Delta, Dictionary, Plain, Split};
 use Kind::{Text, F64, I16, I32, I64, I8};
 
-/// One row for each call of malloc's family or of a traced allocator, in the order of time.
+/// The calls of malloc and related functions or of a traced allocator, in time order. Each call has
+/// a row.
 ///
-/// There is no table of blocks: `docs/decisions/0041-no-table-of-blocks.md` has an SQL view in its
-/// place.
+/// There is no table of blocks. `docs/decisions/0041-no-table-of-blocks.md` has an SQL view that
+/// computes it.
 pub const EVENTS: Schema = in_parts(
     "events",
     &[
@@ -149,9 +150,9 @@ pub const EVENTS: Schema = in_parts(
     ],
 );
 
-/// One row for each block, derived from `events` by [`crate::allocs`]. Traces do not have this table,
-/// but a fleet may: see `docs/decisions/0041-no-table-of-blocks.md`. `size0` is the size that the
-/// program asked for when it allocated the block, and `size` the one that realloc made of it.
+/// The blocks, derived from `events` by [`crate::allocs`]. Traces do not have this table, but a
+/// fleet may: see `docs/decisions/0041-no-table-of-blocks.md`. `size0` is the size that the program
+/// requested when it allocated the block, and `size` is the size after the last realloc.
 pub const ALLOCS: Schema = in_parts(
     "allocs",
     &[
@@ -196,7 +197,7 @@ pub const FRAMES: Schema = table(
     ],
 );
 
-/// Files with code.
+/// The modules: files with code.
 pub const MODULES: Schema = table(
     "modules",
     &[
@@ -207,7 +208,7 @@ pub const MODULES: Schema = table(
     ],
 );
 
-/// At which addresses, and when, each process had the files with code mapped.
+/// The addresses at which each process had modules mapped, and the times.
 pub const MAPPINGS: Schema = table(
     "mappings",
     &[
@@ -221,7 +222,7 @@ pub const MAPPINGS: Schema = table(
     ],
 );
 
-/// The processes.
+/// The processes of the recording.
 pub const PROCESSES: Schema = table(
     "processes",
     &[
@@ -236,7 +237,7 @@ pub const PROCESSES: Schema = table(
     ],
 );
 
-/// The threads.
+/// The threads of the recording.
 pub const THREADS: Schema = table(
     "threads",
     &[
@@ -251,7 +252,7 @@ pub const THREADS: Schema = table(
     ],
 );
 
-/// The memory of the processes as the system reported it, some 100 times a second.
+/// The memory of the processes as the system reported it, about 100 times per second.
 pub const SAMPLES: Schema = table(
     "samples",
     &[
@@ -270,8 +271,8 @@ pub const SAMPLES: Schema = table(
     ],
 );
 
-/// Where the resident memory of the processes was, at each moment for which the parts are known: see
-/// `crate::residency::Parts`.
+/// The parts of the resident memory of each process, at each moment for which the parts are known:
+/// see `crate::residency::Parts`.
 pub const MEMORY: Schema = table(
     "memory",
     &[
@@ -288,40 +289,41 @@ pub const MEMORY: Schema = table(
     ],
 );
 
-/// The CPU time of the threads, some 100 times a second.
+/// The CPU time of the threads, about 100 times per second.
 pub const CPU: Schema = table(
     "cpu",
     &[field("t_ns", I64, Delta), field("tid", I32, Dictionary), field("cpu_ns", I64, Delta)],
 );
 
-/// One row for each call stack that allocated: see `crate::site_row::SiteRow`.
+/// The sites. There is a row for each call stack that allocated: see `crate::site_row::SiteRow`.
 pub const SITES: Schema = table("sites", SITE_FIELDS);
 
-/// Passes the columns of `sites` after `stack` to the macro `$declare`: numbers with their encodings,
-/// lifetimes, and estimates, each of which has a value, two bounds and a number of observations.
+/// Calls the macro `$declare` with the columns of `sites` after `stack`: numbers with their
+/// encodings, lifetimes, and estimates. Each estimate has a value, two bounds and a number of
+/// observations.
 macro_rules! site_columns {
     ($declare:ident) => {
         $declare! {
             numbers {
-                /// Blocks allocated.
+                /// Number of allocated blocks.
                 allocs Dictionary,
                 /// Bytes allocated, including growth by realloc.
                 bytes Dictionary,
-                /// Blocks freed.
+                /// Number of freed blocks.
                 frees Dictionary,
                 /// Calls that failed.
                 failed Dictionary,
-                /// Calls of realloc for blocks of the call stack.
+                /// Calls of realloc for blocks that this call stack allocated.
                 reallocs Dictionary,
                 /// Blocks that were never freed.
                 live_allocs Dictionary,
                 /// Bytes of the blocks that were never freed.
                 live_bytes Dictionary,
-                /// The peak of the site's bytes in use.
+                /// The peak of the bytes in use by blocks of this call stack.
                 peak_bytes Dictionary,
                 /// Blocks in use at the moment of `peak_bytes`.
                 peak_allocs Dictionary,
-                /// The moment of `peak_bytes`.
+                /// The moment of `peak_bytes`, in nanoseconds since the stream was opened.
                 peak_t Plain,
                 /// Bytes in use at the peak of the whole program.
                 at_peak_bytes Dictionary,
@@ -335,7 +337,8 @@ macro_rules! site_columns {
                 timed_calls Dictionary,
                 /// The smallest size that a block had.
                 size_min Dictionary,
-                /// The median size of the blocks, each with its last size, rounded up to a size class.
+                /// The median of the block sizes, rounded up to a size class. Each block counts
+                /// with its last size.
                 size_p50 Dictionary,
                 /// The 90th percentile of the sizes, rounded up to a size class.
                 size_p90 Dictionary,
@@ -343,11 +346,11 @@ macro_rules! site_columns {
                 size_p99 Dictionary,
                 /// The largest size that a block had.
                 size_max Dictionary,
-                /// Number of different alignments that were asked for.
+                /// Number of different alignments that were requested.
                 alignments Dictionary,
             }
             lives {
-                /// The median lifetime of the freed blocks, at most 25 % too large.
+                /// The median of the lifetimes of freed blocks, at most 25 % too large.
                 life_p50,
                 /// The 90th percentile of the lifetimes, at most 25 % too large.
                 life_p90,
@@ -355,17 +358,17 @@ macro_rules! site_columns {
                 life_p99,
             }
             estimates {
-                /// Density: see [`crate::measures`].
+                /// The measure D, density: see [`crate::measures`].
                 d,
-                /// Variation.
+                /// The measure V, variation: see [`crate::measures`].
                 v,
-                /// Locality.
+                /// The measure L, locality: see [`crate::measures`].
                 l,
-                /// Utilization.
+                /// The measure U, utilisation: see [`crate::measures`].
                 u,
-                /// Contention.
+                /// The measure C, contention: see [`crate::measures`].
                 c,
-                /// Fragmentability.
+                /// The measure F, fragmentability: see [`crate::measures`].
                 f,
             }
         }
@@ -398,8 +401,8 @@ macro_rules! site_fields {
 
 site_columns!(site_fields);
 
-/// One row for each region: see [`crate::regions`]. The table is made when it is first needed, and is
-/// not in the manifest.
+/// The regions that the program contains: see [`crate::regions`]. The table is made when it is
+/// first needed. It is not in the manifest.
 pub const REGIONS: Schema = table(
     "regions",
     &[
@@ -443,7 +446,7 @@ pub const REGIONS: Schema = table(
     ],
 );
 
-/// All tables that the manifest of a trace lists, in its order.
+/// The tables that the manifest of a trace lists, in the same order.
 pub const ALL: [&Schema; 11] = [
     &EVENTS, &STACKS, &FRAMES, &MODULES, &MAPPINGS, &PROCESSES, &THREADS, &SAMPLES, &MEMORY, &CPU,
     &SITES,

@@ -1,4 +1,4 @@
-//! Writes tables, a row group at a time, while the caller makes the next one.
+//! Writes tables, one row group at a time, in a background thread.
 
 use super::column::{Column, Values};
 use super::schema::{Encoding, Field, Kind, Schema};
@@ -18,22 +18,23 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Rows of a row group. Each call of [`Tables::write`] passes this number of rows; only the last call
-/// may pass fewer.
+/// Number of rows in a row group. Each call of [`Tables::write`] passes this number of rows. Only
+/// the last call may pass fewer.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// The greatest number of row groups in one file of a table that is a folder of files.
+/// The maximum number of row groups in one file, for a table with several files.
 const PART_GROUPS: usize = 64;
 
-/// The readers for which tables are written.
+/// For which readers tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// Mallard, and other readers that know all encodings of Parquet. The files are the smallest.
+    /// Mallard, and other readers that support all Parquet encodings. The files are the smallest.
     #[default]
     Small,
-    /// Any reader. DuckDB before 2.0 and the fast reader of Spark do not know integers that are stored
-    /// by bytes ([`Encoding::Split`]).
+    /// Any reader. DuckDB before 2.0 and the vectorized reader of Spark do not support integers
+    /// with [`Encoding::Split`].
     Portable,
-    /// Any reader, once. The files are quick to write and to read, but large.
+    /// Any reader that reads the files only once. The files are fast to write and to read, but
+    /// large.
     Scratch,
 }
 
@@ -44,13 +45,13 @@ pub struct Written {
     pub name: String,
     /// Number of rows.
     pub rows: u64,
-    /// Size of its files, in bytes.
+    /// Size of the table's files, in bytes.
     pub bytes: u64,
 }
 
-/// The tables of one trace, in a folder. A background thread encodes and writes them.
+/// The tables of one trace, in a directory. A background thread encodes and writes them.
 ///
-/// Memory: at most two row groups wait to be written.
+/// At most two row groups are in memory, waiting to be written.
 pub struct Tables {
     jobs: SyncSender<Job>,
     is_redacted: bool,
@@ -63,13 +64,13 @@ struct Job {
 }
 
 impl Tables {
-    /// Starts the background thread. The folder must exist.
+    /// Starts the background thread. The directory `folder` must exist.
     pub fn new(folder: &Path) -> Self {
         Tables::with_style(folder, Style::Small)
     }
 
-    /// Starts the background thread. `style` says for which programs it writes the files. The folder must
-    /// exist.
+    /// Starts the background thread. `style` determines for which readers the thread writes the
+    /// files. The directory `folder` must exist.
     pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
@@ -79,13 +80,13 @@ impl Tables {
         Tables { jobs, is_redacted: false, encoder }
     }
 
-    /// From now on, writes names of files instead of paths.
+    /// Replaces paths by file names in all tables that are written after this call.
     pub fn redact(&mut self) {
         self.is_redacted = true;
     }
 
-    /// Writes rows of a table. `columns` are the columns of the schema, in its order, of equal length.
-    /// Returns whether the encoder still works: if not, [`Tables::finish`] returns the error.
+    /// Writes rows of a table. `columns` are the columns of the schema, in its order, of equal
+    /// length. Returns false if writing has failed. [`Tables::finish`] then returns the error.
     pub fn write(&mut self, schema: &'static Schema, columns: Vec<Column>) -> bool {
         debug_assert_eq!(schema.fields.len(), columns.len());
         let name = |(field, column): (&Field, Column)| match schema.has_paths(field.name) {
@@ -99,14 +100,14 @@ impl Tables {
         self.jobs.send(Job { schema, columns }).is_ok()
     }
 
-    /// Waits until all rows are written. Returns what was written of each table.
+    /// Waits until all rows are written. Returns the number of rows and bytes of each table.
     pub fn finish(self) -> Result<Vec<Written>> {
         drop(self.jobs);
         self.encoder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// A file that is being written.
+/// A file of a table that is being written.
 struct Part {
     writer: SerializedFileWriter<File>,
     groups: usize,
@@ -197,7 +198,8 @@ fn open_part(
     Ok(Part { writer, groups: 0 })
 }
 
-/// The path of a file of a table.
+/// Returns the path of a table's file. `number` is the number of the file, for a table with several
+/// files.
 pub(super) fn file_of(folder: &Path, schema: &Schema, number: usize) -> PathBuf {
     if schema.has_parts {
         folder.join(schema.name).join(format!("part-{number:04}.parquet"))
@@ -237,7 +239,7 @@ fn encode(
     Ok((sink.into_inner()?.into(), close))
 }
 
-/// The schema of a table, for Parquet.
+/// Returns the Parquet schema of a table.
 fn message(schema: &Schema) -> errors::Result<TypePtr> {
     let integer = |bit_width| Some(LogicalType::integer(bit_width, true));
     let fields = schema.fields.iter().map(|field| {
@@ -260,12 +262,13 @@ fn message(schema: &Schema) -> errors::Result<TypePtr> {
 }
 
 impl Field {
-    /// The encoding of the column for some readers.
+    /// Returns the encoding of the column for the readers that `style` names.
     fn encoding_in(&self, style: Style) -> Encoding {
         let is_split_integer = self.encoding == Encoding::Split && self.kind != Kind::F64;
         match style {
             Style::Small => self.encoding,
-            // Addresses and numbers of blocks are near the previous value; other numbers repeat.
+            // Addresses and block IDs are close to the previous value, so deltas are small. Other
+            // numbers repeat.
             Style::Portable
                 if is_split_integer && self.kind == Kind::I64 && self.name != "size" =>
             {
@@ -273,7 +276,7 @@ impl Field {
             }
             Style::Portable if is_split_integer => Encoding::Dictionary,
             Style::Portable => self.encoding,
-            // A dictionary pays only if it is small.
+            // A dictionary saves space only if it is small.
             Style::Scratch if self.encoding == Encoding::Dictionary => Encoding::Dictionary,
             Style::Scratch => Encoding::Plain,
         }
@@ -291,11 +294,11 @@ fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
         .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_page_size_limit(1 << 20)
-        // A column of a row group has one page, so that zstd finds most repetitions.
+        // A column of a row group has only one page, so that zstd finds most repetitions.
         .set_data_page_row_count_limit(GROUP_ROWS)
         .set_data_page_size_limit(16 << 20)
-        .set_offset_index_disabled(true) // the footer already says where that page is
-        .set_write_batch_size(1 << 14) // the default, 1024 rows, checks the size of the page too often
+        .set_offset_index_disabled(true) // the footer already contains the offset of that page
+        .set_write_batch_size(1 << 14) // the default, 1024 rows, checks the page size too often
         .set_max_row_group_row_count(None);
     for field in schema.fields {
         let column = || ColumnPath::from(field.name);
