@@ -53,7 +53,7 @@ pub trait Visitor {
     fn recount(&mut self, live: &Live);
 }
 
-/// Limits of a walk.
+/// Limits for following the blocks of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The maximum number of blocks in use that are followed.
@@ -68,7 +68,7 @@ impl Default for Limits {
     }
 }
 
-/// The results of a walk.
+/// The results of following the blocks of a trace.
 pub struct Walked {
     /// The blocks still in use after the last event. Blocks of processes that have exited are not
     /// included.

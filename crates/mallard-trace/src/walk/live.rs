@@ -1,9 +1,9 @@
-//! The blocks in use during a walk.
+//! Stores the blocks in use during a walk over the events.
 
 use crate::hash::{mix, NumberMap};
 use crate::sites::weight_of;
 
-/// Blocks of at least this size are always followed, since memory has room for only few of them.
+/// Blocks of at least this size are always followed, because only few of them fit into memory.
 const LARGE_BYTES: u64 = 64 << 10;
 
 /// A block in use.
@@ -13,36 +13,37 @@ pub struct Block {
     pub t0: i64,
     /// The address of the block.
     pub addr: u64,
-    /// The size in bytes that the program requested last.
+    /// The requested size in bytes, after the last realloc.
     pub size: u64,
-    /// The call stack of the allocation: a node of the table `stacks`, or 0 if it is unknown.
+    /// The call stack of the allocation: a node of the table `stacks`, or 0 if unknown.
     pub node: u32,
-    /// The thread of the allocation, as a row of the table `threads`. The number is beyond all rows if a
-    /// damaged trace lacks the thread.
+    /// The allocating thread, as a row index in the table `threads`. The index exceeds the number
+    /// of rows if a corrupt trace lacks the thread.
     pub thread: u32,
-    /// How many blocks of the program this block stands for: 1, unless the trace is sampled or not
-    /// all blocks are followed.
+    /// How many blocks of the program this block stands for. 1, unless the trace is sampled or some
+    /// blocks are not followed.
     pub weight: f32,
-    /// Whether a traced allocator returned the block. Otherwise it is from malloc's family.
+    /// Whether the block is from a traced allocator. Otherwise it is from malloc or a related
+    /// function.
     pub is_traced: bool,
 }
 
 impl Block {
-    /// The bytes of all blocks of the program that this block stands for.
+    /// Returns the bytes of all blocks of the program that this block stands for.
     #[inline]
     pub fn bytes(&self) -> f64 {
         f64::from(self.weight) * self.size as f64
     }
 }
 
-/// The blocks in use, by number. If there are too many, every second small block is dropped and the
-/// others count double.
+/// The blocks in use, by block ID. If there are too many, every second small block is removed, and
+/// the remaining ones count double.
 pub struct Live {
     blocks: NumberMap<u64, Block>,
     limit: usize,
     one_in: u32,
     sample_bytes: u64,
-    /// The latest block at each address of each owner. Only kept if the trace may lack frees.
+    /// The latest block at each address, for each owner. `None` unless the trace may lack frees.
     by_addr: Option<NumberMap<(u32, u64), u64>>,
 }
 
@@ -57,22 +58,22 @@ impl Live {
         }
     }
 
-    /// The blocks, in no order.
+    /// Returns the blocks, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.blocks.values()
     }
 
-    /// Number of blocks that are followed.
+    /// Returns the number of blocks that are followed.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Whether no block is followed.
+    /// Returns whether no block is followed.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// One in this many small blocks is followed.
+    /// Returns N if one in N small blocks is followed.
     pub fn one_in(&self) -> u32 {
         self.one_in
     }
@@ -82,15 +83,15 @@ impl Live {
         self.one_in == 1 || size >= LARGE_BYTES || is_chosen(id as u64, self.one_in)
     }
 
-    /// The weight of a followed block of this size.
+    /// Returns the weight of a followed block of this size.
     #[inline]
     pub(super) fn weight(&self, size: u64) -> f32 {
         let share = if size >= LARGE_BYTES { 1 } else { self.one_in };
         weight_of(size, self.sample_bytes) as f32 * share as f32
     }
 
-    /// Adds a block. Returns an earlier block that must have ended: a block at the same address of the
-    /// same owner or, in a damaged trace, a block with the same number.
+    /// Adds a block. Returns an earlier block that must have been freed: a block of the same owner
+    /// at the same address or, in a corrupt trace, a block with the same ID.
     #[inline]
     pub(super) fn insert(&mut self, id: i64, block: Block, owner: u32) -> Option<Block> {
         let same_id = self.blocks.insert(id as u64, block);
@@ -113,7 +114,7 @@ impl Live {
         Some((*block, from))
     }
 
-    /// Removes some blocks, and returns them in the order of their numbers.
+    /// Removes the blocks for which `is_taken` returns true, and returns them sorted by ID.
     pub(super) fn take_all(&mut self, is_taken: impl Fn(&Block) -> bool) -> Vec<Block> {
         let mut taken: Vec<(u64, Block)> =
             self.blocks.extract_if(|_, block| is_taken(block)).collect();
@@ -126,7 +127,7 @@ impl Live {
         self.blocks.len() >= self.limit && self.one_in < 1 << 20
     }
 
-    /// Drops every second small block, repeatedly, until at most half of the limit is used.
+    /// Removes every second small block, repeatedly, until at most half of the limit is used.
     #[cold]
     pub(super) fn thin(&mut self) {
         while self.blocks.len() > self.limit / 2 && self.one_in < 1 << 20 {
@@ -144,8 +145,8 @@ impl Live {
     }
 }
 
-/// Whether a small block is followed when one in `one_in` blocks is followed. `one_in` is a power of
-/// two. A block that is followed for one power is followed for all smaller powers.
+/// Returns whether a small block is followed when one in `one_in` blocks is followed. `one_in` is a
+/// power of two. A block that is followed for one power is also followed for all smaller powers.
 #[inline]
 fn is_chosen(id: u64, one_in: u32) -> bool {
     mix(id) & u64::from(one_in - 1) == 0

@@ -1,4 +1,4 @@
-//! Finds the process of each thread of a trace, and the ends of the processes.
+//! Finds the process of each thread of a trace, and when the processes exited.
 
 use crate::error::Result;
 use crate::tables::schema::{PROCESSES, THREADS};
@@ -6,12 +6,12 @@ use crate::threads::Indices;
 use crate::trace::Trace;
 use std::collections::VecDeque;
 
-/// The process of each thread, and the ends of the processes.
+/// The process of each thread, and when the processes exited.
 pub(super) struct Owners {
-    /// The process of each thread, in the order of the table `threads`.
+    /// The process of each thread, indexed by the row in the table `threads`.
     processes: Vec<u32>,
     indices: Indices,
-    /// The ends of the processes, the earliest first. Empty if there is a single process: its
+    /// (time of exit, process), sorted by time. Empty if there is only one process, because its
     /// blocks count as in use at the end of the trace.
     ends: VecDeque<(i64, u32)>,
 }
@@ -40,19 +40,21 @@ impl Owners {
         Ok(owners)
     }
 
-    /// Adds a thread. In a damaged table, several rows may have the same number: the first counts.
+    /// Adds a thread. In a corrupt table, several rows may have the same thread number. Then the
+    /// first row counts.
     fn add(&mut self, tid: i32, process: u32) -> usize {
         self.processes.push(process);
         self.indices.insert_first(tid, self.processes.len() - 1)
     }
 
-    /// The index of a thread, by its number. Threads that a damaged trace lacks belong to no process.
+    /// Returns the index of a thread, by its number. A thread that a corrupt trace lacks belongs to
+    /// no process.
     #[inline]
     pub fn thread(&mut self, tid: i32) -> usize {
         self.indices.get(tid).unwrap_or_else(|| self.add(tid, u32::MAX))
     }
 
-    /// The process of a thread, by the thread's index.
+    /// Returns the process of a thread, by the thread's index.
     #[inline]
     pub fn process(&self, thread: u32) -> u32 {
         self.processes[thread as usize]
@@ -63,7 +65,7 @@ impl Owners {
         self.ends.front().is_some_and(|&(t1, _)| t1 < now)
     }
 
-    /// The next process that ended before `now`, and the time of its end.
+    /// Returns the next process that exited before `now`, and the time of its exit.
     pub fn next_end(&mut self, now: i64) -> Option<(i64, u32)> {
         self.has_end_before(now).then(|| self.ends.pop_front()).flatten()
     }
