@@ -88,7 +88,7 @@ pub enum LocalAllocator {
 }
 
 impl LocalAllocator {
-    /// All kinds.
+    /// All kinds of local allocators.
     pub const ALL: [LocalAllocator; 4] = [
         LocalAllocator::Pool,
         LocalAllocator::Multipool,
@@ -132,7 +132,7 @@ impl PlanRule {
 pub struct Place {
     /// The index of the module.
     pub module: u32,
-    /// The return address, as the module's file numbers addresses (without the load address).
+    /// The return address, as a link-time address (without the load address of the module).
     pub address: u64,
 }
 
@@ -187,7 +187,7 @@ pub struct PlanStack {
 pub struct CodeRange {
     /// The index of the module.
     pub module: u32,
-    /// The address of the first byte, as the module's file numbers addresses.
+    /// The link-time address of the first byte.
     pub begin: u64,
     /// The address after the last byte.
     pub end: u64,

@@ -21,7 +21,7 @@ const COVERED: f64 = 0.999;
 
 /// A plan made from a recording.
 pub struct Made {
-    /// The plan.
+    /// The compiled plan.
     pub plan: CompiledPlan,
     /// What each rule of the plan would have served in the recorded run.
     pub served: Vec<Served>,

@@ -40,7 +40,7 @@ impl<'a> Places<'a> {
         Ok(Places { stacks, modules, layouts, known, operators, missing: BTreeSet::new() })
     }
 
-    /// Converts the frames of a call stack.
+    /// Converts the frames of a call stack to addresses in modules.
     pub fn of(&mut self, node: i32) -> PlacedStack {
         let stacks = self.stacks;
         let mut placed = PlacedStack { frames: Vec::new(), is_whole: true };

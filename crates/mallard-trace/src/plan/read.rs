@@ -50,7 +50,7 @@ fn refused(kind: ErrorKind, what: impl Into<String>) -> Error {
     Error::new(kind, what, "the plan is not used", help)
 }
 
-/// The parts of a file.
+/// The parts of a compiled plan's file.
 struct Parts<'a> {
     name: &'a str,
     modules: &'a [u8],
