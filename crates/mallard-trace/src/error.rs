@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Newer,
     /// The file ends before its first record.
     Truncated,
-    /// The bytes of the file contradict each other.
+    /// The file is corrupt.
     Damaged,
     /// The trace exists, and the caller did not ask to overwrite it.
     Exists,

@@ -5,11 +5,11 @@
 
 /// The explanation of one measure: its letter, name and unit, and how it is computed.
 pub struct Explanation {
-    /// The letter.
+    /// The letter of the measure: D, V, L, U, C or F.
     pub letter: char,
     /// The word that the letter stands for.
     pub word: &'static str,
-    /// The unit.
+    /// The unit of the measure.
     pub unit: &'static str,
     /// The question that the measure answers about a part of a program.
     pub question: &'static str,

@@ -96,11 +96,11 @@ pub enum Kind {
     Module,
     /// A process begins.
     Process,
-    /// A process has ended.
+    /// A process has exited.
     ProcessEnd,
     /// A thread begins.
     ThreadStart,
-    /// A thread has ended.
+    /// A thread has exited.
     ThreadEnd,
     /// The memory of a process at a moment.
     Memory,
@@ -189,7 +189,7 @@ pub mod loss {
 pub struct Header {
     /// Ticks of the clock per second.
     pub clock_hz: u64,
-    /// The time on the clock when the stream was opened.
+    /// The reading of the clock when the stream was opened, in ticks.
     pub start: u64,
     /// The time when the stream was opened, in nanoseconds since 1970.
     pub start_unix: u64,
@@ -267,7 +267,7 @@ impl Record {
         Kind::of(self.op())
     }
 
-    /// Returns the flags.
+    /// Returns the flags, a combination of the constants in [`flag`].
     #[inline]
     pub fn flags(&self) -> u16 {
         (self.what >> FLAGS_SHIFT & 0xfff) as u16
@@ -306,8 +306,8 @@ impl Record {
         part
     }
 
-    /// Returns the records of a mark: the begin or end of a region, as `op` says. Each record holds
-    /// a part of the region's name. `op` is [`op::REGION_BEGIN`] or [`op::REGION_END`].
+    /// Returns the records of a mark. `op` is [`op::REGION_BEGIN`] or [`op::REGION_END`]. Each
+    /// record holds a part of the region's name.
     pub fn mark(op: u8, t: u64, name: &str) -> Vec<Record> {
         let parts = name.as_bytes().chunks(NAME_PART);
         let parts = if name.is_empty() { vec![&[][..]] } else { parts.collect() };

@@ -1,4 +1,4 @@
-//! The bytes of a site over time, and whether they only grow.
+//! Tracks the live bytes of a site over time, and finds whether they only grow.
 
 use crate::slices::{Width, SLICES};
 

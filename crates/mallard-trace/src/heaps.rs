@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A mapping of a process, and how much of the mapping is resident and not backed by a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapped {
-    /// The first address.
+    /// The first address of the mapping.
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
@@ -30,7 +30,7 @@ pub(crate) struct MappedChange {
 /// The resident memory of a process, as the system reported it at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
-    /// Resident bytes.
+    /// Resident bytes of the process.
     pub rss: u64,
     /// Resident bytes that no file backs.
     pub anonymous: u64,

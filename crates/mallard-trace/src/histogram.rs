@@ -1,4 +1,4 @@
-//! Counts of sizes and lifetimes in buckets.
+//! Counts sizes and lifetimes in buckets.
 
 use std::sync::LazyLock;
 

@@ -25,7 +25,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How to make a trace.
+/// The options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Whether to replace an existing trace of the same name.
@@ -44,7 +44,7 @@ pub struct Options {
     pub redact: bool,
     /// Maximum number of records to read.
     pub records_max: Option<u64>,
-    /// The entry `notes` of the manifest.
+    /// Notes about the recorded run, for the entry `notes` of the manifest.
     pub notes: RunNotes,
 }
 

@@ -64,7 +64,7 @@ impl Timed for Call {
     }
 }
 
-/// A message to the ledger, in the order of the event stream.
+/// A message to the ledger. Messages are sent in the order of the event stream.
 pub(crate) enum Message {
     /// The thread with the index `thread` belongs to a process.
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },

@@ -54,7 +54,7 @@ pub struct Manifest {
     /// What the resident memory consisted of. Empty in traces of older versions.
     #[serde(default)]
     pub memory: MemorySummary,
-    /// The tables.
+    /// The tables of the trace, with their sizes.
     pub tables: Vec<Written>,
     /// Notes of the command that recorded, such as the host, the program and the cost of recording.
     #[serde(default)]

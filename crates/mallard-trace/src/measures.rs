@@ -107,7 +107,7 @@ pub(crate) fn entropy(counts: &[f64]) -> f64 {
     counts.iter().filter(|&&count| count > 0.0).map(|&count| bits(count)).sum::<f64>().max(0.0)
 }
 
-/// The pages that blocks touch.
+/// Counts the pages that blocks touch, by how full they are.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
     /// Number of pages by the bytes of each page that are in blocks, rounded up to multiples of 64.
@@ -213,8 +213,8 @@ pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     }
 }
 
-/// A random number generator (splitmix64) with a fixed seed. The same trace gives the same
-/// intervals.
+/// A random number generator (splitmix64). The seeds depend only on the trace, so the same trace
+/// always has the same intervals.
 struct Random(u64);
 
 impl Random {

@@ -108,7 +108,7 @@ impl Parts {
 pub struct Moment {
     /// The moment, in nanoseconds since the stream was opened.
     pub t_ns: i64,
-    /// The parts, summed over all processes.
+    /// The parts of the resident memory, summed over all processes.
     #[serde(flatten)]
     pub parts: Parts,
 }
@@ -117,10 +117,10 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The trace has no parts of resident memory.
+    /// Unknown, because the trace does not have the parts.
     #[default]
     Unknown,
-    /// Live bytes.
+    /// Live bytes. Less than half of them belong to sites that only grow.
     Used,
     /// Live bytes. At least half of them belong to sites that only grow.
     Growing,
@@ -163,7 +163,7 @@ pub struct MemorySummary {
     pub peak: Moment,
     /// The last moment with known parts.
     pub end: Moment,
-    /// The mean over time. `t_ns` is the end of the time.
+    /// The mean over the recording. `t_ns` is the end of the recording.
     pub mean: Moment,
     /// The largest part of the mean, apart from the recorder.
     pub cause: Cause,

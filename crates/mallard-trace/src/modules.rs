@@ -65,7 +65,7 @@ pub enum Frame {
     Named(String),
     /// Code whose functions another program has already looked up.
     Known {
-        /// Index of its module.
+        /// Index of the module, if it is known.
         module: Option<u32>,
     },
 }

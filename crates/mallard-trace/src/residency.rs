@@ -14,7 +14,7 @@ pub struct Row {
     pub t_ns: i64,
     /// The number of the process, as in the column `proc` of the table `processes`.
     pub process: i32,
-    /// The parts at that moment.
+    /// The parts of the resident memory at that moment.
     pub parts: Parts,
 }
 

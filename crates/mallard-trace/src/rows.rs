@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     pub details: bool,
 }
 
-/// An event.
+/// A row of the table `events`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub tid: i32,
@@ -37,7 +37,7 @@ pub(crate) struct Row {
     pub fresh: u16,
     /// Whether the row has an address. Also true if the column of addresses was not read.
     pub has_addr: bool,
-    /// The address, or 0.
+    /// The address of the block, or 0.
     pub addr: u64,
 }
 

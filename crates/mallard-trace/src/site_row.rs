@@ -1,4 +1,4 @@
-//! The rows of the table `sites`.
+//! Defines the rows of the table `sites`.
 
 use crate::error::Result;
 use crate::measures::Estimate;
@@ -45,7 +45,7 @@ macro_rules! site_row {
             ]
         }
 
-        /// Reads all rows.
+        /// Reads all rows of the table `sites`.
         pub(crate) fn read(table: &Table) -> Result<Vec<SiteRow>> {
             let stacks = table.i64s("stack")?;
             let stack = |stack| SiteRow { stack: stack as i32, ..SiteRow::default() };

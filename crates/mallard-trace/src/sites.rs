@@ -90,7 +90,7 @@ pub struct Site {
     pub left: (f64, f64),
     /// Calls that failed.
     pub failed: i64,
-    /// The call stack.
+    /// The call stack, a node of the call stack tree.
     pub node: u32,
 }
 
@@ -172,7 +172,7 @@ impl Site {
     }
 }
 
-/// The moment of a change.
+/// The time of a change, and the number of blocks allocated until then.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     /// The time in nanoseconds.
@@ -197,7 +197,7 @@ pub struct Ended {
 /// An allocation that succeeded.
 #[derive(Debug, Clone, Copy)]
 pub struct Allocation {
-    /// The call stack.
+    /// The call stack, a node of the call stack tree.
     pub node: u32,
     /// Size in bytes.
     pub size: u64,
@@ -491,7 +491,7 @@ pub struct Finished {
     pub sites: Vec<Site>,
     /// The totals of the whole program.
     pub whole: Site,
-    /// The width of the slices.
+    /// The length of a time slice.
     pub width: Width,
     /// Allocations that were counted for the empty call stack, because the table of sites was full.
     pub merged: u64,

@@ -74,7 +74,7 @@ pub struct CpuTime {
     pub total_ns: Option<i64>,
     /// CPU time by slice, in nanoseconds.
     pub slices: Slices,
-    /// The width of the slices.
+    /// The length of a time slice.
     pub width: Width,
 }
 

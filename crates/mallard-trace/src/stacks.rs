@@ -23,7 +23,7 @@ struct Node {
     last_child: u32,
 }
 
-/// The tree. Uses 19 to 24 bytes of memory per node.
+/// A prefix tree of call stacks. Uses 19 to 24 bytes of memory per node.
 pub struct Tree {
     nodes: Vec<Node>,
     depths: Vec<u16>,

@@ -1,4 +1,4 @@
-//! Reads a trace.
+//! Reads a trace: the manifest, the tables, and the call stacks with their functions.
 
 use crate::error::Result;
 use crate::hash::NumberMap;

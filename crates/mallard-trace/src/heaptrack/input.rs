@@ -116,7 +116,7 @@ impl Lines {
 pub(super) enum Fault {
     /// The line is invalid. The text explains why.
     Line(String),
-    /// The file has a newer version.
+    /// The file has a newer format version than this module reads.
     Newer(u64),
     /// The stream cannot be written.
     Write(io::Error),

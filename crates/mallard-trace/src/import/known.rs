@@ -11,7 +11,7 @@ pub(crate) struct Known {
     pub frames: Vec<KnownFrame>,
 }
 
-/// A frame of [`Known`].
+/// A frame whose functions another program has looked up.
 #[derive(Clone)]
 pub(crate) struct KnownFrame {
     /// Index in [`Known::modules`].
