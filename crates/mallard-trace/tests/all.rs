@@ -1,4 +1,4 @@
-//! The tests of the crate in one program, which is linked once.
+//! Combines all tests of the crate in one program, so that only one program is linked.
 
 mod allocs;
 mod fuzz;

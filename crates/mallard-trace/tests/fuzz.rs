@@ -1,5 +1,6 @@
-//! Streams, traces and plans with changed bytes are read, or refused by a clear error. `./x fuzz stream`,
-//! `./x fuzz tables` and `./x fuzz compiled_plan` make the same checks with inputs that libFuzzer finds.
+//! Tests that event streams, traces and plans with changed bytes are either read or rejected with a
+//! clear error. `./x fuzz stream`, `./x fuzz tables` and `./x fuzz compiled_plan` make the same
+//! checks with inputs that libFuzzer finds.
 
 use crate::support::run::{hide_panics_of_parquet, seeds};
 use crate::support::{self, fuzz, golden, Random};
@@ -15,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Changes, inserts, removes, repeats or swaps some bytes.
+/// Changes, inserts, removes, repeats or swaps a few random bytes.
 fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(6) {
         let at = random.below(bytes.len().max(1));
@@ -24,7 +25,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             0..=2 if at < bytes.len() => bytes[at] = random.next() as u8,
             3 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
             4 => {
-                // Numbers at which arithmetic may overflow.
+                // Write a number that may cause an arithmetic overflow.
                 let number = [0, 1, u64::MAX, i64::MAX as u64, 1 << 32, 1 << 20][random.below(6)];
                 let number = number.to_ne_bytes();
                 let count = number.len().min(bytes.len() - at);
@@ -100,12 +101,13 @@ fn what_fuzzing_has_found_is_refused() {
     for entry in fs::read_dir(found).unwrap() {
         let path = entry.unwrap().path();
         let bytes = fs::read(&path).unwrap();
-        // As in the fuzz target: the first byte chooses a file of the trace.
+        // In the fuzz target too, the first byte selects a file of the trace.
         fuzz::check_file(&trace, &files[usize::from(bytes[0]) % files.len()], &bytes[1..]);
     }
 }
 
-/// Writes what libFuzzer starts with. `./x fuzz` runs this test alone, with a folder in MALLARD_SEEDS.
+/// Writes the initial inputs for libFuzzer. `./x fuzz` runs only this test, with a directory in
+/// MALLARD_SEEDS.
 #[test]
 fn first_inputs_of_the_fuzz_targets_are_written() {
     let temporary = tempfile::tempdir().unwrap();
@@ -137,8 +139,8 @@ fn trace_in(folder: &Path) -> PathBuf {
     to
 }
 
-/// The bytes of a table without compression. Most changes of compressed bytes would only make the
-/// decompression fail.
+/// Returns the bytes of a table without compression. In a compressed table, most changes of bytes
+/// would only make the decompression fail.
 fn uncompressed(path: &Path) -> Vec<u8> {
     let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
     let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();

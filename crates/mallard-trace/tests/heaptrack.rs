@@ -1,5 +1,6 @@
-//! Tests that files of heaptrack become traces. A model of all blocks says what the traces must hold,
-//! and a random program is written in both forms of heaptrack: raw and interpreted.
+//! Tests that files of heaptrack become traces. Each random program is written in both forms of
+//! heaptrack files, raw and interpreted. A model of all blocks computes what the traces must
+//! contain.
 
 use crate::support::run::seeds;
 use crate::support::{self, Random};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a file and imports it.
+/// Writes a file and imports it as a heaptrack file.
 fn import_bytes(folder: &Path, bytes: &[u8]) -> Result<Trace, Error> {
     let file = folder.join("file");
     std::fs::write(&file, bytes).unwrap();
@@ -28,15 +29,15 @@ fn trace_of(text: &str) -> (tempfile::TempDir, Trace) {
     (folder, trace)
 }
 
-/// The sums of one call stack: blocks, bytes, blocks in use at the end, bytes in use at the end, and
-/// bytes in use at the peak of the program.
+/// The sums for one call stack: blocks, bytes, blocks in use at the end, bytes in use at the end,
+/// and bytes in use at the peak of the program.
 type Sums = [i64; 5];
 
-/// A random program in both forms, and what it allocated by call stack.
+/// A random program as a raw and as an interpreted file, with the sums of the model.
 struct Program {
     raw: String,
     interpreted: String,
-    /// The sums by the names of the functions, the innermost first.
+    /// The sums by call stack. A call stack is the names of its functions, the innermost first.
     sites: BTreeMap<String, Sums>,
     peak: i64,
     end_ms: i64,
@@ -109,7 +110,8 @@ fn program(seed: u64) -> Program {
     Program { raw, interpreted: text, sites, peak, end_ms: ms as i64 }
 }
 
-/// The sums of a trace by call stack. Addresses of a raw file get the names of the model.
+/// Returns the sums of a trace by call stack. Addresses of a raw file are converted to the function
+/// names of the model.
 fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
     let stacks = trace.stacks().unwrap();
     let mut sites: BTreeMap<String, Sums> = BTreeMap::new();
@@ -117,7 +119,7 @@ fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
         let mut name = String::new();
         for function in stacks.functions(site.stack) {
             let shown = match function.function.strip_prefix("0x") {
-                // heaptrack writes the address of the last byte of the call.
+                // heaptrack writes the address of the last byte of the call instruction.
                 Some(hex) => {
                     format!("function {}", i64::from_str_radix(hex, 16).unwrap() - 0x1001)
                 }
@@ -321,7 +323,7 @@ fn names_that_are_no_utf_8_are_imported_with_replacements() {
     let stacks = trace.stacks().unwrap();
     let functions = stacks.functions(trace.sites().unwrap()[0].stack);
     assert_eq!(functions[0].function, "a\u{fffd};");
-    // heaptrack was attached to a running program.
+    // The line A means that heaptrack was attached to a running program.
     bytes.extend_from_slice(b"A\n");
     let trace = import_bytes(folder.path(), &bytes).unwrap();
     assert!(!trace.manifest().has(lack::BEGINNING));

@@ -1,4 +1,5 @@
-//! Tests that streams become tables. A model of all blocks says what the tables must hold.
+//! Tests that event streams become traces. A model of all blocks computes what the tables must
+//! contain.
 
 use crate::support::blocks::{program, Block};
 use crate::support::run::{hide_panics_of_parquet, seeds};
@@ -26,7 +27,7 @@ fn the_golden_stream_becomes_a_trace() {
     let samples = trace.table(&SAMPLES).unwrap();
     assert_eq!(samples.i64s("rss").unwrap(), [4096]);
     assert_eq!(samples.i64s("system_ns").unwrap(), [9]);
-    // The traced allocator is a site with its name.
+    // The traced allocator is a site, named after the allocator.
     let stacks = trace.stacks().unwrap();
     let names: Vec<String> = trace
         .sites()
@@ -60,7 +61,7 @@ fn a_realloc_has_the_new_frames_of_both_of_its_records() {
     assert_eq!(trace.table(&EVENTS).unwrap().i64s("fresh").unwrap(), [3, 2]);
 }
 
-/// The blocks in the table `events`, in the order of their numbers.
+/// Reads the blocks from the table `events`, in the order of their IDs.
 fn blocks_of(trace: &Trace) -> Vec<Block> {
     let events = trace.table(&EVENTS).unwrap();
     let column = |name| events.i64s(name).unwrap();
@@ -139,9 +140,9 @@ fn the_blocks_of_random_programs_are_those_of_the_model() {
     }
 }
 
-/// Compares counts, live bytes and the share of the peak of all sites with the model.
+/// Compares counts, live bytes and bytes at the peak, over all sites, with the model.
 fn check_sites(trace: &Trace, blocks: &[Block]) {
-    // The model computes the live bytes at the start of each block, from t0, t1 and size alone.
+    // The model computes the live bytes at the allocation of each block from t0, t1 and size alone.
     // This works only if no realloc has resized a block.
     if blocks.iter().any(|block| block.size != block.max_size || block.reallocs > 0) {
         return;
@@ -211,7 +212,7 @@ fn frees_that_are_missing_or_too_many_are_counted() {
     let (_folder, trace) = trace_of(&stream.finish());
     let manifest = trace.manifest();
     assert_eq!((manifest.counts.missed_frees, manifest.counts.null_frees), (1, 1));
-    // The last free comes before the realloc of the block is done.
+    // The last free comes after the first record of the realloc, which has no second record.
     assert_eq!((manifest.counts.unknown_frees, manifest.counts.broken_reallocs), (2, 2));
     assert_eq!(manifest.repairs.broken_stacks, 1);
     let blocks = trace.table(&EVENTS).unwrap().i64s("alloc").unwrap();
@@ -225,7 +226,8 @@ fn the_pages_at_the_peak_are_those_of_the_highest_peak() {
     let mut stream = StreamOf::new();
     let mut events = Vec::new();
     let mut t = 1000;
-    // Three peaks: 1500 blocks, each on a page of its own; 2000 blocks side by side; 1500 apart again.
+    // Three peaks: 1500 blocks on separate pages, 2000 adjacent blocks, and again 1500 on separate
+    // pages.
     for (round, (count, distance)) in [(1500, PAGE), (2000, 64), (1500, PAGE)].iter().enumerate() {
         let addresses = (0..*count).map(|i| ((round as u64 + 1) << 32) + i * distance);
         for (op, addr) in addresses
@@ -329,7 +331,7 @@ fn a_trace_is_replaced_only_with_force() {
     let (stream, _) = program(3);
     let trace = import_in(folder.path(), &stream, &options(true)).unwrap();
     assert!(trace.manifest().counts.events > 20);
-    // A folder of that name that is no trace is never replaced.
+    // A directory of that name that is not a trace is never replaced.
     let place = folder.path().join("a.mallard");
     std::fs::remove_dir_all(&place).unwrap();
     std::fs::create_dir(&place).unwrap();
@@ -414,7 +416,7 @@ fn changed_streams_are_safe_to_import() {
 #[test]
 fn the_cost_of_an_import_is_not_processes_times_mappings() {
     if std::env::var_os(ALONE).is_none() {
-        // The peak of memory is that of a whole process.
+        // Run in a separate process, because peak memory can be measured only for a whole process.
         let test = "import::the_cost_of_an_import_is_not_processes_times_mappings";
         alone(test, ":", Path::new("."));
         return;
@@ -424,7 +426,7 @@ fn the_cost_of_an_import_is_not_processes_times_mappings() {
     for number in 1..=COUNT {
         stream.text(op::PROCESS, 1000, number, 42, 0, "start /");
     }
-    // Threads of the first process. Its number is the farthest from the number of the last process.
+    // Threads of the first process, whose number differs most from the number of the last process.
     for thread in 1..=COUNT {
         stream.thread(thread, 1);
     }
@@ -441,12 +443,12 @@ fn the_cost_of_an_import_is_not_processes_times_mappings() {
     let (_folder, trace) = trace_of(&stream.finish());
     assert_eq!(trace.table(&MAPPINGS).unwrap().rows(), u64::from(COUNT) + 500);
     let peak_kib = field_of("status", |line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB"));
-    // The fields after the name of the program: the CPU time in user mode is the 12th.
+    // After the name of the program, the 12th field is the CPU time in user mode.
     let ticks = field_of("stat", |line| line.rsplit_once(") ")?.1.split(' ').nth(11));
     assert!(peak_kib < 400 << 10 && ticks < 60 * 100, "{peak_kib} KiB, {ticks} ticks of CPU time");
 }
 
-/// A number in a file that describes this process.
+/// Reads a number from a file in /proc/self.
 fn field_of(file: &str, find: impl Fn(&str) -> Option<&str>) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap();
     text.lines().find_map(find).unwrap().trim().parse().unwrap()
@@ -459,7 +461,7 @@ fn a_full_disk_leaves_nothing_behind() {
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.stream"), program(9).0).unwrap();
-    // No file may be larger than 1 or 2 KiB: writing fails as on a full disk.
+    // Limit the size of each file to 1 or 2 KiB, so that writing fails as on a full disk.
     let limits = "trap '' XFSZ; ulimit -f 2";
     let text = alone("import::a_full_disk_leaves_nothing_behind", limits, folder.path());
     assert!(text.contains("cannot write the tables"), "{text}");
@@ -474,10 +476,10 @@ fn import_to_a_full_disk(folder: &Path) {
     println!("{error}");
 }
 
-/// The variable that is set in a process which runs one test alone.
+/// The environment variable that is set in a process which runs only one test.
 const ALONE: &str = "MALLARD_TEST_ALONE";
 
-/// Runs a test again in a process of its own, after commands of the shell. Returns what it prints.
+/// Runs a test again in a separate process, after shell commands. Returns the output of the test.
 fn alone(test: &str, commands: &str, folder: &Path) -> String {
     let child = std::process::Command::new("sh")
         .args(["-c", &format!("{commands}; exec \"$0\" \"$@\"")])
@@ -503,7 +505,7 @@ fn the_time_of_timed_calls_is_scaled_to_all_calls() {
     stream.piece(1, &[malloc(9_000_002, 0), malloc(9_000_003, 0)]);
     let (_folder, trace) = trace_of(&stream.finish());
     let site = &trace.sites().unwrap()[0];
-    // A call for a small block counts as at most one millisecond.
+    // A call for a small block counts at most one millisecond.
     assert_eq!((site.timed_calls, site.call_ns), (2, 2 * 1_000_100));
 }
 
@@ -523,7 +525,7 @@ fn cpu_time_that_no_sample_saw_counts_as_well() {
     assert_eq!((cpu_ns(80_000), cpu_ns(4_000)), (Some(80_000), Some(5_000)));
 }
 
-/// A stream with 1000 blocks of 16 bytes, most of which realloc resizes where they are.
+/// Makes a stream with 1000 blocks of 16 bytes. realloc resizes most of them without moving them.
 fn resized_blocks(sample_bytes: u64, is_freed: bool) -> Vec<u8> {
     let mut stream = StreamOf::with(&mallard_trace::format::Header { sample_bytes, ..header() });
     let mut t = 1000;
@@ -558,7 +560,7 @@ fn the_sizes_of_blocks_follow_what_realloc_made_of_them() {
     for of in [site, &trace.manifest().totals.sites] {
         assert_eq!((of.allocs, of.live_bytes), (1000, 600 * 5000 + 4 + 399 * 16));
         assert_eq!((of.size_min, of.size_max), (4, 5000));
-        // 400 blocks have at most 16 bytes.
+        // Only 400 of the 1000 blocks have at most 16 bytes.
         assert_eq!((of.size_p50, of.size_p90), (5000, 5000));
         let classes = [600.0, 399.0, 1.0].map(|count: f64| count / 1000.0);
         let entropy: f64 = classes.iter().map(|share| -share * share.log2()).sum();
@@ -570,12 +572,12 @@ fn the_sizes_of_blocks_follow_what_realloc_made_of_them() {
 fn resized_blocks_of_samples_leave_nothing_in_use_when_they_are_freed() {
     let (_folder, trace) = trace_of(&resized_blocks(1000, true));
     let site = &trace.sites().unwrap()[0];
-    // The other 399 blocks of 16 bytes stand for about 63 each.
+    // The other 399 blocks of 16 bytes each stand for about 63 blocks.
     let each = 1.0 / (1.0 - (-0.016f64).exp());
     assert_eq!(site.live_bytes, (399.0 * 16.0 * each).round() as i64);
     assert_eq!(site.live_allocs, (399.0 * each).round() as i64);
     assert!((site.allocs - site.frees - site.live_allocs).abs() <= 1, "{site:?}");
-    // each is rounded
+    // The difference may be 1, because each number is rounded.
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Compiled plans are written and read as spec/plan_format.md says, and damaged ones are refused. Plans of
-//! recordings have the callers, call stacks and code of their rules.
+//! Tests that compiled plans are written and read as spec/plan_format.md defines, and that corrupt
+//! plans are rejected. Plans made from recordings must have the callers, call stacks and code of
+//! their rules.
 
 use crate::support::run::seeds;
 use crate::support::{call, import_in, root, StreamOf};
@@ -23,7 +24,7 @@ fn rule(name: &str, allocator: LocalAllocator, block_bytes: u32, peak_bytes: u64
     PlanRule { name: name.into(), allocator, block_bytes, peak_bytes }
 }
 
-/// The plan of spec/plan_format.md.
+/// Returns the example plan in spec/plan_format.md.
 fn golden() -> CompiledPlan {
     let program = PlanModule {
         name: "orders".into(),
@@ -116,7 +117,7 @@ fn each_cut_and_each_changed_byte_of_a_plan_is_refused() {
     assert_eq!(refusal(&newer).kind(), ErrorKind::Newer);
 }
 
-/// Changes the golden plan so that its parts contradict each other.
+/// A change of the golden plan after which its parts contradict each other.
 type Change = fn(&mut CompiledPlan);
 
 #[test]
@@ -158,7 +159,7 @@ fn a_plan_whose_parts_contradict_each_other_is_refused() {
     }
 }
 
-/// Numbers that look random.
+/// A pseudo-random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -169,7 +170,7 @@ impl Numbers {
     }
 }
 
-/// Makes a plan of some seed that a reader accepts.
+/// Makes a random plan that a reader accepts.
 fn any_plan(seed: u64) -> CompiledPlan {
     let mut numbers = Numbers(seed);
     let mut plan = CompiledPlan::default();
@@ -258,7 +259,8 @@ fn what_is_no_file_of_a_plan_is_refused() {
     assert_eq!(refusal(b"[[rule]]").kind(), ErrorKind::Foreign);
 }
 
-/// Functions of this program that are on the call stacks of the recordings. Their code is longer than 8 bytes.
+/// Functions of this program that are on the call stacks of the recordings. Their code must be
+/// longer than 8 bytes, since return addresses are at offset 4.
 macro_rules! functions {
     ($($name:ident $number:literal)*) => {$(
         #[inline(never)]
@@ -271,12 +273,12 @@ functions! { planned_new_node 3 planned_parse 5 planned_visit 7 planned_main 11 
 
 type Function = fn(u64) -> u64;
 
-/// The return address of a call in a function, as the program has it in memory.
+/// Returns the return address of a call in a function, as an address in memory.
 fn inside(function: Function) -> u64 {
     function as usize as u64 + 4
 }
 
-/// The same address as the file has it.
+/// Returns the same address as a link-time address.
 fn in_file(function: Function) -> u64 {
     use object::read::{File, Object, ObjectSegment};
     let (start, _, offset) = mapping_of(inside(function));
@@ -290,9 +292,9 @@ fn in_file(function: Function) -> u64 {
     segment.address() + at - segment.file_range().0
 }
 
-/// Makes a plan of a recording of this program: 3 blocks of 40 bytes and one of 5,000 that `planned_parse`
-/// allocates by `planned_new_node`, 2 blocks of 100 bytes that `planned_visit` allocates by it, and a block that
-/// `planned_main` allocates.
+/// Makes a plan from a recording of this program. `planned_parse` allocates 3 blocks of 40 bytes
+/// and one of 5,000 by `planned_new_node`, `planned_visit` allocates 2 blocks of 100 bytes by
+/// `planned_new_node`, and `planned_main` allocates a block.
 fn plan_of(rules: &str, module_path: &std::path::Path) -> mallard_trace::Result<Made> {
     let folder = tempfile::tempdir().unwrap();
     let (start, end, offset) = mapping_of(inside(planned_main));

@@ -1,4 +1,4 @@
-//! Regions that are found in traces of a few events.
+//! Tests which regions are found in traces with a few events.
 
 use crate::support;
 use crate::support::replay::{Script, MAIN, NODE, PARSE, WORKER};
@@ -15,7 +15,7 @@ fn found(script: Script) -> Regions {
     find(&script.trace(folder.path()), Limits::default()).unwrap()
 }
 
-/// The region of a function with an end.
+/// Returns the region with this function and this kind of end.
 fn region(regions: &Regions, function: &str, ends: End) -> Region {
     let of = |region: &&Region| region.function == function && region.ends == ends;
     let names = || regions.all.iter().map(|region| (&region.function, region.ends));
@@ -66,7 +66,7 @@ fn the_sizes_of_a_region_follow_what_realloc_made_of_its_blocks() {
         script.malloc(1, at + 0x200, 8, MAIN).free(1, at + 0x200, MAIN);
     }
     let parse = region(&found(script), "parse_document", End::Sure);
-    // All blocks have 100 bytes in the end. A pool cannot serve them, because they had 64 before.
+    // All blocks have 100 bytes in the end, but they had 64 before, so a pool cannot serve them.
     assert_eq!((parse.sizes, parse.one_size_share, parse.variation_bits), (2, 1.0, 0.0));
 }
 
@@ -118,7 +118,7 @@ fn a_thread_that_dies_inside_of_a_region_ends_the_region() {
         let at = 0x10_0000 + 0x1000 * u64::from(thread);
         script.malloc(thread, at, 64, inside).malloc(thread, at + 0x100, 32, inside);
         script.free(thread, at, inside);
-        script.free(99, at + 0x100, WORKER); // the thread has had its last event
+        script.free(99, at + 0x100, WORKER); // the thread exited with its previous event
     }
     let parse = region(&found(script), "parse_document", End::Sure);
     assert_eq!((parse.instances, parse.threads, parse.unfinished), (35, 35, 0));
@@ -188,7 +188,7 @@ fn marks_separate_calls_that_look_like_one_on_call_stacks() {
     let mut script = Script::new();
     script.malloc(1, 0x10, 8, MAIN);
     for token in 0..40u64 {
-        // Each call frees the token of the call before, and `main` allocates nothing in between.
+        // Each call frees the token of the previous call, and `main` allocates nothing in between.
         let at = 0x10_0000 + 0x1000 * token;
         script.mark(1, op::REGION_BEGIN, "next_token").malloc(1, at, 10 + token, PARSE);
         if token > 0 {
@@ -241,7 +241,7 @@ fn the_table_is_made_once_and_kept_in_the_trace() {
     let written = std::fs::metadata(&path).unwrap().modified().unwrap();
     assert_eq!(file(&trace, scratch.path()).unwrap(), path);
     assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), written);
-    // A file that is not a table of regions is replaced, and nothing else is left in the folder.
+    // A file that is not a table of regions is replaced, and nothing else remains in the directory.
     std::fs::write(&path, "no table").unwrap();
     file(&trace, scratch.path()).unwrap();
     assert_eq!(Table::open(trace.folder(), &REGIONS).unwrap().rows(), table.rows());

@@ -1,5 +1,6 @@
-//! Regions of random programs with several threads, recursion, jumps and blocks that escape agree with a
-//! model, and with the counts of the compiler of replays for a plan with the region.
+//! Tests that the regions of random programs agree with a model, and with what a replay counts for
+//! a plan with the region. The programs have several threads, recursion, jumps and blocks that
+//! escape.
 
 use crate::support::regions::{Model, Program};
 use crate::support::run::{length, seeds};
@@ -18,7 +19,7 @@ fn median(values: impl Iterator<Item = u64>) -> f64 {
     values[values.len().div_ceil(2) - 1] as f64
 }
 
-/// Compares all numbers of a region with the numbers of the model.
+/// Compares all figures of a region with the figures of the model.
 fn check(region: &Region, model: &Model, seed: u64) {
     let what = format!("{} {:?} of seed {seed}", region.function, region.ends);
     let instances = || model.instances.iter();
@@ -68,7 +69,7 @@ fn regions_of_a_thousand_random_programs_are_those_of_the_model() {
     assert!(counts.iter().zip(least).all(|(&count, least)| count > least), "{seen}");
 }
 
-/// What a replay counts for a plan with the region.
+/// Returns what the compiler of replays counts for a plan with the region.
 fn replayed(trace: &Trace, region: &Region, folder: &Path) -> RuleResult {
     let (function, ends) = (&region.function, region.ends.word());
     let text = format!("[[rule]]\nregion = '{function}'\nstrategy = 'AS3'\nends = '{ends}'\n");
@@ -101,7 +102,7 @@ fn a_replay_counts_the_same_instances_of_each_region() {
     assert!(escapes > length(5000), "{escapes} blocks escape");
 }
 
-/// A plan that winks out a region from which the model sees blocks escape is refused.
+/// A plan must be rejected if it winks out a region from which, in the model, blocks escape.
 #[test]
 fn wink_out_is_refused_wherever_a_block_escapes() {
     let (mut refused, mut allowed) = (0, 0);

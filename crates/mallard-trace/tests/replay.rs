@@ -1,4 +1,4 @@
-//! Traces that are made event by event become the expected ops.
+//! Tests that traces of a few events are compiled to the expected ops.
 
 use crate::support::replay::*;
 use crate::support::repository;
@@ -147,7 +147,7 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
     let mut script = Script::new();
     script.malloc(0, 0xa0, 1, MAIN).malloc(0, 0x10, 2, CREATE);
     script.malloc(1, 0xb0, 3, WORKER);
-    // Thread 1 starts after the allocation of 0xa0, so this free needs no wait.
+    // Thread 1 starts after 0xa0 was allocated, so this free needs no wait.
     script.free(1, 0xa0, WORKER);
     script.malloc(0, 0xc0, 4, MAIN).malloc(0, 0xd0, 5, MAIN).malloc(0, 0xe0, 6, MAIN);
     // The first two frees share one wait.
@@ -166,7 +166,7 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
     ];
     assert_eq!(file.text(0), expected);
     let expected = [
-        "malloc 3 slot 16", // Each thread has 16 neighbouring slots for itself.
+        "malloc 3 slot 16", // Each thread gets 16 adjacent slots.
         "free 1 slot 0",
         "wait 5 of thread 0",
         "free 5 slot 3",
@@ -188,7 +188,7 @@ fn a_wait_that_earlier_waits_imply_is_left_out() {
     script.free(2, 0xc0, WORKER).free(2, 0xa0, WORKER);
     let (file, _) = compiled(script, &Plan::default());
     let expected = [
-        "wait 1 of thread 1", // the call before the first call of this thread
+        "wait 1 of thread 1", // the call that precedes the first call of this thread
         "malloc 1 slot 32",
         "wait 4 of thread 1",
         "free 9 slot 2",
@@ -311,9 +311,9 @@ fn wink_out_drops_the_frees_after_the_last_allocation_and_closes_at_the_end() {
 fn a_sure_region_ends_at_an_event_outside_or_in_another_call() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, PARSE).free(0, 0x10, PARSE);
-    // The frame of main moves: main calls parse_document again.
+    // The frame of main has changed, so main calls parse_document again.
     script.keeps(0).malloc(0, 0x20, 2, PARSE);
-    // The frame of main is the same, so parse_document may be in the same call.
+    // The frame of main is unchanged, so parse_document may be in the same call.
     script.keeps(1).malloc(0, 0x30, 3, NODE).free(0, 0x20, PARSE).free(0, 0x30, PARSE);
     script.malloc(0, 0x40, 4, MAIN);
     let (file, compiled) = compiled(script, &region("parse_document", "AS7", "sure"));
@@ -364,7 +364,7 @@ fn an_allocator_stays_until_the_last_block_of_its_region_is_freed() {
         "end",
     ];
     assert_eq!(file.text(1), worker);
-    // Two threads use one instance, so both targets must be shared.
+    // Two threads use one instance of the rule, so both targets must be shared.
     assert_eq!(file.targets[1..], [(3, true, 0, 1), (3, true, 0, 1)]);
     let RuleResult { escapes, foreign_escapes, escape_from, .. } = &compiled.rules[0];
     assert_eq!((*escapes, *foreign_escapes), (1, 1));
@@ -450,8 +450,8 @@ fn a_thread_that_would_run_ahead_waits_for_the_others() {
         script.malloc(1, 0x80 + turn, 16, MAIN).free(1, 0x80 + turn, MAIN);
     }
     let (file, _) = compiled(script, &Plan::default());
-    // Each large block ends a step. The last block waits for the position that thread 1 had reached two
-    // steps before.
+    // Each large block ends a step. The last block waits for the position that thread 1 had reached
+    // two steps before.
     let expected = [
         "malloc 8388608 slot 0",
         "start thread 1",

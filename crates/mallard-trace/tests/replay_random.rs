@@ -1,5 +1,5 @@
-//! Random programs are compiled, and a simulator plays the op streams with random orders of the threads.
-//! In any order, the calls must be those of the program and use its blocks.
+//! Compiles random programs. A simulator replays the op streams with random orders of the threads.
+//! In any order, the calls must be those of the program, and must use the same blocks.
 
 use crate::support::replay::{OpFile, Script};
 use crate::support::run::seeds;
@@ -9,7 +9,7 @@ use mallard_trace::format::op;
 use mallard_trace::replay::format::op as to;
 use mallard_trace::replay::{compile, Compiled, Options, Plan, Strategy};
 
-/// A block of the model: its address, the call that made it last, and its size.
+/// A block of the model: its address, the call that allocated or resized it last, and its size.
 #[derive(Clone)]
 struct Block {
     addr: u64,
@@ -23,7 +23,8 @@ struct Program {
     threads: usize,
     blocks: Vec<Block>,
     calls: Vec<Vec<Call>>,
-    /// The index in the op stream of each thread of the script, in the order of their first events.
+    /// For each thread of the script, its index in the op stream, or `None` before its first event.
+    /// Threads get indices in the order of their first events.
     indices: Vec<Option<usize>>,
     live_bytes: u64,
     live_peak: u64,
@@ -52,7 +53,7 @@ impl Program {
         }
     }
 
-    /// Adds a call of a thread to the model. Returns its number.
+    /// Adds a call of a thread to the model. Returns the ID of the call.
     fn call(&mut self, thread: usize, op: u8, size: u64, of: Option<CallId>) -> CallId {
         let index = match self.indices[thread] {
             Some(index) => index,
@@ -66,7 +67,7 @@ impl Program {
         (index, self.calls[index].len() - 1)
     }
 
-    /// Notes that the bytes in use have changed.
+    /// Records that the size of a block has changed.
     fn change(&mut self, from: u64, to: u64) {
         self.live_bytes = self.live_bytes - from + to;
         self.live_peak = self.live_peak.max(self.live_bytes);
@@ -122,7 +123,8 @@ impl Program {
     }
 }
 
-/// Compiles a program and plays the op stream five times. Compares the calls with those of the model.
+/// Compiles a program, replays the op stream five times, and compares the calls with those of the
+/// model.
 fn check(program: Program, plan: &Plan, options: &Options, random: &mut Random) -> Compiled {
     let folder = tempfile::tempdir().unwrap();
     let Program { script, calls, live_peak, blocks_peak, .. } = program;
@@ -141,7 +143,8 @@ fn check(program: Program, plan: &Plan, options: &Options, random: &mut Random) 
         let mut played = play(&file, random);
         assert_eq!(played.iter().map(Vec::len).sum::<usize>() as u64, calls_of_file);
         if winks {
-            // Without the frees, later calls have other numbers: only kinds and sizes are compared.
+            // Without the frees, later calls have other indices, so only kinds and sizes are
+            // compared.
             let mut expected = calls.clone();
             for calls in expected.iter_mut().chain(&mut played) {
                 calls.retain(|call| call.op != to::OP_FREE);

@@ -1,4 +1,5 @@
-//! The compiler refuses traces that it cannot compile, and says what a trace lacks.
+//! Tests that the compiler rejects traces that it cannot compile, and that it reports what a trace
+//! lacks.
 
 use crate::support::replay::*;
 use crate::support::{golden, header, trace_of};
@@ -107,7 +108,7 @@ fn more_instances_than_targets_are_refused() {
     assert!(error.what().contains("a plan: rule 1 has too many instances"), "{error}");
 }
 
-/// Changes the manifest of a trace.
+/// Changes the manifest of a trace on disk, and opens the trace again.
 fn with_manifest(trace: &Trace, change: impl Fn(&mut Manifest)) -> Trace {
     let mut manifest = trace.manifest().clone();
     change(&mut manifest);
@@ -227,7 +228,7 @@ fn events_of_traced_allocators_are_left_out() {
     assert_eq!(found(Cause::Losses), Some(2));
 }
 
-/// Number of events of a process.
+/// Returns the number of events of a process.
 fn events_of(trace: &Trace, process: i32) -> u64 {
     let threads = trace.table(&THREADS).unwrap();
     let processes = threads.i64s("proc").unwrap().into_iter();

@@ -1,5 +1,5 @@
-//! Tests where the resident memory of a program is: random programs against a list of their blocks,
-//! and sites that grow.
+//! Tests how the resident memory of a program is divided into parts. The parts of random programs
+//! are compared with a list of their blocks. Also tests which sites grow.
 
 use crate::support::run::seeds;
 use crate::support::{call, trace_of, Random, StreamOf};
@@ -11,27 +11,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: u64 = 4096;
 
-/// Bytes of a page that were requested, and bytes that the malloc takes for them.
+/// Bytes of a page that the program requested, and bytes that the malloc uses for them.
 type Sums = (u64, u64);
 
 /// The state of a process in the model.
 #[derive(Default)]
 struct Model {
-    /// The live blocks: from address to size.
+    /// The live blocks. Key: address. Value: size.
     live: BTreeMap<u64, u64>,
     /// Pages that have ever had a block.
     had: BTreeSet<u64>,
-    /// The mappings: from the start to the end and the anonymous bytes.
+    /// The mappings. Key: start. Value: (end, anonymous bytes).
     maps: BTreeMap<u64, (u64, u64)>,
-    /// At the last report of the mappings: bytes of mappings without blocks, and untouched pages of
-    /// blocks.
+    /// The values at the last report of the mappings: bytes of mappings without blocks. `untouched`
+    /// are pages of blocks.
     stacks: u64,
     untouched: u64,
     is_mapped: bool,
 }
 
-/// glibc: a header of 8 bytes, multiples of 16, at least 32; blocks with a mapping of their own end
-/// with a page.
+/// Computes the bytes that glibc uses for a block: the size plus a header of 8 bytes, rounded up to
+/// a multiple of 16, and at least 32. The end of a block with a separate mapping is the end of a
+/// page.
 fn taken(addr: u64, size: u64) -> u64 {
     if addr % PAGE == 16 && size >= 128 << 10 {
         return (size + 16).div_ceil(PAGE) * PAGE - 16;
@@ -45,7 +46,7 @@ impl Model {
         self.had.extend(addr / PAGE..=(addr + taken(addr, size) - 1) / PAGE);
     }
 
-    /// The sums of each page.
+    /// Computes the sums for each page.
     fn pages(&self) -> BTreeMap<u64, Sums> {
         let mut pages: BTreeMap<u64, Sums> = BTreeMap::new();
         for (&addr, &size) in &self.live {
@@ -60,7 +61,7 @@ impl Model {
         pages
     }
 
-    /// Takes the mappings that the system has reported.
+    /// Updates the model after the system has reported the mappings.
     fn remapped(&mut self) {
         let pages = self.pages();
         (self.stacks, self.untouched) = (0, 0);
@@ -78,7 +79,7 @@ impl Model {
         }
     }
 
-    /// The parts of one moment, from the list of all blocks.
+    /// Computes the parts at one moment from the list of all blocks.
     fn parts(&self, rss: u64, anonymous: u64, recorder: u64) -> Parts {
         let stacks = self.stacks.min(anonymous);
         let recorder = recorder.min(rss - anonymous);
@@ -118,11 +119,11 @@ impl Model {
     }
 }
 
-/// Where the blocks of the random programs are: two heaps, and a stack that never has blocks.
+/// The address ranges of the random programs: two heaps, and a stack that never has blocks.
 const REGIONS: [(u64, u64); 3] =
     [(0x10_0000, 0x30_0000), (0x7000_0000, 0x7200_0000), (0x7f00_0000, 0x7f01_0000)];
 
-/// A free address for a block of `size` bytes.
+/// Returns a free address for a block of `size` bytes, or `None` if the random address is not free.
 fn place(random: &mut Random, model: &Model, size: u64) -> Option<u64> {
     let (start, end) = REGIONS[random.below(2)];
     let addr = start + 16 * random.below(((end - start) / 16) as usize) as u64;
@@ -132,11 +133,11 @@ fn place(random: &mut Random, model: &Model, size: u64) -> Option<u64> {
     (is_free && block_end <= end).then_some(addr)
 }
 
-/// Changes some mappings, and returns the words of the record for them.
+/// Changes some mappings, and returns the text of the record that reports the changes.
 fn remap(random: &mut Random, model: &mut Model) -> String {
     let mut text = String::new();
     for (start, end) in REGIONS {
-        // A region is one mapping, or two mappings with a border anywhere between them.
+        // Divide the range into one mapping, or into two mappings with a random border.
         let pages = (end - start) / PAGE;
         let border = start + PAGE * random.below(pages as usize) as u64;
         for (&start, _) in model.maps.range(start..end) {
@@ -154,7 +155,7 @@ fn remap(random: &mut Random, model: &mut Model) -> String {
     text
 }
 
-/// Makes a random program; returns its stream and the parts at each moment.
+/// Makes a random program. Returns its event stream, and the parts at each moment.
 fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
     let mut random = Random(seed);
     let mut model = Model::default();
@@ -186,14 +187,14 @@ fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
                 let shrunk = random.below(model.live[&addr] as usize + 1) as u64;
                 let begin = call(op::REALLOC_FROM, t, addr, shrunk, 0, &[0x10]);
                 stream.piece(0, &[begin, call(op::REALLOC_TO, t, addr, shrunk, 1, &[])]);
-                // A realloc to 0 bytes may return the block; then nothing is freed.
+                // A realloc to 0 bytes may return the block. Then it frees nothing.
                 model.put(addr, shrunk);
             }
             7 => {
                 let anonymous = random.below(40 << 20) as u64;
                 let rss = anonymous + random.below(9 << 20) as u64;
                 let mut text = format!("rss={rss} anonymous={anonymous}");
-                // The system reports the mappings at some of the samples.
+                // The system reports the mappings only at some of the samples.
                 if random.below(2) == 0 {
                     text += &remap(&mut random, &mut model);
                     text += " recorder=4096";
@@ -223,7 +224,7 @@ fn the_parts_are_those_of_a_list_of_all_blocks() {
         if expected.is_empty() {
             continue;
         }
-        // At any moment, the parts are those of the last row that is not later.
+        // At any moment, the parts are those of the last row up to that moment.
         let mut random = Random(seed);
         let moments: Vec<i64> = (0..50).map(|_| random.below(700) as i64).collect();
         let split = split(&trace, &moments).unwrap();
@@ -272,7 +273,8 @@ fn a_program_that_a_child_executed_has_its_own_memory_and_blocks() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.thread(0, 1);
-    // The child executed /bin/b before its first record, so it announces modules before its thread.
+    // The child executed /bin/b before its first record, so its module record precedes its thread
+    // record.
     stream.text(op::PROCESS, 1001, 2, 43, 0, "fork 1 /bin/b");
     stream.text(op::MODULE, 1001, 2, 0x5000, 0, "6000 0 - /bin/b");
     stream.thread(1, 2);
@@ -307,8 +309,9 @@ fn a_trace_without_mappings_has_no_parts() {
     assert_eq!(trace.manifest().memory.sentence(), None);
 }
 
-/// Makes a program that runs for 1.6 s with four sites: the first leaks, the second builds at the start,
-/// the third allocates and frees, the fourth fills and empties.
+/// Makes a program that runs for 1.6 s and has four sites. The first leaks, the second allocates
+/// only at the start, the third allocates and frees, and the fourth repeatedly fills up and
+/// empties.
 fn growing_program() -> Vec<u8> {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");

@@ -1,4 +1,5 @@
-//! Tests of streams: the golden file, what the writer writes, and bytes that no writer wrote.
+//! Tests event streams: the golden file, the output of the writer, and bytes that no writer would
+//! write.
 
 use crate::support::run::seeds;
 use crate::support::{self, golden, header, repository, rewritten, Random};
@@ -7,7 +8,7 @@ use mallard_trace::format::{self, op, Record};
 use mallard_trace::stream::{Compression, Ending, Reader, Writer};
 use std::collections::HashMap;
 
-/// The ops, texts and frames of a stream, and how it ends.
+/// Returns the records, texts and frames of an event stream, and how the stream ends.
 fn read(bytes: &[u8]) -> (Vec<(Record, String, Vec<u64>)>, Ending) {
     let mut reader = Reader::new(bytes, "a test").expect("a readable header");
     let mut events = Vec::new();
@@ -103,8 +104,8 @@ fn a_packed_stream_has_the_events_of_the_plain_one() {
     }
 }
 
-/// Events with texts and with call stacks of up to 65,535 frames. The last one may lack frames, as if
-/// the program had damaged the ring.
+/// Makes random events with texts and with call stacks of up to 65,535 frames. The last event may
+/// lack frames, as if the program had overwritten the ring buffer.
 fn random_piece(random: &mut Random) -> Vec<u8> {
     let mut piece = Vec::new();
     let small = |random: &mut Random, bound: usize| {
@@ -189,7 +190,7 @@ fn the_constants_are_those_of_the_header_for_c() {
         assert_eq!(value(&format!("{prefix}{name}")), Some(number), "{name}");
         compared += 1;
     }
-    // This crate has each constant of the header for C.
+    // This crate has every constant of the C header.
     assert_eq!(compared, values.len(), "{values:?}");
     assert_eq!(values["allocate"], u64::from(op::ALLOCATE));
 }

@@ -1,5 +1,5 @@
-//! Tests of the survey that a report shows. The expected results are computed from the histories of the
-//! blocks of random programs.
+//! Tests the survey that a report uses. The expected results are computed from the histories of all
+//! blocks in random programs.
 
 use crate::support::lives::{lives, Life, Lives, SITES};
 use crate::support::run::seeds;
@@ -11,8 +11,8 @@ use mallard_trace::walk::Limits;
 use mallard_trace::Trace;
 use std::collections::BTreeMap;
 
-/// The nodes of the call stacks of one frame, in the order of `SITES`. A site that never occurs gets a
-/// number that is no call stack.
+/// Returns the nodes of the sites' call stacks, which have one frame each, in the order of `SITES`.
+/// A site that never occurs gets an invalid node.
 fn nodes(trace: &Trace) -> Vec<u32> {
     let stacks = trace.table(&STACKS).unwrap();
     let frames = stacks.i64s("frame").unwrap();
@@ -37,13 +37,13 @@ fn survey_of(trace: &Trace, moments: usize) -> Survey {
     survey(trace, &options).unwrap()
 }
 
-/// Bytes in use after the events of a moment, of one site or of all.
+/// Computes the bytes in use after all events up to the time `t`, for one site or for all.
 fn live_at(lives: &[Life], t: i64, site: Option<usize>) -> f64 {
     let of_site = lives.iter().filter(|life| site.is_none_or(|site| site == life.site));
     of_site.map(|life| life.size_at(t)).sum::<u64>() as f64
 }
 
-/// The moments in `0..=end` at which bytes in use change, and the end.
+/// Returns the times in `0..=end` at which the bytes in use change, and `end`.
 fn changes(lives: &[Life], end: i64) -> Vec<i64> {
     let begins = lives.iter().flat_map(|life| life.sizes.iter().map(|size| size.0));
     let ends = lives.iter().filter_map(|life| Some(life.end?.0));
@@ -95,7 +95,8 @@ fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
         let mut of_sites = vec![all.clone(); SITES.len()];
         for life in &lives {
             let size = life.last_size();
-            // Powers of two up to 4 KiB, then every second power, and at last 16 MiB.
+            // The bounds are powers of two up to 4 KiB, then 16, 64 and 256 KiB, 1 MiB and 16 MiB.
+            // No block is larger.
             let largest = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536, 262144];
             let column = largest.iter().filter(|&&largest| size > largest).count()
                 + usize::from(size > 1 << 20);
@@ -228,7 +229,7 @@ fn blocks_beyond_the_limit_are_estimated_from_a_part_of_the_blocks() {
     let options = Options { limits: Limits { blocks: 2_000 }, ..Options::default() };
     let found = survey(&trace, &options).unwrap();
     assert!(found.one_in >= 32, "{}", found.one_in);
-    // Large blocks are counted one by one, so only the small blocks are estimated.
+    // Large blocks are never left out, so only the small blocks are estimated.
     let large = 100.0 * f64::from(1 << 20);
     let small = found.timeline.live.last().unwrap() - large;
     assert!((small / (40_000.0 * 64.0) - 1.0).abs() < 0.1, "{small}");
@@ -328,7 +329,7 @@ fn threads_beyond_the_limit_are_summed_up() {
     let others = found.threads.last().unwrap();
     assert_eq!((others.tid, others.allocs), (None, 37.0));
     assert_eq!(found.threads.iter().map(|thread| thread.allocs).sum::<f64>(), 100.0);
-    // Threads with the most events are listed one by one.
+    // The threads with the most events have separate entries.
     assert_eq!(found.frees.len(), 10);
 }
 

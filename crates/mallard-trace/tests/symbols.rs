@@ -1,4 +1,4 @@
-//! Functions and lines are found in the program itself, and in other files by build-id.
+//! Tests that functions and lines are found in the program itself, and in other files by build-id.
 
 use crate::support::run::skip;
 use crate::support::{call, import_in, StreamOf};
@@ -9,13 +9,13 @@ use mallard_trace::Trace;
 use object::read::{File, Object};
 use std::path::{Path, PathBuf};
 
-/// A function of this program whose name the tests look for.
+/// A function of this program. The tests look up its name.
 #[inline(never)]
 fn function_with_a_name(number: u64) -> u64 {
     std::hint::black_box(number * 3) + std::hint::black_box(1)
 }
 
-/// The mapping of this program that has the code of an address: start, end and offset in the file.
+/// Returns the mapping of this program that contains an address: start, end and offset in the file.
 pub fn mapping_of(address: u64) -> (u64, u64, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let parse = |text: &str| u64::from_str_radix(text, 16).unwrap();
@@ -34,14 +34,14 @@ pub fn this_program() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// The build-id of this program; `None` if the linker writes none.
+/// Returns the build-id of this program, or `None` if the linker writes none.
 pub fn build_id() -> Option<String> {
     let bytes = std::fs::read(this_program()).unwrap();
     let id = File::parse(&bytes[..]).unwrap().build_id().unwrap()?.to_vec();
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Imports one allocation by `function_with_a_name`, as if the module was at `path`.
+/// Imports one allocation by `function_with_a_name`, with `path` as the path of the module.
 fn trace_with(folder: &Path, build_id: &str, path: &Path, options: &Options) -> Trace {
     let address = function_with_a_name as fn(u64) -> u64 as usize as u64;
     let (start, end, offset) = mapping_of(address);
@@ -54,8 +54,8 @@ fn trace_with(folder: &Path, build_id: &str, path: &Path, options: &Options) -> 
     import_in(folder, &stream.finish(), options).unwrap()
 }
 
-/// Returns three facts on the only site: its innermost function that is not inlined, the file of
-/// this function, and where names come from.
+/// Returns three facts about the only site: its innermost function that is not inlined, the source
+/// file of this function, and the source of the names.
 fn found(trace: &Trace) -> (String, String, String) {
     let stacks = trace.stacks().unwrap();
     let node = trace.sites().unwrap()[0].stack;
@@ -120,7 +120,7 @@ fn compressed_debug_information_is_read() {
             .arg(this_program())
             .arg(&copy)
             .output();
-        // Not every objcopy knows zstd.
+        // Some versions of objcopy do not support zstd.
         if !done.is_ok_and(|done| done.status.success()) {
             continue;
         }
@@ -136,7 +136,7 @@ fn compressed_debug_information_is_read() {
 #[test]
 fn the_embedded_symbols_of_a_stripped_program_are_read() {
     let folder = tempfile::tempdir().unwrap();
-    // As Fedora packages programs: a file of symbols, compressed by xz, is a section.
+    // Like packages of Fedora: a section contains a symbol file, compressed by xz.
     let script =
         "objcopy --only-keep-debug \"$0\" debug && objcopy --strip-debug debug symbols && \
                   strip -o stripped \"$0\" && xz -k symbols && \
@@ -154,7 +154,7 @@ fn the_embedded_symbols_of_a_stripped_program_are_read() {
     let (function, _, source) = found(&trace_with(folder.path(), "-", &stripped, &options));
     assert_eq!(source, "symtab");
     assert!(function.ends_with("function_with_a_name"), "{function}");
-    // A damaged section is no section.
+    // A corrupt section counts as missing.
     let mut bytes = std::fs::read(&stripped).unwrap();
     let at = bytes.windows(6).rposition(|six| six == b"\xfd7zXZ\0").expect("a stream of xz");
     bytes[at + 200..at + 300].fill(0xaa);

@@ -1,4 +1,4 @@
-//! A random program with some threads, and the blocks that it allocates.
+//! Makes random programs with a few threads, and lists the blocks that they allocate.
 
 use super::{call, Random, StreamOf};
 use mallard_trace::format::op;
@@ -19,7 +19,7 @@ pub struct Block {
     pub stack: Vec<u64>,
 }
 
-/// Makes the stream of a random program with some threads, and the list of its blocks.
+/// Makes the event stream of a random program with a few threads, and the list of its blocks.
 pub fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
     let mut random = Random(seed);
     let threads = 1 + random.below(4);
@@ -36,7 +36,7 @@ pub fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
     for step in 0..random.below(2000) {
         t += 1 + random.below(3) as u64;
         let thread = random.below(threads);
-        // The call stack of the thread changes.
+        // Change the call stack of the thread.
         let stack = &mut stacks[thread];
         let kept = random.below(stack.len() + 1);
         stack.truncate(kept);
@@ -113,7 +113,7 @@ pub fn program(seed: u64) -> (Vec<u8>, Vec<Block>) {
                     (old.t1, old.tid1) = (ns + 1, thread as i64);
                 }
             }
-            // A failure changes no block.
+            // An allocation that fails changes no block.
             _ => piece.push(call(op::CALLOC, t, 0, size, kept, &fresh)),
         }
         if step % 50 == 49 {

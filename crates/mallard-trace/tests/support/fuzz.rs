@@ -1,7 +1,7 @@
-//! Checks that hold for any bytes: a reader returns the content, or an error of three lines, and does
-//! not panic. The tests check a few thousand changed files; `./x fuzz` checks files for as long as you
-//! like.
-#![allow(dead_code)] // Each file that includes this module uses a part.
+//! Checks that hold for any input: a reader returns the content or an error of three lines, and
+//! never panics. The tests check a few thousand changed files; `./x fuzz` checks more files for as
+//! long as you like.
+#![allow(dead_code)] // Each file that includes this module uses only some functions.
 
 use mallard_trace::error::{Error, Result};
 use mallard_trace::import::{import_from, Options};
@@ -14,8 +14,8 @@ use mallard_trace::Trace;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Reads bytes as a stream. If the bytes are a stream, makes a trace of them in the folder, checks the
-/// trace, and removes it.
+/// Reads bytes as an event stream. If that works, makes a trace in the directory `folder`, checks
+/// the trace, and removes it.
 pub fn check_stream(bytes: &[u8], folder: &Path) {
     let mut reader = match Reader::new(bytes, "input") {
         Ok(reader) => reader,
@@ -37,7 +37,8 @@ pub fn check_stream(bytes: &[u8], folder: &Path) {
     fs::remove_dir_all(&to).expect("a folder");
 }
 
-/// Checks that a trace agrees with itself. Reads one table, and the sites with their call stacks.
+/// Checks that the tables of a trace agree with its manifest. Reads one table, and the sites with
+/// their call stacks.
 fn check_trace(trace: &Trace) {
     let manifest = trace.manifest();
     let rows = |name: &str| manifest.tables.iter().find(|table| table.name == name).unwrap().rows;
@@ -55,7 +56,8 @@ fn check_trace(trace: &Trace) {
     read(trace, &schema::SITES).expect("readable sites");
 }
 
-/// Replaces a file of a trace by other bytes, reads what commands read of it, and restores the file.
+/// Replaces a file of a trace by other bytes, reads what commands read from it, and restores the
+/// file.
 pub fn check_file(trace: &Path, file: &Path, bytes: &[u8]) {
     let path = trace.join(file);
     let before = fs::read(&path).expect("a file of the trace");
@@ -72,7 +74,7 @@ pub fn check_file(trace: &Path, file: &Path, bytes: &[u8]) {
     fs::write(&path, before).expect("a writable file");
 }
 
-/// Compiles a trace, as it is and under a strategy. The trace may be damaged.
+/// Compiles a trace, which may be corrupt, without a plan and under a strategy.
 fn check_replay(trace: &Trace, folder: &Path) {
     let to = folder.join("ops");
     let options = Compiling { allow_samples: true, ..Compiling::default() };
@@ -84,7 +86,7 @@ fn check_replay(trace: &Trace, folder: &Path) {
     }
 }
 
-/// The files of a trace, relative to its folder: the manifest, and the files of tables.
+/// Returns the files of a trace, relative to its directory: the manifest, and the files of tables.
 pub fn files_of(trace: &Path) -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("manifest.json")];
     files.extend(schema::ALL.iter().map(|schema| match schema.has_parts {
@@ -96,7 +98,7 @@ pub fn files_of(trace: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads all columns of a table. For tables of sites and call stacks, also reads what commands
-/// show.
+/// print.
 fn read(trace: &Trace, schema: &'static Schema) -> Result<()> {
     let table = trace.table(schema)?;
     for field in schema.fields {
@@ -125,8 +127,8 @@ fn check_error(error: &Error) {
     assert!(lines[1].starts_with("  ") && lines[2].starts_with("  help: "), "{text}");
 }
 
-/// Reads bytes as a compiled plan, as they are and with the checksum that they should have. What is a plan is the
-/// same after it was written again.
+/// Reads bytes as a compiled plan, first unchanged and then with a valid checksum. If the bytes are
+/// a plan, checks that writing and reading the plan again does not change it.
 pub fn check_plan(bytes: &[u8]) {
     let mut whole = bytes.to_vec();
     if let Some((header, body)) = whole.split_at_mut_checked(64) {

@@ -1,5 +1,5 @@
-//! Random programs with the history of each block, so that any figure of a trace can be computed without
-//! reading events.
+//! Makes random programs with the history of each block, so that any figure of a trace can be
+//! computed without reading events.
 
 use super::{call, Random, StreamOf};
 use mallard_trace::format::op;
@@ -15,14 +15,15 @@ pub struct Life {
     pub site: usize,
     pub thread: usize,
     pub addr: u64,
-    /// The sizes of the block, each with the time from which it holds.
+    /// The sizes of the block, each with the time from which it applies.
     pub sizes: Vec<(i64, u64)>,
-    /// When the block was freed, and by which thread.
+    /// When the block was freed, and the thread that freed it.
     pub end: Option<(i64, usize)>,
 }
 
 impl Life {
-    /// The size of the block after the events of a moment; 0 if the block is not in use.
+    /// Returns the size of the block after all events up to the time `t`, or 0 if the block is not
+    /// in use.
     pub fn size_at(&self, t: i64) -> u64 {
         if self.end.is_some_and(|(end, _)| end <= t) {
             return 0;
@@ -30,13 +31,13 @@ impl Life {
         self.sizes.iter().rev().find(|(begin, _)| *begin <= t).map_or(0, |&(_, size)| size)
     }
 
-    /// The last size of the block.
+    /// Returns the last size of the block.
     pub fn last_size(&self) -> u64 {
         self.sizes.last().expect("a size").1
     }
 }
 
-/// A random program.
+/// A random program and the histories of its blocks.
 pub struct Lives {
     pub stream: Vec<u8>,
     pub lives: Vec<Life>,
@@ -60,8 +61,8 @@ impl Maker {
         self.t as i64 - 1000
     }
 
-    /// An address at which no block is in use. Small blocks lie in two heaps, and large blocks far
-    /// apart.
+    /// Returns an address at which no block is in use. Small blocks are in two heaps, and large
+    /// blocks are far apart.
     fn address(&mut self, size: u64) -> u64 {
         loop {
             let place = self.random.below(3000) as u64;
@@ -124,9 +125,9 @@ impl Maker {
         self.push(thread, op::REALLOC_FROM, addr, old, site);
         self.t += 1;
         match self.random.below(4) {
-            // The realloc fails.
+            // A realloc that fails.
             0 => self.push(thread, op::REALLOC_TO, 0, 77, site),
-            // The realloc frees the block.
+            // A realloc that frees the block.
             1 => {
                 self.push(thread, op::REALLOC_TO, 0, 0, site);
                 self.end(index, thread);
@@ -148,7 +149,7 @@ impl Maker {
     }
 }
 
-/// Makes a random program of some events.
+/// Makes a random program. `events` is the number of its steps.
 pub fn lives(seed: u64, events: usize) -> Lives {
     let mut random = Random(seed);
     let threads = 1 + random.below(3);

@@ -1,4 +1,4 @@
-//! Helpers of the tests: files of the repository, streams that are made here, random numbers.
+//! Helpers of the tests: files of the repository, event streams made by tests, and random numbers.
 
 pub mod blocks;
 pub mod fuzz;
@@ -14,22 +14,22 @@ use mallard_trace::stream::{Compression, Reader, Writer};
 use mallard_trace::{Result, Trace};
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// Returns the root directory of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a file of the repository.
+/// Reads a text file of the repository.
 pub fn repository(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// The golden stream.
+/// Reads the golden event stream.
 pub fn golden() -> Vec<u8> {
     std::fs::read(root().join("spec/trace_format.golden")).expect("the golden stream")
 }
 
-/// The events of a stream, written again.
+/// Reads the events of a stream and writes them again.
 pub fn rewritten(stream: &[u8], compression: Compression) -> Vec<u8> {
     let mut reader = Reader::new(stream, "a stream to rewrite").unwrap();
     let mut writer = Writer::new(Vec::new(), reader.header(), compression).unwrap();
@@ -46,7 +46,7 @@ pub fn rewritten(stream: &[u8], compression: Compression) -> Vec<u8> {
     writer.finish(1700).unwrap()
 }
 
-/// A header with a clock in nanoseconds that starts at 1,000.
+/// Returns a header for a clock in nanoseconds that starts at 1,000.
 pub fn header() -> Header {
     Header {
         clock_hz: 1_000_000_000,
@@ -58,7 +58,7 @@ pub fn header() -> Header {
     }
 }
 
-/// A generator of random numbers (splitmix64).
+/// A random number generator (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -75,7 +75,7 @@ impl Random {
     }
 }
 
-/// An event of malloc's family, with its duration and the frames that are new.
+/// Makes an event of malloc or a related function. `frames` are the new frames of the call stack.
 pub fn call(op: u8, t: u64, addr: u64, size: u64, kept: u16, frames: &[u64]) -> Vec<u8> {
     let record = Record {
         t,
@@ -87,7 +87,7 @@ pub fn call(op: u8, t: u64, addr: u64, size: u64, kept: u16, frames: &[u64]) -> 
     with_frames(record, frames)
 }
 
-/// A record and the frames after it.
+/// Returns the bytes of a record and of the frames after it.
 pub fn with_frames(record: Record, frames: &[u64]) -> Vec<u8> {
     let mut bytes = record.to_bytes().to_vec();
     bytes.extend(frames.iter().flat_map(|frame| frame.to_ne_bytes()));
@@ -95,7 +95,7 @@ pub fn with_frames(record: Record, frames: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// A stream that is written piece by piece.
+/// Writes an event stream piece by piece.
 pub struct StreamOf(pub Writer<Vec<u8>>);
 
 impl StreamOf {
@@ -148,14 +148,14 @@ impl StreamOf {
     }
 }
 
-/// Makes a trace in a temporary folder.
+/// Makes a trace in a temporary directory.
 pub fn trace_of(stream: &[u8]) -> (tempfile::TempDir, Trace) {
     let folder = tempfile::tempdir().unwrap();
     let trace = import_in(folder.path(), stream, &Options::default()).unwrap();
     (folder, trace)
 }
 
-/// Writes a stream to a folder and imports it there.
+/// Writes an event stream to a file in a directory, and imports it there.
 pub fn import_in(folder: &Path, stream: &[u8], options: &Options) -> Result<Trace> {
     let path = folder.join("a.stream");
     std::fs::write(&path, stream).unwrap();

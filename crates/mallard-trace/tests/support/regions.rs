@@ -1,5 +1,5 @@
-//! Random programs with functions that call, return, jump and die, and a model of their regions: the
-//! model follows the definition of instances, one function at a time.
+//! Random programs with functions that call, return and jump, threads that exit, and a model of the
+//! regions. The model computes the instances of one function directly from their definition.
 
 use super::replay::Script;
 use super::Random;
@@ -9,7 +9,7 @@ use mallard_trace::Trace;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// The names in the call stacks. Some functions call themselves, some call others.
+/// The functions in the call stacks. They call each other and themselves in any order.
 const NAMES: [&str; 7] = [
     "outer",
     "parse_document",
@@ -20,10 +20,10 @@ const NAMES: [&str; 7] = [
     "libx.so+0x77",
 ];
 
-/// The names of marks. One of them is also the name of a function.
+/// The names of marked regions. One of them is also the name of a function.
 const MARKS: [&str; 3] = ["request", "a phase of the request with a long name", "other"];
 
-/// What an event does with blocks, which are named by their addresses.
+/// What an event does with blocks. A block is identified by its address.
 #[derive(Clone, Copy)]
 enum What {
     Allocate(u64, u64),
@@ -34,12 +34,12 @@ enum What {
     Nothing,
 }
 
-/// An event of a thread, with its call stack if that is known.
+/// An event of a thread, with its call stack unless that is unknown.
 struct Event {
     thread: usize,
     what: What,
     stack: Option<Vec<&'static str>>,
-    /// How many outer frames the call stack shares with the previous event.
+    /// Number of outer frames that the call stack shares with the previous event.
     kept: usize,
 }
 
@@ -74,7 +74,7 @@ impl Program {
         program
     }
 
-    /// Calls, returns, or jumps out of several functions at once.
+    /// Calls functions, returns from one, or jumps out of several.
     fn move_stack(&mut self, thread: usize) {
         let (calls, depth) = (self.random.below(4), self.random.below(4));
         let stack = &mut self.stacks[thread];
@@ -107,7 +107,7 @@ impl Program {
         (Some(stack), kept)
     }
 
-    /// Begins or ends a region by a mark.
+    /// Begins or ends a marked region.
     fn mark(&mut self, thread: usize) {
         let (name, is_begin) = (MARKS[self.random.below(3)], self.random.below(2) == 0);
         let kind = if is_begin { op::REGION_BEGIN } else { op::REGION_END };
@@ -152,12 +152,12 @@ impl Program {
         self.events.push(Event { thread, what, stack, kept });
     }
 
-    /// Makes a trace of the program. Only the model remains afterwards.
+    /// Makes a trace of the program. Afterwards, the program can only be used for its model.
     pub fn trace(&mut self, folder: &Path) -> Trace {
         std::mem::replace(&mut self.script, Script::new()).trace(folder)
     }
 
-    /// The region of a function by its definition.
+    /// Computes the instances of a function's region from their definition.
     pub fn model(&self, function: &str, ends: End) -> Model {
         let mut model = Model::default();
         let mut current: Vec<Option<usize>> = vec![None; self.threads];
@@ -182,7 +182,7 @@ impl Program {
             }
             let depth = |stack: &Vec<&str>| stack.iter().position(|&name| name == function);
             let within = event.stack.as_ref().and_then(depth);
-            // The frame outside of the function identifies the call of the function.
+            // The frame of the caller identifies the call of the function.
             let is_same = within.is_some_and(|depth| event.kept >= depth);
             if event.stack.is_some() && !is_same && ends == End::Sure {
                 model.end(&mut current[event.thread]);
@@ -197,7 +197,7 @@ impl Program {
     }
 }
 
-/// Begins a region, or ends the innermost region of that name with all regions inside of it.
+/// Begins a marked region, or ends the innermost region of that name with all regions inside of it.
 fn follow_mark(marks: &mut Vec<&'static str>, what: What) {
     match what {
         What::Begin(name) => marks.push(name),
@@ -218,7 +218,8 @@ pub struct Instance {
     live: HashMap<u64, u64>,
     sizes: Vec<u64>,
     pub peak: u64,
-    /// Bytes allocated before the instance ends, and in all: blocks may grow after the end.
+    /// Bytes allocated before the instance ends. `bytes` also counts what blocks grow by after the
+    /// end.
     pub total: u64,
     pub bytes: u64,
     pub escapes: u64,
@@ -228,7 +229,7 @@ pub struct Instance {
 #[derive(Default)]
 pub struct Model {
     pub instances: Vec<Instance>,
-    /// The instance of each block in use that the function has allocated.
+    /// The instance of each block in use that was allocated in the region. Key: address.
     owners: HashMap<u64, usize>,
     pub unfinished: u64,
     pub escape_bytes: u64,
@@ -279,7 +280,7 @@ impl Model {
         }
     }
 
-    /// Blocks that are in use at the end have escaped.
+    /// Counts the blocks that are in use at the end as escaped.
     fn finish(&mut self) {
         for instance in &mut self.instances {
             instance.escapes += instance.live.len() as u64;
@@ -296,7 +297,7 @@ impl Model {
         self.instances.iter().map(|instance| instance.escapes).sum()
     }
 
-    /// The number of different sequences of sizes that instances allocate.
+    /// Returns the number of different sequences of sizes that instances allocate.
     pub fn inputs(&self) -> u64 {
         self.instances.iter().map(|instance| &instance.sizes).collect::<HashSet<_>>().len() as u64
     }

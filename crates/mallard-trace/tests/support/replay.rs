@@ -1,5 +1,5 @@
-//! Helpers of the tests of replays: traces that are made event by event, op streams as text, and a
-//! simulator that plays them.
+//! Helpers of the replay tests: traces made event by event, op streams as text, and a simulator
+//! that replays them.
 
 use super::{header, import_in, with_frames, StreamOf};
 use mallard_trace::error::Error;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// Functions of scripts. Their addresses are 0x1000 and on.
+/// Functions of scripts. Their addresses begin at 0x1000.
 pub const FUNCTIONS: [&str; 10] = [
     "main",
     "outer",
@@ -28,19 +28,20 @@ pub const FUNCTIONS: [&str; 10] = [
     "libx.so+0x77",
 ];
 
-/// The address of a function.
+/// Returns the address of a function.
 fn address(name: &str) -> u64 {
     let found = FUNCTIONS.iter().position(|function| *function == name);
     0x1000 + found.expect("a function of FUNCTIONS") as u64
 }
 
-/// A trace that is made event by event.
+/// Makes a trace event by event.
 pub struct Script {
     stream: StreamOf,
     pub t: u64,
     stacks: HashMap<u32, Vec<u64>>,
     process: u32,
-    /// The next event shares at most this many outer frames with the previous event of its thread.
+    /// The maximum number of outer frames that the next event shares with the previous event of its
+    /// thread.
     keeps: usize,
     pub align: u8,
     pub flags: u16,
@@ -66,8 +67,8 @@ impl Script {
         self
     }
 
-    /// Makes the next event part of a new call: the event shares at most `frames` outer frames with the
-    /// previous event of its thread.
+    /// Makes the next event part of a new call, because it shares at most `frames` outer frames
+    /// with the previous event of its thread.
     pub fn keeps(&mut self, frames: usize) -> &mut Self {
         self.keeps = frames;
         self
@@ -112,7 +113,7 @@ impl Script {
         self
     }
 
-    /// Adds a sample of the CPU time of a thread.
+    /// Adds a CPU time sample of a thread.
     pub fn cpu(&mut self, thread: u32, ns: u64) -> &mut Self {
         self.stream.record(format::op::CPU, self.t, thread, ns);
         self
@@ -138,7 +139,7 @@ impl Script {
         self.event(thread, format::op::REALLOC_TO, to, size, stack)
     }
 
-    /// Adds a mark of a thread: `op` is the begin or the end of a region.
+    /// Adds a mark of a thread. `op` says whether it begins or ends a region.
     pub fn mark(&mut self, thread: u32, op: u8, name: &str) -> &mut Self {
         self.t += 1;
         let records = Record::mark(op, self.t, name);
@@ -155,7 +156,7 @@ impl Script {
         self
     }
 
-    /// Makes a trace of the script, whose frames have the names of [`FUNCTIONS`].
+    /// Makes a trace of the script. Its frames get the names in [`FUNCTIONS`].
     pub fn trace(self, folder: &Path) -> Trace {
         let trace = import_in(folder, &self.stream.finish(), &import::Options::default()).unwrap();
         let path = trace.folder().to_path_buf();
@@ -165,7 +166,7 @@ impl Script {
         let names = frames.texts("func").unwrap();
         let name = |(offset, name): (&i64, &'_ String)| {
             let known = FUNCTIONS.get((*offset as usize).wrapping_sub(0x1000));
-            // The name of a mark has no offset.
+            // A frame for the name of a marked region has no offset.
             let other = if *offset < 0 { name.as_str() } else { "?" };
             known.copied().unwrap_or(other).to_string()
         };
@@ -218,7 +219,7 @@ pub fn compiled(script: Script, plan: &Plan) -> (OpFile, Compiled) {
     compiled_with(script, plan, &Options::default())
 }
 
-/// The error of a compilation, which leaves no file.
+/// Returns the error of a compilation, and checks that no file remains.
 pub fn error_with(script: Script, plan: &Plan, options: &Options) -> Error {
     let folder = tempfile::tempdir().unwrap();
     let trace = script.trace(folder.path());
@@ -234,11 +235,11 @@ pub fn error(script: Script, plan: &Plan) -> Error {
     error_with(script, plan, &Options::default())
 }
 
-/// A file of ops.
+/// An op stream that was read from a file.
 pub struct OpFile {
     bytes: Vec<u8>,
     pub threads: Vec<Vec<Op>>,
-    /// The allocator, whether it is shared, the first chunk, and the rule.
+    /// For each target: the kind of allocator, whether it is shared, the first chunk, and the rule.
     pub targets: Vec<(u32, bool, u64, u32)>,
     pub recorded: Vec<u64>,
     pub starts_ns: Vec<u64>,
@@ -282,12 +283,13 @@ impl OpFile {
         }
     }
 
-    /// The members of the header after `targets`: slots, ops, live_peak, blocks_peak, calls, checksum.
+    /// Returns the fields of the header after `targets`: slots, ops, live_peak, blocks_peak, calls,
+    /// checksum.
     pub fn sums(&self) -> [u64; 6] {
         [0, 1, 2, 3, 4, 5].map(|index| u64_at(&self.bytes, 32 + 8 * index))
     }
 
-    /// The ops of a thread as text, without gaps.
+    /// Returns the ops of a thread as text, without gaps.
     pub fn text(&self, thread: usize) -> Vec<String> {
         self.threads[thread].iter().map(text).collect()
     }
@@ -321,7 +323,7 @@ const NAMES: [&str; 25] = [
     "realloc_from",
 ];
 
-/// An op as text: `malloc 24 slot 3 target 1`.
+/// Formats an op as text, such as `malloc 24 slot 3 target 1`.
 fn text(of: &Op) -> String {
     let name = NAMES[usize::from(of.op())];
     let target = match of.target() {

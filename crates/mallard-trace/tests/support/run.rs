@@ -1,13 +1,14 @@
-//! What tests need to know about the run that they are in, and to say to it.
+//! Settings and reports of the current test run, for tests: skipped tests, and the length of random
+//! tests.
 
 use std::io::Write;
 
-/// Says that the test which runs cannot run on this machine, and why. `./x test` counts it as skipped: it
-/// reads the file that MALLARD_SKIPS names.
+/// Reports that the current test cannot run on this machine, and why. `./x test` counts the test as
+/// skipped, because this function appends it to the file that MALLARD_SKIPS names.
 #[track_caller]
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
-    // With one thread of tests, tests run in the main thread.
+    // If the tests run on a single thread, that is the main thread, whose name is not the test's.
     let here = std::panic::Location::caller().to_string();
     let test = thread.name().filter(|name| *name != "main").unwrap_or(&here);
     println!("{test} was skipped: {reason}");
@@ -17,7 +18,8 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// The length of a random test: a share of `full`, at least 1. MALLARD_TEST_LENGTH has the share in per cent.
+/// Returns the length of a random test: a share of `full`, at least 1. MALLARD_TEST_LENGTH is the
+/// share in percent.
 pub fn length(full: u64) -> u64 {
     let percent = std::env::var("MALLARD_TEST_LENGTH").map_or(100, |text| {
         text.parse().unwrap_or_else(|_| panic!("MALLARD_TEST_LENGTH={text} is no number"))
@@ -25,15 +27,17 @@ pub fn length(full: u64) -> u64 {
     (full * percent / 100).max(1)
 }
 
-/// The seeds of a random test: `length(full)` of 0 to `full`, spread over all, because many tests make larger
-/// programs of larger seeds. Each remainder of a small division is among them.
+/// Returns `length(full)` seeds of a random test from 0 to `full`. They are spread over the whole
+/// range, because many tests make larger programs from larger seeds. All remainders of a division
+/// by a small number are among them.
 pub fn seeds(full: u64) -> impl Iterator<Item = u64> {
     let count = length(full);
     let step = full / count;
     (0..count).map(move |i| i * step + i % step)
 }
 
-/// Does not print panics of the Parquet library, which become errors of mallard-trace.
+/// Hides the messages of panics in the Parquet library, because mallard-trace converts these panics
+/// to errors.
 pub fn hide_panics_of_parquet() {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {

@@ -1,11 +1,11 @@
-//! Plays op streams with blocks that are only numbers, in a random order of the threads.
+//! Replays op streams in a random order of the threads. Blocks are only numbers.
 
 use super::replay::OpFile;
 use super::Random;
 use mallard_trace::replay::format::{is_call, op, Op};
 use std::collections::{HashMap, HashSet};
 
-/// A call: the thread, and how many calls the thread made before.
+/// The ID of a call: the thread, and the number of calls that the thread made before.
 pub type CallId = (usize, usize);
 
 /// What a call does, in a model or in a simulated replay.
@@ -13,7 +13,7 @@ pub type CallId = (usize, usize);
 pub struct Call {
     pub op: u8,
     pub size: u64,
-    /// The call that made the block that this call frees or resizes.
+    /// The call that allocated or last resized the block that this call frees or resizes.
     pub of: Option<CallId>,
 }
 
@@ -22,7 +22,7 @@ pub struct Call {
 struct Block {
     made_by: CallId,
     target: u16,
-    /// How many times the target had been opened.
+    /// How often the target had been opened when the block was allocated.
     instance: usize,
     size: u64,
     align: u8,
@@ -43,8 +43,8 @@ struct Play<'a> {
     expects_realloc: Vec<bool>,
 }
 
-/// Plays a file, and returns the calls of each thread. Checks that no op uses a missing block or a
-/// closed allocator, and that no thread waits for ever.
+/// Replays a file, and returns the calls of each thread. Checks that no op uses a missing block or
+/// a closed allocator, and that no thread waits forever.
 pub fn play(file: &OpFile, random: &mut Random) -> Vec<Vec<Call>> {
     let (threads, targets) = (file.threads.len(), file.targets.len());
     let mut play = Play {
@@ -136,8 +136,8 @@ impl Play<'_> {
         assert!(is_shared || self.users[target].len() == 1, "target {target} is shared");
     }
 
-    /// The block in the slot of an op. Checks that the op names the target that allocated the block, and
-    /// that the target is still open.
+    /// Returns the block in the slot of an op. Checks that the op has the target that allocated the
+    /// block, and that the target has not been opened again since.
     fn block(&self, of: &Op) -> Block {
         let block = *self.slots.get(&of.slot).expect("a block in the slot");
         let target = of.target();
@@ -163,7 +163,7 @@ impl Play<'_> {
         self.calls[thread].push(Call { op: next.op(), size: next.size(), of });
     }
 
-    /// Puts a new block in a slot. The slot is empty, or wink-out ends its block.
+    /// Puts a new block in a slot. The slot must be empty, or wink-out must have freed its block.
     fn put(&mut self, thread: usize, next: &Op) {
         let target = next.target();
         let made_by = (thread, self.calls[thread].len());
