@@ -1,4 +1,4 @@
-//! The time that `mallard advise` may take, how much of it is left, and how much would probably be
+//! The time budget of `mallard advise`: how much of it is left, and which budget would probably be
 //! enough.
 
 use super::measured::Measured;
@@ -14,28 +14,29 @@ use std::time::Duration;
 pub const SHARE_BEFORE_RUNS: f64 = 0.6;
 /// A second recording may take at most the remaining time divided by this number.
 pub const RECORDING_PART: u32 = 2;
-/// The greatest number of mallocs that are tried.
+/// The maximum number of mallocs in a trial.
 pub const TRIED_MAX: usize = 3;
-/// The greatest number of plans that run in the program beside the mallocs.
+/// The maximum number of plans in a race with the mallocs.
 pub const PLANS_MAX: usize = 3;
-/// The number of runs of the program in the budget that the user does not name. A race of four mallocs, their
-/// settings and three plans, and fresh runs of the best, take 70 to 140 runs.
+/// The default budget is the time of this many runs of the program. A race of four mallocs, the
+/// glibc settings and three plans takes 70 to 140 runs, confirmation rounds included.
 const RUNS: u32 = 150;
-/// The shortest and the longest budget that the user does not name.
+/// The minimum and the maximum of the default budget.
 const LEAST: Duration = Duration::from_secs(30);
 pub const MOST: Duration = Duration::from_secs(300);
-/// The budget that the user does not name, if the program cannot run again, so that replays measure.
+/// The default budget if the program cannot run again, so that replays measure instead.
 const OF_REPLAYS: Duration = Duration::from_secs(120);
-/// A proposed budget is this many times as long as the computed one, because runs vary.
+/// A computed budget is multiplied by this factor before it is proposed, because the times of runs
+/// vary.
 const SPARE: f64 = 1.1;
 
-/// The budget of one command. Its time begins after the program was recorded.
+/// The budget of one `mallard advise` command. Its time starts after the program was recorded.
 pub struct Budget {
     begin: Moment,
     all: Duration,
-    /// The time of steps that take a share of the budget, and so take longer with a larger one.
+    /// The time of steps that use a share of the budget, and so take longer with a larger budget.
     shares: Cell<Duration>,
-    /// The time of steps that a larger budget adds.
+    /// The time of steps that were left out, and that a larger budget would add.
     missed: Cell<Duration>,
     /// Runs programs, and notices when the user interrupts mallard.
     pub runner: Runner,
@@ -43,30 +44,30 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Starts the time of a budget.
+    /// Starts the clock of a budget.
     pub fn begin(all: Duration, runner: Runner, is_quiet: bool) -> Budget {
         let (shares, missed) = Default::default();
         Budget { begin: Moment::now(), all, shares, missed, runner, is_quiet }
     }
 
-    /// The budget for a program one run of which takes the time `run`. `None` if the program cannot run again, or takes
-    /// too long.
+    /// Sets the default budget for a program whose run takes the time `run`. `run` is `None` if the
+    /// program cannot run again, or takes too long.
     pub fn of_runs(self, run: Option<Duration>) -> Budget {
         let all = run.map_or(OF_REPLAYS, |run| (run * RUNS).clamp(LEAST, MOST));
         Budget { all, ..self }
     }
 
-    /// The part of the budget that is used up.
+    /// Returns how much of the budget is used up.
     pub fn taken(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// The part of the budget that is left.
+    /// Returns how much of the budget is left.
     pub fn left(&self) -> Duration {
         self.all.saturating_sub(self.taken())
     }
 
-    /// Makes a step that takes a share of the budget.
+    /// Runs a step that uses a share of the budget, and adds the time of the step to `shares`.
     pub fn share<T>(&self, step: impl FnOnce() -> T) -> T {
         let begin = Moment::now();
         let made = step();
@@ -74,19 +75,21 @@ impl Budget {
         made
     }
 
-    /// Notes that a step was left out which takes `time`, however large the budget is.
+    /// Records that a step was left out. The step would take `time`, however large the budget is.
     pub fn miss(&self, time: Duration) {
         self.missed.set(self.missed.get() + time);
     }
 
-    /// The budget that leaves `needed` for a step which has `share` of what all steps of a fixed time
-    /// leave.
+    /// Returns the budget with which a step gets the time `needed`, if the step gets `share` of the
+    /// time that remains after all steps of a fixed time.
     pub fn needed(&self, needed: Duration, share: f64) -> Duration {
         let fixed = self.taken().saturating_sub(self.shares.get()) + self.missed.get();
         fixed + needed.mul_f64(1.0 / share)
     }
 
-    /// One budget for all that this one was too small for. It is larger than this one.
+    /// Proposes one larger budget that is probably enough for all open questions and for a second
+    /// recording. If none of them needs a larger budget, but noise was too large, proposes twice
+    /// this budget.
     pub fn proposed(&self, measured: &Measured) -> Option<Duration> {
         let needed = measured.questions.iter().filter_map(|of| of.needed);
         let needed = needed.chain(measured.second_needs).max();
@@ -94,7 +97,8 @@ impl Budget {
         needed.map(|needed| self.larger(needed)).or_else(twice)
     }
 
-    /// A budget of at least `needed`. If this budget should have been enough, twice as much.
+    /// Returns a budget of at least `needed`, with some spare time. If this budget should have been
+    /// enough, returns twice this budget.
     fn larger(&self, needed: Duration) -> Duration {
         match needed.mul_f64(SPARE) {
             needed if needed > self.all => needed,
@@ -102,17 +106,18 @@ impl Budget {
         }
     }
 
-    /// Whether the user has interrupted mallard.
+    /// Whether the user has interrupted this command.
     pub fn is_interrupted(&self) -> bool {
         self.runner.interrupted.load(Ordering::Relaxed)
     }
 
-    /// The whole budget.
+    /// Returns the whole budget.
     pub fn all(&self) -> Duration {
         self.all
     }
 
-    /// Shows a step and the remaining time, until the result is dropped. `None` if nothing is shown.
+    /// Shows the name of a step and the remaining time, until the returned value is dropped.
+    /// Returns `None` if the user wants no progress messages.
     pub fn step(&self, what: &str) -> Option<Work> {
         let work = (!self.is_quiet).then(Work::begin)?;
         work.say(&format!("{what}, {} left", time(self.left().as_nanos() as f64)));

@@ -1,4 +1,5 @@
-//! The changes that are measured, each with its figures, and those that are not, each with the reason.
+//! Candidates, which are changes that may save something: measured ones with their figures, and
+//! others with the reason why they were not measured.
 
 use super::reason::Reason;
 use crate::replay::Played;
@@ -9,17 +10,17 @@ use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The name of a candidate in the matrix.
+/// The name of a candidate in the `matrix` of the JSON output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// A malloc or a setting: `mimalloc`, `glibc:trim=1GiB`.
+    /// A malloc or a setting, such as `mimalloc` or `glibc:trim=1GiB`.
     Allocator(String),
-    /// A strategy and its place: `AS4 in parse`.
+    /// A strategy and where it applies, such as `AS4 in parse`.
     Plan(Strategy, String),
 }
 
 impl Name {
-    /// The name without the place.
+    /// Returns the name without the place.
     pub fn short(&self) -> String {
         match self {
             Name::Allocator(name) => name.clone(),
@@ -53,7 +54,7 @@ impl From<&str> for Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Local allocators by a plan.
+    /// A plan that assigns local allocators.
     Strategy,
     /// Another malloc for the whole program.
     Malloc,
@@ -67,43 +68,45 @@ pub enum Kind {
 pub enum By {
     /// A replay of the trace, which does not show locality.
     Replay,
-    /// Runs of the program itself, which show every effect.
+    /// Runs of the program itself, which show every effect, under a malloc or a setting.
     Try,
-    /// Runs of the program itself with the plan in force, and without any change of its source.
+    /// Runs of the program itself with a plan applied, without any change of the source.
     Plan,
 }
 
-/// What runs of the program with a plan in force show. Shares are of the CPU time of the program without the
-/// plan.
+/// Results of runs of the program with a plan applied. Shares are relative to the CPU time of the
+/// program without the plan.
 #[derive(Clone, Debug)]
 pub struct InProgram {
-    /// The saving against the control, which makes the same decisions and leaves all blocks to malloc.
+    /// The saving compared with the control, which decides about each block as the plan does, but
+    /// allocates all blocks from malloc.
     pub cpu: Judgement,
-    /// The saving against the program as it is: what `mallard run --plan` saves.
+    /// The saving compared with the unchanged program. This is what `mallard run --plan` saves.
     pub as_it_is: Judgement,
-    /// The part of the CPU time that the calls of malloc and free take which code does not make if it has
-    /// the allocator inline: at least and at most.
+    /// The share of the CPU time for calls of malloc and free that inline allocator code would
+    /// avoid: minimum and maximum.
     pub calls: (f64, f64),
-    /// The part of the CPU time that frees and destructors at the end of a region take, which wink-out skips.
-    /// 0 for a plan without wink-out.
+    /// The share of the CPU time for frees and destructors at the end of a region. Wink-out skips
+    /// them. 0 for a plan without wink-out.
     pub ends: f64,
-    /// The compiled plan.
+    /// The file of the compiled plan.
     pub file: PathBuf,
 }
 
 impl InProgram {
-    /// The interval in which the saving of a change of the source lies: what the plan was measured to save, the
-    /// calls, and at most what wink-out skips.
+    /// Returns the interval of the saving that a change of the source would have. It is the
+    /// measured saving of the plan, plus the avoided calls, plus at most what wink-out skips.
     pub fn expected(&self) -> (f64, f64) {
         let (least, most) = self.calls;
         (self.cpu.low + least, (self.cpu.high + most + self.ends).min(1.0))
     }
 }
 
-/// The measurements of one candidate. Savings are shares of the CPU time of the program.
+/// The measurements of one candidate. Savings of CPU time are shares of the CPU time of the
+/// program.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The name in the matrix.
+    /// The name in the `matrix` of the JSON output.
     pub name: Name,
     /// The kind of change.
     pub kind: Kind,
@@ -115,43 +118,47 @@ pub struct Candidate {
     pub region: Option<usize>,
     /// The index of the site in `Facts::sites`.
     pub site: Option<usize>,
-    /// The strongest evidence on the CPU time of the candidate.
+    /// The strongest kind of evidence that `cpu` is based on.
     pub by: By,
-    /// The saving of CPU time, with the verdict. From runs of the program if there are any, otherwise
-    /// from fresh plays (see `verdict::fresh`), otherwise from the other plays.
+    /// The saving of CPU time, with the verdict: from runs of the program if there are any,
+    /// otherwise from confirmation rounds of replays (see `verdict::fresh`), otherwise from the
+    /// first replays.
     pub cpu: Judgement,
-    /// The interval in which the saving of the program is expected, locality included. If the program
-    /// itself ran, this is the interval of `cpu`.
+    /// The interval in which the saving in the program is expected, including effects of locality.
+    /// If the program itself ran, this is the interval of `cpu`.
     pub expected: Option<(f64, f64)>,
-    /// The interval that the replay predicted, if runs of the program were measured after it.
+    /// The interval that a replay predicted, if the candidate was replayed and the program ran as
+    /// well.
     pub predicted: Option<(f64, f64)>,
     /// By how much noise widens the interval of `cpu`.
     pub margin: f64,
-    /// The judgement of the replay on CPU time, if runs of the program were measured after it.
+    /// The judgement of the replay on CPU time, if the candidate was replayed and the program ran
+    /// as well.
     pub replayed: Option<Judgement>,
-    /// The part of the saving that is work of the allocator, by replay.
+    /// The part of the CPU time saving that is work of the allocator, from a replay.
     pub allocator: Option<Judgement>,
-    /// The part of the saving that is work on pages, by replay.
+    /// The part of the CPU time saving that is work on pages, from a replay.
     pub pages: Option<Judgement>,
-    /// The saving of memory: of the heap by replay, of the resident memory by runs of the program.
+    /// The saving of memory: of heap bytes if a replay measured it, of resident memory if runs did.
     pub memory: Judgement,
     /// How `memory` and `peak_bytes` were obtained. Runs of the program may measure the CPU time alone.
     pub memory_by: By,
     /// The peak of the heap, or of the resident memory, before and after the change.
     pub peak_bytes: (u64, u64),
-    /// The saving of memory after the last call, by replay. A malloc may keep this memory, or fail to
-    /// return it because of fragmentation. `None` if the candidate was not replayed.
+    /// The saving of memory that is held after the last call, from a replay. A malloc may retain
+    /// free memory, or fail to return it because of fragmentation. `None` if the candidate was not
+    /// replayed.
     pub memory_at_end: Option<Judgement>,
     /// Bytes of the heap after the last call, before and after the change.
     pub end_bytes: (u64, u64),
-    /// The exact account of the local allocators. `None` without local allocators.
+    /// Exact counts of what the local allocators serve. `None` without local allocators.
     pub account: Option<Account>,
-    /// What runs of the program with the plan show. `None` if there were none.
+    /// Results of runs of the program with the plan applied. `None` if there were no such runs.
     pub in_program: Option<InProgram>,
 }
 
 impl Candidate {
-    /// Adds what a replay tells of a malloc under which the program ran.
+    /// Adds the results of a replay to those of a malloc under which the program ran.
     pub fn with_replay(self, of: &Candidate) -> Candidate {
         Candidate {
             predicted: of.expected,
@@ -164,14 +171,15 @@ impl Candidate {
         }
     }
 
-    /// Whether the candidate is a malloc or a setting under which the program did not run. Only a run
-    /// shows that the program works there, so no card advises such a change.
+    /// Whether the candidate is a malloc or a setting under which the program did not run. Only a
+    /// run shows that the program works with the candidate, so no card recommends such a change.
     pub fn never_ran(&self) -> bool {
         self.kind != Kind::Strategy && self.by == By::Replay
     }
 
-    /// Whether the measurement rules out that the candidate saves enough CPU time. A replay rules out
-    /// nothing if its threads meet in the allocator.
+    /// Whether the measurement shows that the candidate cannot save enough CPU time. A replay in
+    /// which several threads allocate at the same time, and a measurement with too few rounds, do
+    /// not show that.
     pub fn cannot_gain(&self, min_gain: f64) -> bool {
         match (self.cpu.verdict, self.cpu.why) {
             (Verdict::NoDifference | Verdict::Loss, _) => true,
@@ -181,14 +189,14 @@ impl Candidate {
         }
     }
 
-    /// Whether the candidate saves enough CPU time: chance does not explain the saving, and the saving
-    /// is at least the least gain.
+    /// Whether the candidate saves at least `min_gain` of the CPU time, and chance does not explain
+    /// the saving.
     pub fn gains(&self, min_gain: f64) -> bool {
         self.cpu.verdict == Verdict::Gain && self.cpu.saving >= min_gain
     }
 
-    /// The saving of memory after the last call if this saving is a gain, otherwise the saving at the
-    /// peak. Also returns the bytes before and after the change.
+    /// Returns the saving of memory after the last call if this saving is a gain, otherwise the
+    /// saving at the peak. Also returns the bytes before and after the change.
     pub fn memory_saving(&self) -> (&Judgement, (u64, u64)) {
         match &self.memory_at_end {
             Some(at_end) if at_end.verdict == Verdict::Gain => (at_end, self.end_bytes),
@@ -208,63 +216,63 @@ impl Candidate {
     }
 }
 
-/// A strategy that the user asked for, whatever the evidence says.
+/// The result of a strategy that the user asked for, whatever the evidence says.
 #[derive(Clone, Debug)]
 pub struct Forced {
-    /// The name of the strategy and its function: `AS4 in parse`.
+    /// The name of the strategy and its function, such as `AS4 in parse`.
     pub name: String,
-    /// Blocks that are used after they were winked out.
+    /// The number of blocks that would be used after wink-out has freed them.
     pub dangling: u64,
     /// The region of the strategy. `None` for the whole program.
     pub region: Option<Region>,
-    /// The sites with the most dangling blocks.
+    /// The sites that allocate the most of these dangling blocks.
     pub sites: Vec<EscapeSite>,
-    /// A function that allocates such a block.
+    /// A function that allocates a dangling block.
     pub from: Option<String>,
     /// The savings that replays showed. `None` if the strategy could not be replayed.
     pub played: Option<Played>,
 }
 
-/// The exact account of the local allocators of a plan.
+/// Exact counts of the blocks and bytes that the local allocators of a plan serve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// Instances of the region; 1 without a region.
+    /// The number of instances of the region; 1 without a region.
     pub instances: u64,
-    /// Blocks that the local allocators served.
+    /// The number of blocks that the local allocators served.
     pub blocks: u64,
-    /// The peak of these blocks' bytes in use, in one instance.
+    /// The peak of the bytes of these blocks that were in use, in one instance.
     pub in_use_peak: u64,
     /// The peak of the bytes that the local allocators hold.
     pub held_peak: u64,
-    /// Blocks that outlive their instance.
+    /// The number of blocks that outlive their instance.
     pub escapes: u64,
-    /// Frees that the plan skips, together with the destructors that call them.
+    /// The number of frees that the plan skips, together with the destructors that call them.
     pub winked_out: u64,
     /// Whether several threads use one instance.
     pub is_shared: bool,
 }
 
-/// A candidate that was not measured.
+/// A candidate that was not measured, or that was ruled out after a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dropped {
-    /// The name in the matrix.
+    /// The name in the `matrix` of the JSON output.
     pub name: Name,
     /// The kind of change.
     pub kind: Kind,
     /// The index of the region in `Facts::regions`.
     pub region: Option<usize>,
-    /// The reason.
+    /// Why the candidate was not measured, or was ruled out.
     pub why: Reason,
 }
 
 impl Dropped {
-    /// Whether a candidate that was measured before does not count any more.
+    /// Whether this value removes a candidate that was measured before.
     pub fn ends(&self, of: &Candidate) -> bool {
         self.why.ends() && self.name == of.name && self.region == of.region
     }
 }
 
-/// A candidate that is not measured.
+/// Makes the entry of a candidate that is not measured, or is ruled out.
 pub fn dropped(name: Name, kind: Kind, region: Option<usize>, why: Reason) -> Dropped {
     Dropped { name, kind, region, why }
 }

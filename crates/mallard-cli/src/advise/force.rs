@@ -1,5 +1,5 @@
-//! `--force AS4 --region F`: plays a strategy that the user asked for, and names the blocks that would
-//! dangle.
+//! Replays a strategy that the user asks for by `--force AS4 --region F`, and names the blocks that
+//! would dangle.
 
 use super::candidate::Forced;
 use super::measured::{noise, Measured};
@@ -16,7 +16,7 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
 use mallard_trace::Trace;
 
-/// Session a region, or the whole program, under a strategy that the user asked for, whatever the
+/// Replays a region, or the whole program, with the strategy that the user asked for, whatever the
 /// evidence says.
 pub fn force(
     trace: &Trace,
@@ -60,7 +60,7 @@ pub fn force(
     })
 }
 
-/// The result of a strategy that the user asked for.
+/// Describes the result of a strategy that the user asked for.
 pub fn wish(forced: &Forced) -> String {
     let mut text = match &forced.played {
         Some(played) => replayed(&in_words(&forced.name), &played.cpu, &played.memory) + "\n",

@@ -1,9 +1,10 @@
-//! Runs the program with plans in force.
+//! Measures plans in runs of the program, with the plans applied.
 //!
-//! `libmallard-plan.so` serves the blocks of a plan from its local allocators, in the program as it is. So a
-//! run shows what a replay cannot: destructors, accesses to the blocks, all other work. Two things remain that
-//! only a change of the source can save. Code with the allocator inline makes no calls, and wink-out skips the
-//! frees and destructors at the end of a region. Both are measured, as parts of the CPU time.
+//! `libmallard-plan.so` allocates the blocks of a plan from local allocators in the unchanged
+//! program. So a run shows effects that a replay cannot show, such as destructors and accesses to
+//! the blocks. Two further savings need a change of the source. Inline allocator code avoids calls,
+//! and wink-out skips the frees and destructors at the end of a region. Both are measured as shares
+//! of the CPU time.
 
 use super::budget::Budget;
 use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
@@ -26,23 +27,29 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a block of a plan costs in calls that code with the allocator inline does not make, at least and at most: parts of
-/// the time of a malloc and a free of glibc on this machine. Through the library, a malloc and a free of a pool take 56
-/// instructions, and of an arena 99 to 108 (tests/plan/instructions.py); inline they take some 15, and glibc takes 138.
-/// With their changed source, these programs of tests/known saved so much more for each block, on a machine where glibc
-/// takes 20 ns: `sessions` 1.5 ns and `lru_cache` 6 with pools, `lua` 4.5, `formulas` and `requests` 11 to 13 with
-/// arenas. A library written in C calls its arena as well.
+/// How much a block of a plan saves in addition if the allocator is inline, so that no library is
+/// called: minimum and maximum, as parts of the time of a malloc and a free of glibc on this
+/// machine. Through the library, a malloc and a free take 56 instructions with a pool, and 99 to
+/// 108 with an arena (tests/plan/instructions.py). Inline, they take some 15, and glibc takes 138.
+/// On a machine where glibc takes 20 ns, these programs of tests/known saved so much more for each
+/// block with their changed source: `sessions` 1.5 ns and `lru_cache` 6 ns with pools, `lua` 4.5
+/// ns, `formulas` and `requests` 11 to 13 ns with arenas. A library written in C calls its arena,
+/// too, so it saves less.
 const CALLS: (f64, f64) = (0.05, 0.6);
 const CALLS_OF_POOLS: (f64, f64) = (0.05, 0.3);
-/// The time of a malloc and a free is the least of this many rounds of so many pairs.
+/// The time of a malloc and a free is measured in `ROUNDS` rounds of `PAIRS` pairs, and the fastest
+/// round counts.
 const ROUNDS: usize = 5;
 const PAIRS: u32 = 20_000;
-/// A run in which the library reads the clock takes at most this many times as long as one without.
+/// If the library reads the clock, a run takes at most this many times as long as without the
+/// clock.
 const TIMED_RUN: f64 = 1.5;
-/// What a free takes, in nanoseconds, while the library times it. The time is not of a destructor.
+/// The time of a free in nanoseconds, within the time that the library measures for the end of a
+/// region. It is subtracted, so that the rest is the time of destructors.
 const TIMED_FREE_NS: f64 = 4.0;
 
-/// A plan that can be applied in the program, with the changes of the source that it stands for.
+/// A plan that can be applied in the program. It stands for the changes of the source in `entries`,
+/// which differ only in wink-out.
 pub struct Applicable {
     entries: Vec<Entry>,
     file: PathBuf,
@@ -50,7 +57,8 @@ pub struct Applicable {
 }
 
 impl Applicable {
-    /// What a block costs in calls that code with the allocator inline does not make, in nanoseconds.
+    /// Returns how many nanoseconds each block saves if the allocator is inline: minimum and
+    /// maximum.
     fn call_ns(&self) -> (f64, f64) {
         let (least, most) = self.calls();
         let pair = ns_of_pair();
@@ -67,9 +75,9 @@ impl Applicable {
     }
 }
 
-/// The plans that can be applied, in a folder of their own.
+/// The plans that can be applied, with their files in a temporary directory.
 pub struct Plans {
-    /// What cannot be applied.
+    /// The plans that cannot be applied.
     pub dropped: Vec<Dropped>,
     all: Vec<Applicable>,
     own: Allocator,
@@ -78,8 +86,8 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Compiles the plans. `None` if the library that applies them is not installed, or if the program was not
-    /// found.
+    /// Compiles the plans. Returns `None` if the library that applies plans is not installed, or if
+    /// the program was not found.
     pub fn compile(trace: &Trace, groups: Vec<Vec<Entry>>, runs: &Runs) -> Option<Plans> {
         let (own, bare) = bare(runs).ok()?;
         let folder = tempfile::Builder::new().prefix("mallard-advise-").tempdir().ok()?;
@@ -101,7 +109,7 @@ impl Plans {
         Some(plans)
     }
 
-    /// The program with each plan, and with its control.
+    /// Returns how to run the program with each plan, and with the control of each plan.
     pub fn subjects(&self) -> Vec<WithPlan> {
         let both = |of: &Applicable| WithPlan {
             serves: self.subject(of, Applies::Serves),
@@ -112,7 +120,7 @@ impl Plans {
 
     fn subject(&self, of: &Applicable, applies: Applies) -> Subject {
         let mut variables = of.applied.variables(&self.own, &self.bare.path, applies);
-        // What the library reports would be another output of the program.
+        // Turn off the reports of the library, because they would change the output of the program.
         let off = ["MALLARD_STATS", "MALLARD_PLAN_REPORT", "MALLARD_PLAN_TIMES"];
         variables.extend(off.map(|name| (name.into(), None)));
         Subject {
@@ -123,8 +131,8 @@ impl Plans {
         }
     }
 
-    /// The time that a race leaves for runs with the library's clock, and if possible for the second recording that
-    /// wink-out needs.
+    /// Returns the time that a race reserves for runs with the library's clock, and if possible for
+    /// the second recording that wink-out needs.
     pub fn time_after_race(&self, former: &Measured, budget: &Budget) -> Kept {
         let winks_out = self.all.iter().flat_map(|of| &of.entries).any(Entry::winks_out);
         let needed = second_recording::time_needed(former);
@@ -134,7 +142,8 @@ impl Plans {
         Kept { always, if_possible: if is_kept { needed } else { Duration::ZERO } }
     }
 
-    /// What the race shows of all plans, and of the changes of the source that they stand for.
+    /// Makes candidates from the race results of all plans, one for each change of the source that
+    /// a plan stands for.
     pub fn settle(
         self,
         former: &Measured,
@@ -158,8 +167,9 @@ impl Plans {
         }
         ran.sort_by(|(_, a), (_, b)| b.as_it_is.saving.total_cmp(&a.as_it_is.saving));
         for (number, (of, ran)) in ran.into_iter().enumerate() {
-            // Without runs beside its control, a plan is measured with the cost of deciding, so a change of the
-            // source saves more.
+            // Without runs of the control, the saving of a plan includes the cost of deciding about
+            // each block. A change of the source does not have this cost, so it saves more than
+            // measured.
             let is_worse = ran.beside_control.is_none() && ran.as_it_is.verdict != Verdict::Gain;
             if is_worse {
                 found.dropped.extend(lost(of, &Reason::SavesLess(ran.as_it_is.saving)));
@@ -179,14 +189,15 @@ impl Plans {
         found
     }
 
-    /// Runs the program once with the plan, and reads what the library reports. The program as it is takes `cpu_ns`.
+    /// Runs the program once with the plan, and reads the report of the library. The unchanged
+    /// program takes the CPU time `cpu_ns`.
     fn parts(&self, of: &Applicable, runs: &Runs, budget: &Budget, cpu_ns: Option<f64>) -> Parts {
         let report = of.file.with_extension("report");
         let mut subject = self.subject(of, Applies::Serves);
         subject.variables.push(("MALLARD_PLAN_REPORT".into(), Some(report.clone().into())));
         subject.variables.push(("MALLARD_PLAN_TIMES".into(), Some("1".into())));
         let turn = Turn { padding: 0, limit: clock::limit(budget.left()), watches: false };
-        // Of a server, the CPU time is that of one piece of work, and the report is of all.
+        // For a server, the CPU time is that of one piece of work, but the report covers all work.
         if runs.runner.load.is_some() {
             return Parts::default();
         }
@@ -225,14 +236,15 @@ fn candidate(entry: &Entry, in_program: InProgram, ran: &Ran, min_gain: f64) -> 
     }
 }
 
-/// The judgement on a change of the source: the middle of the interval in which its saving lies. A plan that
-/// loses is no gain, whatever its parts are.
+/// Judges the change of the source that a plan stands for. Its saving is in the middle of the
+/// interval of expected savings. If the plan itself is a loss, the change is no gain, whatever it
+/// saves in addition.
 fn with_parts(of: &InProgram, min_gain: f64) -> Judgement {
     let (low, high) = of.expected();
     let saving = (of.cpu.saving + (of.calls.0 + of.calls.1 + of.ends) / 2.0).min(1.0);
     let verdict = match of.cpu.verdict {
         Verdict::Loss => Verdict::Loss,
-        // As of a malloc, too few runs decide nothing, however much the plan seems to save.
+        // As for a malloc, too few runs decide nothing, however much the plan seems to save.
         verdict if matches!(of.cpu.why, Some(Why::TooFewRounds { .. })) => verdict,
         _ if low > 0.0 && saving >= min_gain => Verdict::Gain,
         Verdict::Gain => Verdict::Gain,
@@ -246,8 +258,8 @@ fn lost<'a>(of: &'a Applicable, why: &'a Reason) -> impl Iterator<Item = Dropped
     of.entries.iter().map(|of| dropped(of.name.clone(), of.kind, of.region(), why.clone()))
 }
 
-/// Compiles the plan of a group, whose plans differ in nothing but wink-out, which a plan in the program does not
-/// apply.
+/// Compiles one plan for a group of plans that differ only in wink-out. A plan that is applied in
+/// the program never winks out.
 fn compiled(trace: &Trace, entries: &[Entry], file: &Path) -> Result<(), String> {
     let proposal = entries.first().and_then(|entry| entry.proposal.as_ref());
     let Some(proposal) = proposal else { return Err("it has no rules".to_string()) };
@@ -259,15 +271,16 @@ fn compiled(trace: &Trace, entries: &[Entry], file: &Path) -> Result<(), String>
     std::fs::write(file, made.plan.to_bytes()).map_err(|error| error.to_string())
 }
 
-/// Keeps a plan in the folder of the trace, where `mallard run --plan` finds it. `None` if the folder cannot be
-/// written.
+/// Copies a compiled plan into the directory of the trace, for `mallard run --plan`. Returns `None`
+/// if the directory cannot be written.
 fn kept(trace: &Trace, file: &Path, number: usize) -> Option<PathBuf> {
     let kept = trace.folder().join(format!("advice-{}.plan", number + 1));
     std::fs::copy(file, &kept).ok()?;
     Some(kept)
 }
 
-/// The time that a malloc and a free take on this machine, in nanoseconds, if the block is in the cache of the thread.
+/// Measures the time of a malloc and a free on this machine, in nanoseconds, for a block in the
+/// thread cache.
 fn ns_of_pair() -> f64 {
     let round = |_| {
         let begin = Instant::now();
@@ -280,18 +293,19 @@ fn ns_of_pair() -> f64 {
     least.as_nanos() as f64 / f64::from(PAIRS)
 }
 
-/// The parts of the CPU time that only a change of the source can save.
+/// Shares of the CPU time that only a change of the source can save.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Parts {
     calls: (f64, f64),
     ends: f64,
 }
 
-/// A line of the library's report.
+/// A line of the library's report, which is about one process.
 #[derive(Deserialize)]
 struct Report {
     rules: Vec<ReportedRule>,
-    /// How long the main thread ran, and how long it waited for a CPU because others used it.
+    /// How long the main thread ran. The next field is how long it waited for a CPU that others
+    /// used.
     #[serde(default)]
     ran_ns: u64,
     #[serde(default)]
@@ -299,13 +313,13 @@ struct Report {
 }
 
 impl Report {
-    /// The blocks of all rules.
+    /// Returns the number of blocks of all rules.
     fn blocks(&self) -> f64 {
         self.rules.iter().map(|of| of.blocks as f64).sum()
     }
 
-    /// The CPU time that the ends of regions take. The library reads a clock that also runs while the thread waits for
-    /// a CPU, so on a busy machine only a part of its time is CPU time.
+    /// Returns the CPU time for the ends of regions. The library's clock also runs while the thread
+    /// waits for a CPU, so on a busy machine only a part of the measured time is CPU time.
     fn ends_ns(&self) -> f64 {
         let (ran, waited) = (self.ran_ns as f64, self.waited_ns as f64);
         let share = if ran > 0.0 { ran / (ran + waited) } else { 1.0 };
@@ -325,7 +339,7 @@ struct ReportedRule {
 }
 
 impl Parts {
-    /// Reads a report: a line of JSON for each process.
+    /// Reads a report, which has a line of JSON for each process.
     fn of(report: &str, cpu_ns: f64, (least, most): (f64, f64)) -> Parts {
         let lines = report.lines().filter_map(|line| serde_json::from_str(line).ok());
         let reports: Vec<Report> = lines.collect();
@@ -347,7 +361,7 @@ mod tests {
         let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
         assert_eq!(parts, Parts { calls: (0.04, 0.12), ends: 0.96 });
         assert_eq!(Parts::of("", 100_000.0, (2.0, 6.0)), Parts::default());
-        // A thread that waited for a CPU as long as it ran.
+        // In this report, the thread waited for a CPU as long as it ran.
         let waited = line.replace("}]}", r#"}],"ran_ns":70,"waited_ns":70}"#);
         assert_eq!(Parts::of(&waited, 100_000.0, (2.0, 6.0)).ends, 0.23);
     }

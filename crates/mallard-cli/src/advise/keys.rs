@@ -1,4 +1,4 @@
-//! Compares the keys of the JSON with the tables in docs/guide/advise_json.md.
+//! Checks that docs/guide/advise_json.md lists exactly the keys of the JSON output.
 
 use super::budget::Budget;
 use super::candidate::Forced;
@@ -24,12 +24,13 @@ fn path(outer: &str, key: &str) -> String {
     }
 }
 
-/// The words of a text that are marked as code.
+/// Returns the parts of a text between backquotes.
 fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// The keys in the tables of the guide. The heading of a table names the objects that have its keys.
+/// Reads the keys from the tables of the guide. The heading before a table names the objects with
+/// these keys.
 fn written() -> Keys {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/advise_json.md");
     let text = std::fs::read_to_string(file).unwrap();
@@ -68,16 +69,17 @@ fn add(value: &Value, at: &str, keys: &mut Keys) {
     }
 }
 
-/// A judgement without a figure, as if the base needed nothing.
+/// Returns a judgement without a figure, as for a base that needs nothing.
 fn without_figure() -> Judgement {
     let (saving, verdict) = (f64::NEG_INFINITY, Verdict::NotMeasurable);
     let why = Some(Why::NoFigure);
     Judgement { saving, low: saving, high: saving, p: 1.0, verdict, why }
 }
 
-/// Measured from which all keys follow: the samples of the rules, and the rare cases.
+/// Returns results that together produce all keys: the samples of the rules, and some rare cases.
 fn samples() -> Vec<Measured> {
-    // Replays and runs of the program, and an instance. Of the memory, nothing is known.
+    // A sample with replays, with runs of the program and with an instance, but without figures of
+    // memory.
     let mut replayed = sample::document();
     replayed.facts_mut().regions[0].lanes.push(Lane::default());
     for of in &mut replayed.candidates {
@@ -86,7 +88,7 @@ fn samples() -> Vec<Measured> {
         of.memory = without_figure();
         of.memory_at_end = Some(without_figure());
     }
-    // A region with few escapes gets a card if its blocks are not dropped at once.
+    // A region with few escapes gets a card if its plan does not wink out.
     let mut escapes = sample::one_escapes();
     escapes.candidates.retain(|of| of.rule == Some("multipool-over-arena"));
     let played = || Played {

@@ -1,7 +1,7 @@
-//! What the measurements have shown so far: the third value on the way to an advice.
+//! Results of measurements so far. They are the third of the four values from which advice is made.
 //!
-//! Each step of the measurement gets what is known, and returns what it has found itself. [`Measured::and`]
-//! puts the two together, so that no step changes what another one has found.
+//! Each step of the measurement receives the results so far, and returns only its own results.
+//! [`Measured::and`] combines the two, so that no step changes the results of another step.
 
 use super::candidate::{By, Candidate, Dropped, Forced};
 use super::facts::{Bound, Facts};
@@ -11,10 +11,10 @@ use mallard_measure::verdict::{Judgement, Verdict, Why};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The number of recordings that must agree before a card advises to drop a region's memory at once.
+/// The number of recordings that must agree before a card recommends wink-out for a region.
 pub const RECORDINGS_MIN: u32 = 2;
 
-/// The facts, and what measurements have shown: all of them so far, or those of one step.
+/// The facts and the measurement results, either of all steps so far or of one step.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// The facts.
@@ -29,24 +29,27 @@ pub struct Measured {
     pub questions: Vec<Question>,
     /// A doubt that a second recording adds to those of the facts.
     pub doubt: Option<Doubt>,
-    /// How many recordings of the program there are. A second one is made before wink-out is advised.
+    /// The number of recordings of the program. A second recording is made before wink-out is
+    /// recommended.
     pub recordings: u32,
     /// Why the second recording that wink-out needs is missing. `None` if there is a second recording,
     /// or if no plan with wink-out saves enough.
     pub no_second: Option<NoSecond>,
-    /// The budget that is needed for the second recording. `None` if the budget was not too small for it.
+    /// The budget that is needed for the second recording. `None` if the budget was large enough.
     pub second_needs: Option<Duration>,
-    /// The share of the recorded part in the CPU time of the run, if plans and mallocs were replayed with a
-    /// part of the run: then a saving is a share of the CPU time of this part.
+    /// If only a part of the run was recorded, the share of this part in the CPU time of the run.
+    /// Savings in replays are then shares of the CPU time of this part.
     pub part: Option<f64>,
-    /// What all calls took in a replay, as a share of the CPU time. `None` if they were not replayed.
+    /// The time of all calls in a replay, as a share of the CPU time. `None` if they were not
+    /// replayed.
     pub replayed: Option<f64>,
-    /// Why runs of the program failed. `None` if they did not, or if there were none.
+    /// Why runs of the program failed. `None` if no run failed, or if there were no runs.
     pub runs_failed: Option<CannotRun>,
-    /// How much two measurements of the unchanged program differ, as a share, if more than the least
-    /// gain: this machine then cannot measure a difference as small as the least gain. Otherwise `None`.
+    /// The difference between two measurements of the unchanged program, as a share, if this
+    /// difference is so large that a change as small as the least gain cannot be measured on this
+    /// machine. Otherwise `None`.
     pub noise: Option<f64>,
-    /// The budget that probably decides what is left undecided.
+    /// The budget that probably decides the open questions.
     pub proposed: Option<Duration>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
@@ -55,23 +58,23 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What is known before any measurement.
+    /// Starts with the facts, before any measurement.
     pub fn begin(facts: Facts) -> Measured {
         Measured { facts: Rc::new(facts), recordings: 1, ..Measured::default() }
     }
 
-    /// What a step has found of the same program: nothing yet.
+    /// Returns an empty result for a step that measures the same program.
     pub fn nothing(&self) -> Measured {
         Measured { facts: Rc::clone(&self.facts), ..Measured::default() }
     }
 
-    /// What is known of proposals before they are measured.
+    /// Returns what the proposals show before they are measured: dropped candidates, and a note.
     pub fn of_proposals(&self, proposals: &Proposals) -> Measured {
         let notes = proposals.note.iter().cloned().collect();
         Measured { dropped: proposals.dropped.clone(), notes, ..self.nothing() }
     }
 
-    /// What is known, and what a step has found afterwards.
+    /// Combines the results so far with the results of a later step.
     pub fn and(&self, step: Measured) -> Measured {
         let mut all = self.clone();
         let is_over = |of: &Candidate| step.dropped.iter().any(|dropped| dropped.ends(of));
@@ -98,7 +101,8 @@ impl Measured {
         }
     }
 
-    /// Adds a candidate. The runs and the replay of one malloc become one candidate.
+    /// Adds a candidate. If the same malloc was both replayed and run, the two results become one
+    /// candidate.
     fn add(&mut self, of: Candidate) {
         let is_same = |other: &Candidate| other.name == of.name && other.by != of.by;
         let Some(place) = self.candidates.iter().position(is_same) else {
@@ -109,8 +113,8 @@ impl Measured {
             By::Try | By::Plan => (of, other),
             By::Replay => (other, of),
         };
-        // The runs decide, because they show every effect. But if they vary too much, and the replay rules out a
-        // gain, the replay decides.
+        // The runs decide, because they show every effect. But if the runs vary too much, and the
+        // replay rules out a gain, the replay decides.
         let is_open = tried.cpu.verdict == Verdict::NotMeasurable;
         if !is_open || !replayed.cannot_gain(self.facts.min_gain) {
             return self.candidates.push(tried.with_replay(&replayed));
@@ -119,19 +123,19 @@ impl Measured {
         self.candidates.push(replayed);
     }
 
-    /// The facts, for tests that need others.
+    /// Returns the facts, for tests that change them.
     #[cfg(test)]
     pub fn facts_mut(&mut self) -> &mut Facts {
         Rc::make_mut(&mut self.facts)
     }
 
-    /// All notes, those of the facts first.
+    /// Returns all notes, those of the facts first.
     pub fn all_notes(&self) -> impl Iterator<Item = &Note> {
         self.facts.notes.iter().chain(&self.notes)
     }
 
-    /// The upper limit of what any allocator could save. The times of a recording are estimated from a few
-    /// calls, so a replay may show that the calls take more.
+    /// Returns the upper limit of what any allocator could save. A recording estimates the time of
+    /// calls from a few of them, so a replay may show that the calls take more.
     pub fn bound(&self) -> Bound {
         let bound = self.facts.bound.clone();
         let least = self.replayed.unwrap_or(0.0).min(1.0);
@@ -139,17 +143,17 @@ impl Measured {
         Bound { share, replayed: self.replayed.or(bound.replayed), ..bound }
     }
 
-    /// Why the program cannot run again, or did not. `None` if it can.
+    /// Returns why the program cannot run again, or why its runs failed. `None` if it can run.
     pub fn cannot_run(&self) -> Option<&CannotRun> {
         self.facts.program.cannot_run.as_ref().or(self.runs_failed.as_ref())
     }
 
-    /// Why the recorded run may not show what the program usually does.
+    /// Returns why the recorded run may not show what the program usually does.
     pub fn doubts(&self) -> impl Iterator<Item = &Doubt> {
         self.facts.doubts.iter().chain(&self.doubt)
     }
 
-    /// The questions that are not decided: those for which a larger budget is enough come last.
+    /// Returns the open questions. Those that a larger budget would decide come last.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
         let with_budget = |is_enough: bool| {
             self.questions.iter().filter(move |of| of.needed.is_some() == is_enough)
@@ -157,21 +161,21 @@ impl Measured {
         with_budget(false).chain(with_budget(true))
     }
 
-    /// Why no memory may be dropped at once. `None` if there is a second recording.
+    /// Returns why no card may recommend wink-out. `None` if there is a second recording.
     pub fn no_second_recording(&self) -> Option<Refusal> {
         let enough = self.second_needs.and(self.proposed);
         let why = self.no_second.clone();
         (self.recordings < RECORDINGS_MIN).then_some(Refusal::NoSecond { why, enough })
     }
 
-    /// The mallocs under which the program does not work.
+    /// Returns the mallocs under which the program does not work.
     pub fn breaking(&self) -> impl Iterator<Item = &Dropped> {
         self.dropped.iter().filter(|of| matches!(of.why, Reason::Breaks(_)))
     }
 }
 
-/// How much two measurements of the base differ, if this keeps a difference of the least gain from being
-/// measured.
+/// Returns how much two measurements of the base differ, if they differ too much to measure a
+/// difference as small as the least gain.
 pub fn noise(control: &Judgement) -> Option<f64> {
     let has_figures = !matches!(control.why, Some(Why::TooFewRounds { .. } | Why::NoFigure));
     let is_noisy = control.verdict == Verdict::NotMeasurable && has_figures;

@@ -1,23 +1,28 @@
-//! `mallard advise`: which allocator to use, where, what the program gains, and the proof.
+//! `mallard advise` recommends an allocator. It prints which allocator to use, in which part of the
+//! program, how much it saves, and the measurements that show the saving.
 //!
-//! An advice is made in four steps, each of which makes a value of the one before, and changes none:
+//! The command works in four steps. Each step makes a new value from the value of the step before,
+//! and changes no earlier value:
 //!
-//! 1. [`facts`]: what the trace tells. `facts::read` reads it, and `facts::baseline` adds the CPU time of runs
-//!    without the recorder.
-//! 2. [`proposals`]: what is worth a measurement. `rules` propose plans; what cannot have a gain is dropped.
-//! 3. [`measured`]: what measurements show. `screening` chooses plans, and mallocs and plans run in a `race`, the best
-//!    plan beside its control: `runs` has these runs. `in_program` adds what only the source can save. Plans
-//!    that cannot be applied in the program are measured by `replays`, with `ranking` for the order if the budget is
-//!    too small for all. `preparation` compiles the recorded calls for both. If the program is too long for a race,
-//!    some mallocs run in a `trial`.
-//!    `second_recording` records the program again before wink-out is advised. `force` plays a strategy that the
-//!    user asks for.
-//! 4. [`card`]: what is advised. `card::advice` decides, and then the cards are worded. `code` has the code of
-//!    each change.
+//! 1. [`facts`]: what the recording shows. `facts::read` reads the trace, and `facts::baseline`
+//!    adds the CPU time of runs without the recorder.
+//! 2. [`proposals`]: what to measure. `rules` propose plans. Plans and mallocs that cannot save
+//!    enough are dropped.
+//! 3. [`measured`]: what measurements show. `screening` chooses plans. `race` runs the program with
+//!    these plans and under other mallocs, and runs the best plan also against its control; `runs`
+//!    has the code for these runs. `in_program` adds what only a change of the source can save.
+//!    `replays` measures plans that cannot be applied in the program; `ranking` orders them in case
+//!    the budget is too small for all. `preparation` compiles the recorded calls for `screening`
+//!    and `replays`. If runs of the program are too long for a race, `trial` runs it under a few
+//!    mallocs. `second_recording` records the program again before wink-out is recommended. `force`
+//!    replays a strategy that the user asks for.
+//! 4. [`card`]: what is recommended. `card::advice` decides, and the other modules of `card` write
+//!    the text. `code` has the code for each change.
 //!
-//! `reason` has all reasons, doubts and notes as values, and `words` their sentences. `show` prints the result, and
-//! `sarif` writes cards for tools of code review. `options` has the options of the user, and repeats them in the
-//! commands that cards propose. `budget` limits the time of the steps, and `stages` notes what each step cost.
+//! `reason` has all reasons, doubts and notes as values, and `words` turns them into sentences.
+//! `show` prints the result, and `sarif` writes cards for code review tools. `options` has the
+//! options of the user, and repeats them in the commands that cards propose. `budget` limits the
+//! time of the steps, and `stages` records the time and the memory of each step.
 
 mod budget;
 mod candidate;
@@ -77,7 +82,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// The help for --budget.
+/// The help text of --budget.
 const BUDGET: &str =
     "The time for all that follows the recording of PROG, a second recording included. By default the \
     time of 150 runs of PROG, but at least 30 s and at most 5 min. The first recording takes as long as \
@@ -112,16 +117,17 @@ pub struct Command {
 }
 
 impl Command {
-    /// Records if necessary, measures, and shows the advice.
+    /// Records the program if necessary, measures, and prints the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
-        // Programs start in the folder of this process at the time of `prepare`.
+        // `prepare` fixes the directory in which programs start, so `open` has to change to it
+        // before.
         let named = self.name.clone().map(|name| self.open(&name)).transpose()?;
         starter::prepare();
         if let Some(program) = self.program.first() {
             find_program(program, "mallard advise --")?;
             self.options.conditions = self.options.conditions.with_stdin()?;
         }
-        // What --again names must be readable before the program runs.
+        // Return an error before the program runs if the trace that --again names is unreadable.
         self.options.again.as_deref().map(look::open).transpose()?;
         let mut stages = Stages::default();
         let begin = Moment::now();
@@ -143,7 +149,7 @@ impl Command {
         self.options.work = std::mem::take(&mut self.options.work).or_as_recorded(trace.manifest());
         let runner = self.options.timing.runner()?;
         if let Some(recorded) = &recorded {
-            // From here on, a signal ends the measurement, and what was found is shown.
+            // From here on, a signal stops the measurement, and the results so far are printed.
             recorded.ends_by_signals.store(false, Ordering::Relaxed);
             if let Some(signal) = recorded.interrupted_by {
                 interrupt(&runner, signal);
@@ -215,8 +221,9 @@ impl Command {
         })
     }
 
-    /// Opens a trace, and goes to the folder in which the program was recorded. Names of files that the
-    /// user has typed then become absolute.
+    /// Opens a trace, and changes to the directory in which the program was recorded. Also makes
+    /// the file names that the user typed absolute, because they are relative to the directory
+    /// before.
     fn open(&mut self, name: &Path) -> Result<Trace, Failure> {
         let here = std::env::current_dir().unwrap_or_default();
         let trace = look::open(name)?;
@@ -232,7 +239,7 @@ impl Command {
         look::open(&here.join(name))
     }
 
-    /// A runner of the program, with its load.
+    /// Adds the conditions of the user, and the load of a server, to a runner.
     fn runner(&self, plain: Runner) -> Runner {
         Runner {
             load: self.options.work.load.clone(),
@@ -241,7 +248,7 @@ impl Command {
         }
     }
 
-    /// Records the program, if one is named.
+    /// Records the program, if the user named one.
     fn record(&self) -> Result<Option<record::Recorded>, Failure> {
         if self.program.is_empty() {
             return Ok(None);
@@ -250,7 +257,8 @@ impl Command {
         let is_read_by_programs = self.options.timing.json || self.options.sarif;
         let streams = Streams {
             stdin: self.options.conditions.stdin_of_recording(),
-            // The result of this command goes to stdout, so the program must not write there.
+            // With --json or --sarif, stdout has only the result of this command, so the program
+            // writes to stderr.
             out: if is_read_by_programs { Out::Stderr } else { Out::Same },
         };
         let output = self.output.clone();
@@ -265,7 +273,7 @@ impl Command {
         Ok(Some(command.record()?.1))
     }
 
-    /// Tells a user who waits how much the budget allows.
+    /// Prints how many runs the budget allows, for a user who waits.
     fn say_what_budget_allows(&self, all: &Measured, mallocs: usize, budget: &Budget) {
         let Some(run) = all.facts.program.run_takes.filter(|_| !self.options.timing.quiet) else {
             return;
@@ -282,7 +290,8 @@ impl Command {
         ));
     }
 
-    /// Chooses the plans that run in the program. `None` if there are none.
+    /// Chooses the plans with which the program will run, and compiles them. Returns `None` if
+    /// there are none.
     fn plans(
         &self,
         trace: &Trace,
@@ -301,7 +310,8 @@ impl Command {
         Ok(compiled.map(|plans| (screened.found, plans)))
     }
 
-    /// Measures what the rules propose, in runs of the program where that is possible.
+    /// Measures the proposed plans and mallocs in runs of the program if that is possible, and
+    /// otherwise by replays.
     fn measure(
         &self,
         trace: &Trace,
@@ -337,7 +347,7 @@ impl Command {
             let race = || race::race(&all, mallocs, &subjects, time, runs, budget, timing);
             let race = stages.time("race", race);
             (all, raced) = (all.and(race.found), race.has_run);
-            // Without a race, replays measure all plans, whatever screening has left out.
+            // Without a race, replays measure all plans, even those that screening has dropped.
             if let Some((screened, plans)) = applied.filter(|_| raced) {
                 all = all.and(screened);
                 let settle = || plans.settle(&all, race.plans, trace, runs, budget);
@@ -347,7 +357,7 @@ impl Command {
             }
         }
         let to_play = if raced { trial::left_open(&all, mallocs) } else { mallocs.clone() };
-        // Plans that ran in the program need no replay.
+        // Plans with which the program ran need no replay.
         let to_replay: &[Proposal] = if is_settled { &[] } else { plans };
         let play = || replays::measure(trace, &all, to_replay, &to_play, budget, timing);
         let replays = stages.time("replay", play)?;

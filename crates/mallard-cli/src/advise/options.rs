@@ -1,7 +1,7 @@
 //! The options of `mallard advise`, and the same options in the commands that the advice proposes.
 //!
-//! A command that is pasted must run the program as this command did: with the same stdin, setup and
-//! load, and with the same least gain.
+//! A proposed command that the user pastes must run the program as this command did, with the same
+//! stdin, setup and load, and with the same least gain.
 
 use crate::output::debuginfod::Debuginfod;
 use crate::record::{Follow, ServerWork};
@@ -14,7 +14,7 @@ use mallard_trace::replay::Strategy;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The options for the work of a server.
+/// The names of the options that give a server its load.
 const LOAD: [&str; 3] = ["--load", "--for", "--timeout"];
 
 /// What the user asks for.
@@ -61,7 +61,7 @@ fn strategy(text: &str) -> Result<Strategy, String> {
     text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())
 }
 
-/// Options as a shell needs them.
+/// The options that the user gave, quoted for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     /// The options of a measurement, which `mallard try` and `mallard verify` have as well.
@@ -70,12 +70,13 @@ pub struct Typed {
     advised: Vec<String>,
     /// The file that is stdin of each run.
     stdin: Option<String>,
-    /// What comes before each command: the change to the folder of the program, and variables.
+    /// The text before each command: `cd` to the directory of the program, and assignments of
+    /// variables.
     set: String,
 }
 
 impl Typed {
-    /// The options of a command.
+    /// Quotes the options of this command.
     pub fn of(command: &Options) -> Typed {
         let stdin = command.conditions.stdin.as_deref().map(quoted_path);
         let mut measured = of_conditions(&command.conditions);
@@ -103,28 +104,29 @@ impl Typed {
         Typed { measured, advised, stdin, set }
     }
 
-    /// `mallard advise` of a trace with the same options and some more, such as a larger budget.
+    /// Returns a command `mallard advise TRACE` with the same options and with `more`, such as a
+    /// larger budget.
     pub fn advise(&self, trace: &str, more: &str) -> String {
         let options = self.measured.iter().chain(&self.advised).map(String::as_str);
         let words = ["mallard advise", trace].into_iter().chain(options).chain([more]);
         self.set.clone() + &words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// A command `mallard try` or `mallard verify` with the options of a measurement. They come first, because
-    /// what comes later may belong to the program.
+    /// Returns a command `mallard try` or `mallard verify` with the options of a measurement. These
+    /// options come before `rest`, because words after the program's name belong to the program.
     pub fn measure(&self, subcommand: &str, rest: &str) -> String {
         let options: String = self.measured.iter().map(|option| format!("{option} ")).collect();
         format!("{}mallard {subcommand} {options}{rest}", self.set)
     }
 
-    /// The work of a server, as options of a command.
+    /// Returns the options that give a server its load.
     pub fn load(&self) -> String {
         let is_load =
             |option: &&String| LOAD.iter().any(|name| option.split(' ').next() == Some(name));
         self.measured.iter().filter(is_load).map(|option| format!("{option} ")).collect()
     }
 
-    /// A command that runs the program once.
+    /// Adds the directory, the variables and stdin to a command that runs the program once.
     pub fn run(&self, command: &str) -> String {
         let stdin = self.stdin.as_ref().map_or(String::new(), |file| format!(" < {file}"));
         format!("{}{command}{stdin}", self.set)
@@ -138,7 +140,7 @@ fn of_conditions(of: &Conditions) -> Vec<String> {
     [setup, stdin, ignores].into_iter().flatten().collect()
 }
 
-/// A time as an option takes it: `0.25s`.
+/// Formats a time as the options expect it, such as `0.25s`.
 fn seconds(time: Duration) -> String {
     format!("{}s", time.as_secs_f64())
 }
@@ -162,7 +164,7 @@ mod tests {
         Typed::of(&Mallard::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).options)
     }
 
-    /// The words of a command line, as a shell splits it.
+    /// Splits a command line into words as a shell does.
     fn words(line: &str) -> Vec<String> {
         let script = format!("printf '%s\\n' {line}");
         let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();

@@ -1,4 +1,5 @@
-//! Prepares replays: compiles the recorded calls for each plan, and accounts for the blocks that the plan serves.
+//! Prepares replays: compiles the recorded calls for each plan, and counts the blocks that the plan
+//! serves.
 
 use super::budget::Budget;
 use super::candidate::{dropped, Account, Kind, Name};
@@ -11,24 +12,24 @@ use mallard_measure::error::Failure;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The part of a measurement that comes before the fresh plays (see `verdict::fresh`).
+/// The share of the measurement time before the confirmation rounds (see `verdict::fresh`).
 pub const FIRST_PART: f64 = 0.75;
-/// A local allocator is not played if it would hold more than BLOW_UP times the peak of the program's
-/// bytes in use, and more than BLOW_UP_BYTES.
+/// A plan is not replayed if its local allocators would hold more than BLOW_UP times the peak of
+/// the program's bytes in use, and more than BLOW_UP_BYTES.
 const BLOW_UP: f64 = 2.0;
 const BLOW_UP_BYTES: u64 = 16 << 20;
 
-/// Replays of one trace.
+/// A session with replays of one trace.
 pub struct Preparation<'a, 'b> {
     pub former: &'a Measured,
-    /// What the replays have found.
+    /// The results of the replays so far.
     pub found: Measured,
     pub budget: &'a Budget,
     pub session: Session<'b>,
 }
 
 impl<'a, 'b> Preparation<'a, 'b> {
-    /// Compiles the recorded calls.
+    /// Compiles the recorded calls without any plan, and starts the session.
     pub fn begin(
         trace: &'b Trace,
         former: &'a Measured,
@@ -41,12 +42,12 @@ impl<'a, 'b> Preparation<'a, 'b> {
         Ok(Preparation { former, found, budget, session })
     }
 
-    /// Notes that the budget was too small to decide something, and which budget is needed.
+    /// Records that the budget was too small to decide something, and which budget is needed.
     pub fn lacks_budget(&mut self, what: What, needed: Duration) {
         self.found.questions.push(Question { what, needed: Some(needed) });
     }
 
-    /// Prepares the first `count` plans, and returns those that can be played.
+    /// Prepares the first `count` plans, and returns those that can be replayed.
     pub fn plans(&mut self, proposals: Vec<Proposal>, count: usize) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut left_out: Vec<Name> = Vec::new();
@@ -94,7 +95,7 @@ impl<'a, 'b> Preparation<'a, 'b> {
     }
 }
 
-/// The entry of a plan that has this number among the plays.
+/// Makes the entry of a plan, which has this number in the replay session.
 pub fn entry_of(number: usize, proposal: Proposal, account: Option<Account>) -> Entry {
     let name = proposal.name.clone();
     Entry { number, name, kind: Kind::Strategy, proposal: Some(proposal), account }
@@ -113,8 +114,8 @@ fn account_of(accounted: &Accounted) -> Account {
     }
 }
 
-/// Why a plan takes too much memory to be played. `None` if the plan can be played. `live_peak` is the
-/// peak of the program's bytes in use.
+/// Returns why a plan needs too much memory to be replayed. `None` if it can be replayed.
+/// `live_peak` is the peak of the program's bytes in use.
 fn blow_up(account: &Account, live_peak: u64) -> Option<Reason> {
     let limit = (live_peak as f64 * BLOW_UP) as u64;
     let why = Reason::TooMuchMemory { held: account.held_peak, in_use: live_peak };
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(of(40 << 20), None);
         let why = of(41 << 20).unwrap().to_string();
         assert_eq!(why, "it would hold 41 MiB, and the program has at most 20 MiB in use");
-        // A small program may take some MiB more.
+        // A small program may need some MiB more.
         let small = Account { held_peak: 8 << 20, ..Account::default() };
         assert_eq!(blow_up(&small, 1 << 20), None);
     }

@@ -1,7 +1,9 @@
-//! What is worth a measurement: the second value on the way to an advice.
+//! Chooses what to measure. The proposals are the second of the four values from which advice is
+//! made.
 //!
-//! The rules propose plans, and all installed mallocs are candidates. What cannot have a gain is dropped before
-//! anything is played, because the trace tells the upper limit of what a candidate can save.
+//! The rules propose plans, and all installed mallocs are candidates. The trace shows the upper
+//! limit of what a candidate can save, so candidates that cannot have a gain are dropped before any
+//! measurement.
 
 use super::candidate::{dropped, Dropped, Kind, Name};
 use super::facts::{Facts, Site};
@@ -14,36 +16,36 @@ use mallard_trace::replay::{self, End, Plan, Scope};
 use mallard_trace::residency::Parts;
 use std::cmp::Reverse;
 
-/// Another malloc may be worth a change for memory alone if the program's malloc holds this share of
-/// the resident memory in addition to live blocks.
+/// Another malloc may be worth a change for memory alone if the program's malloc holds this share
+/// of the resident memory in addition to live blocks.
 const HELD_SHARE: f64 = 0.15;
 /// The malloc must also hold at least this many bytes in addition to live blocks.
 const HELD_BYTES: i64 = 8 << 20;
 
-/// The largest number of functions whose regions are played.
+/// The maximum number of functions for whose regions there are plans.
 const REGIONS_MAX: usize = 12;
-/// The largest number of functions whose sites are played alone.
+/// The maximum number of functions whose sites have a separate plan.
 const SITES_MAX: usize = 4;
-/// The largest number of functions whose sites are played together.
+/// The maximum number of functions whose sites are together in one plan.
 const TOGETHER_MAX: usize = 6;
 
-/// What is measured, and what is not.
+/// The candidates to measure, and those that are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Proposals {
-    /// The plans to play.
+    /// The plans to measure.
     pub plans: Vec<Proposal>,
     /// The mallocs and settings to measure.
     pub mallocs: Vec<Allocator>,
-    /// What cannot have a gain.
+    /// The candidates that cannot have a gain.
     pub dropped: Vec<Dropped>,
-    /// A note of the mallocs that are not installed.
+    /// A note about the mallocs that are not installed.
     pub note: Option<Note>,
 }
 
-/// A plan that a rule proposes to play.
+/// A plan that a rule proposes to measure.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The rule.
+    /// The ID of the rule.
     pub rule: &'static str,
     /// The name of the plan.
     pub name: Name,
@@ -55,7 +57,8 @@ pub struct Proposal {
     pub site: Option<usize>,
 }
 
-/// The plans of the rules, and the mallocs that are installed, as far as they can have a gain.
+/// Returns the plans of the rules and the installed mallocs, except for those that cannot have a
+/// gain.
 pub fn proposals(facts: &Facts) -> Proposals {
     let (plans, without_gain) = of_rules(facts, plans(facts));
     let of_mallocs = mallocs(facts);
@@ -63,7 +66,7 @@ pub fn proposals(facts: &Facts) -> Proposals {
     Proposals { plans, dropped, ..of_mallocs }
 }
 
-/// The plans that the rules propose: first plans for regions, then plans for sites.
+/// Returns the plans that the rules propose: first plans for regions, then plans for sites.
 pub fn plans(facts: &Facts) -> Vec<Proposal> {
     let mut all = regions(facts);
     all.extend(sites(facts));
@@ -75,7 +78,8 @@ fn rules_about(about: About) -> impl Iterator<Item = &'static Rule> {
     ALL.iter().filter(move |rule| rule.about == about && rule.strategy > 0)
 }
 
-/// Plans for regions. The region with the most time in calls and frees comes first.
+/// Makes the plans for regions. The function whose regions take the most time in calls and frees
+/// comes first.
 fn regions(facts: &Facts) -> Vec<Proposal> {
     let mut functions: Vec<&str> = Vec::new();
     let mut places: Vec<usize> = (0..facts.regions.len()).collect();
@@ -100,8 +104,8 @@ fn regions(facts: &Facts) -> Vec<Proposal> {
     with_plans.take(REGIONS_MAX).flatten().collect()
 }
 
-/// The region with the most instances to which a rule applies, among the regions of one function:
-/// `twins`, which differ in what ends their instances.
+/// Finds the region with the most instances to which a rule applies, among `twins`. These are the
+/// regions of one function, which differ in what ends their instances.
 fn best_of(facts: &Facts, rule: &Rule, twins: &[usize]) -> Option<usize> {
     let applies = |&place: &usize| rule.applies(facts, &Subject::Region(&facts.regions[place]));
     twins.iter().copied().filter(applies).min_by_key(|&place| {
@@ -120,8 +124,8 @@ fn proposal_of_region(facts: &Facts, rule: &Rule, place: usize) -> Option<Propos
     Some(Proposal { rule: rule.id, name, plan, region: Some(place), site: None })
 }
 
-/// Plans for sites: one for each function, and one for all of them together, because the sites of
-/// one structure are often in several functions.
+/// Makes the plans for sites: one for each function, and one for all functions together, because
+/// the sites of one structure are often in several functions.
 fn sites(facts: &Facts) -> Vec<Proposal> {
     let mut found: Vec<(usize, &Rule)> = Vec::new();
     let mut places: Vec<usize> = (0..facts.sites.len()).collect();
@@ -150,7 +154,8 @@ fn sites(facts: &Facts) -> Vec<Proposal> {
     all
 }
 
-/// Whether a site is a place without a name in a library. Nobody could change such a place.
+/// Whether a site is an address without a function name in a library. Nobody could change such
+/// code.
 fn is_unknown_in_a_library(of: &Site) -> bool {
     of.function.contains("+0x") && of.module.contains(".so")
 }
@@ -174,7 +179,8 @@ fn proposal_of_sites(facts: &Facts, rule: &Rule, places: &[usize]) -> Option<Pro
     Some(Proposal { rule: rule.id, name, plan, region: None, site: Some(places[0]) })
 }
 
-/// The upper limit of the saving in a region, or in the whole program. `None` if it is unknown.
+/// Returns the upper limit of the saving in a region, or in the whole program if `region` is
+/// `None`. Returns `None` if the limit is unknown.
 pub fn most(facts: &Facts, region: Option<usize>) -> Option<f64> {
     let bound = &facts.bound;
     let Some(region) = region else {
@@ -184,13 +190,14 @@ pub fn most(facts: &Facts, region: Option<usize>) -> Option<f64> {
     let cpu = facts.program.cpu_ns?.max(1.0);
     let all_bytes = (facts.program.totals.bytes as f64).max(1.0);
     let pages = bound.faults? * (region.bytes as f64 / all_bytes).min(1.0);
-    // The time of a region's calls is estimated from a sample, and may come out above the time of
-    // all calls of the program.
+    // The time of a region's calls is estimated from a sample, and may exceed the time of all calls
+    // of the program.
     let calls = (region.call_ns / cpu).min(bound.calls?);
     Some((calls + region.teardown_ns / cpu + pages).min(1.0))
 }
 
-/// Why a candidate that cannot reach the least gain is not measured. `None` if it is measured.
+/// Returns why a candidate is not measured, if it cannot reach the least gain. `None` if it is
+/// measured.
 fn why_not(facts: &Facts, region: Option<usize>) -> Option<Reason> {
     let most = most(facts, region).filter(|&most| most < facts.min_gain)?;
     Some(match region {
@@ -211,7 +218,7 @@ pub fn is_memory_at_stake(facts: &Facts) -> bool {
     summary.moments > 0 && (holds(&summary.peak.parts) || holds(&summary.mean.parts))
 }
 
-/// Why no malloc is measured; `None` if mallocs are measured.
+/// Returns why no malloc is measured. `None` if mallocs are measured.
 fn why_no_malloc(facts: &Facts) -> Option<Reason> {
     why_not(facts, None).filter(|_| !is_memory_at_stake(facts))
 }
@@ -221,7 +228,7 @@ fn of_rules(facts: &Facts, all: Vec<Proposal>) -> (Vec<Proposal>, Vec<Dropped>) 
     let (mut kept, mut without_gain): (Vec<Proposal>, Vec<Dropped>) = Default::default();
     for proposal in all {
         let is_double = kept.iter().any(|other| other.plan.rules == proposal.plan.rules);
-        // A site has no bound of its own, so the bound of the whole program counts.
+        // There is no separate bound for a site, so the bound of the whole program counts.
         match why_not(facts, proposal.region) {
             _ if is_double => {}
             Some(why) => {
@@ -233,7 +240,8 @@ fn of_rules(facts: &Facts, all: Vec<Proposal>) -> (Vec<Proposal>, Vec<Dropped>) 
     (kept, without_gain)
 }
 
-/// The mallocs to measure: all that are installed, or none if no malloc can have a gain.
+/// Returns the mallocs and settings to measure: all that are installed, or none if no malloc can
+/// have a gain.
 fn mallocs(facts: &Facts) -> Proposals {
     let own = &facts.program.malloc;
     let (mut found, missing) = mallocs::installed();
@@ -255,7 +263,7 @@ fn mallocs(facts: &Facts) -> Proposals {
     Proposals { mallocs: found, dropped, note, plans: Vec::new() }
 }
 
-/// Why a setting of glibc cannot change what the program needs. `None` if it may.
+/// Returns why a setting of glibc cannot change what the program needs. `None` if it may.
 fn cannot_matter(facts: &Facts, name: &str) -> Option<Reason> {
     let entry = mallocs::list().find(|entry| entry.name == name)?;
     let small = |share: Option<f64>| share.filter(|&share| share < facts.min_gain);
@@ -268,7 +276,7 @@ fn cannot_matter(facts: &Facts, name: &str) -> Option<Reason> {
     }
 }
 
-/// Whether a name in the list of mallocs means another malloc or a setting.
+/// Whether a name in the list of mallocs is that of a malloc or of a setting.
 pub fn kind_of(name: &str) -> Kind {
     let entry = mallocs::list().find(|entry| entry.name == name);
     match entry.map(|entry| entry.kind) {

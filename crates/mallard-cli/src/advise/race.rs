@@ -1,4 +1,4 @@
-//! The race of all mallocs and of the best plans, in runs of the program.
+//! Races all mallocs and the best plans against each other, in runs of the program.
 
 use super::budget::{Budget, PLANS_MAX};
 use super::candidate::{dropped, Kind, Name};
@@ -11,24 +11,26 @@ use mallard_measure::rounds::measure::race_runs;
 use mallard_measure::rounds::timing::Timing;
 use std::time::Duration;
 
-/// The largest share of the remaining budget for a race of all mallocs, if plans are replayed afterwards.
-const RACE_SHARE: f64 = 0.5;
-/// A race may take this many times as long as the smallest one that has a winner, if plans are replayed
+/// The maximum share of the remaining budget for a race of all mallocs, if plans are replayed
 /// afterwards.
+const RACE_SHARE: f64 = 0.5;
+/// If plans are replayed afterwards, a race may take this many times the minimum time in which it
+/// can have a winner.
 const RACE_SPARE: f64 = 1.3;
 
-/// The part of the budget that a race leaves for what follows.
+/// The part of the budget that a race reserves for later steps.
 #[derive(Clone, Copy, Default)]
 pub struct Kept {
-    /// For runs without which nothing that the race shows of a plan is complete.
+    /// The time for runs without which the results of a plan are incomplete.
     pub always: Duration,
-    /// For a step that is left out if there would be no time for any race.
+    /// The time for another step. It is not reserved if it would leave no time for any race.
     pub if_possible: Duration,
 }
 
-/// Runs the program under all mallocs, and with all plans, in turns. The best plan and the best malloc then run
-/// again, the plan beside its control. If replays measure plans afterwards (`has_plans`), the race takes at most half
-/// of the remaining budget, or as much as the smallest race needs; otherwise all but `kept`.
+/// Runs the program under all mallocs and with all plans, interleaved. The best plan and the best
+/// malloc then run again, together with the control of the plan. If replays measure plans
+/// afterwards (`has_plans`), the race takes at most half of the remaining budget, or its minimum
+/// time if that is longer. Otherwise it takes all of the budget but `kept`.
 pub fn race(
     former: &Measured,
     mallocs: &[Allocator],
@@ -47,11 +49,12 @@ pub fn race(
         return nothing();
     }
     let most = time_of_race(budget.left(), kept.always);
-    // Whatever keeps this run from its end is noted by `try_mallocs`, which then chooses fewer mallocs.
+    // If this run fails or takes too long, `try_mallocs` records why, and then chooses fewer
+    // mallocs.
     let step = budget.step("running the program once");
     let Ok(run) = run_once(runs, most / race_runs(1, 0)) else { return nothing() };
     drop(step);
-    // The settings of glibc come last.
+    // The settings of glibc come last, because they are the first to be left out.
     let mut sorted = mallocs.to_vec();
     sorted.sort_by_key(|of| kind_of(&of.name) != Kind::Malloc);
     let races = smaller_races(counts(&sorted), plans.len());
@@ -65,7 +68,7 @@ pub fn race(
     });
     let needed = time_needed(who, run.took);
     let half = budget.left().mul_f64(RACE_SHARE);
-    // Plans that only replays measure leave more of the time to those.
+    // If only replays measure the plans, the race leaves more time to the replays.
     let time = match has_plans && plans.is_empty() {
         true => needed.max(half.min(needed.mul_f64(RACE_SPARE))).min(most),
         false => most.max(needed),
@@ -75,17 +78,18 @@ pub fn race(
     raced
 }
 
-/// The time for a race that leaves `kept` of what is left of the budget.
+/// Returns the time for a race that reserves `kept` of the remaining budget `left`.
 fn time_of_race(left: Duration, kept: Duration) -> Duration {
     left.saturating_sub(kept).mul_f64(SHARE)
 }
 
-/// The time of a race of some mallocs and plans, if a run of the program takes `run`.
+/// Returns the minimum time of a race of some mallocs and plans, if a run of the program takes
+/// `run`.
 fn time_needed((mallocs, plans): (usize, usize), run: Duration) -> Duration {
     run * race_runs(mallocs + plans, plans)
 }
 
-/// The largest race for which there is time, and this time.
+/// Returns the largest race for which there is time, and the time that it may take.
 fn largest_race(
     races: &[(usize, usize)],
     run: Duration,
@@ -99,7 +103,8 @@ fn largest_race(
     })
 }
 
-/// The greatest number of plans for which there may be time in a race, at least 1. More need not be prepared.
+/// Returns the maximum number of plans for which there may be time in a race, at least 1. More
+/// plans need not be prepared.
 pub fn plans_with_time(run: Option<Duration>, mallocs: &[Allocator], left: Duration) -> usize {
     let Some(run) = run else { return PLANS_MAX };
     let races = smaller_races(counts(mallocs), PLANS_MAX);
@@ -107,15 +112,15 @@ pub fn plans_with_time(run: Option<Duration>, mallocs: &[Allocator], left: Durat
     largest.map_or(1, |((_, plans), _)| plans.max(1))
 }
 
-/// The number of mallocs with the settings of glibc among them, and without.
+/// Returns the number of mallocs with the settings of glibc, and without these settings.
 fn counts(mallocs: &[Allocator]) -> (usize, usize) {
     let is_malloc = |of: &&Allocator| kind_of(&of.name) == Kind::Malloc;
     (mallocs.len(), mallocs.iter().filter(is_malloc).count())
 }
 
-/// How many mallocs and plans race, the largest race first. `all` counts the mallocs and the settings of glibc, of
-/// which `others` are mallocs. If there is no time for all, the settings are left out first, then the least promising
-/// plans and mallocs.
+/// Returns how many mallocs and plans race, the largest race first. `all` counts the mallocs and
+/// the settings of glibc, and `others` only the mallocs. If there is no time for all, the settings
+/// are left out first, then the least promising plans and mallocs.
 fn smaller_races((all, others): (usize, usize), plans: usize) -> Vec<(usize, usize)> {
     let most = |mallocs: usize, of: usize| (others.min(mallocs), plans.min(of));
     vec![(all, plans), (others, plans), most(others, 2), most(3, 2), most(2, 1), most(1, 1)]
@@ -147,7 +152,7 @@ mod tests {
         assert_eq!(plans_with_time(long, &mallocs(), Duration::from_secs(5)), 1);
     }
 
-    /// Four mallocs and two settings of glibc.
+    /// Returns four mallocs and two settings of glibc.
     fn mallocs() -> Vec<Allocator> {
         let names = ["a", "b", "c", "d", "glibc:arenas=1", "glibc:tcache=1000"];
         names.map(|name| Allocator { name: name.into(), ..Allocator::default() }).to_vec()

@@ -1,4 +1,5 @@
-//! Orders candidates by single plays. The budget decides how many of the first are measured.
+//! Orders candidates by the savings in single replays. The budget decides how many of the first
+//! candidates are measured.
 
 use super::budget::TRIED_MAX;
 use super::candidate::{Account, Kind, Name};
@@ -7,14 +8,14 @@ use super::proposals::{most, Proposal};
 use super::rules;
 use mallard_trace::replay::Scope;
 
-/// Savings of single plays that differ by less count as equal.
+/// In single replays, savings that differ by less than this count as equal.
 const LEVEL: f64 = 0.03;
-/// By how much less each further plan of one place counts, before plans are played.
+/// Each further plan for the same function counts only this much, before plans are replayed.
 const NEXT_OF_PLACE: f64 = 0.6;
 
-/// Orders plans by what they may save, before any of them is played. The upper limit for a plan is the time
-/// of the calls, pages and frees that the plan changes. The plans of one place often save about as much
-/// as each other, so each further plan of a place counts less than the one before.
+/// Orders plans by the upper limit of their saving, before any of them is replayed. The limit is
+/// the time of the calls, pages and frees that a plan changes. Plans for the same function often
+/// save about the same, so each further plan for a function counts less than the one before.
 pub fn by_promise(facts: &Facts, plans: Vec<Proposal>) -> Vec<Proposal> {
     let mut places: Vec<&str> = Vec::new();
     let mut promises = Vec::new();
@@ -31,7 +32,8 @@ pub fn by_promise(facts: &Facts, plans: Vec<Proposal>) -> Vec<Proposal> {
     all.into_iter().map(|(_, plan)| plan).collect()
 }
 
-/// The upper limit of what a plan saves, as a share of the CPU time; 1 if it is unknown.
+/// Returns the upper limit of what a plan saves, as a share of the CPU time; 1 if the limit is
+/// unknown.
 pub fn limit(facts: &Facts, plan: &Proposal) -> f64 {
     if plan.region.is_some() {
         return most(facts, plan.region).unwrap_or(1.0);
@@ -43,9 +45,9 @@ pub fn limit(facts: &Facts, plan: &Proposal) -> f64 {
     facts.program.cpu_ns.map_or(1.0, |cpu| (calls as f64 / cpu.max(1.0)).min(1.0))
 }
 
-/// A candidate that is played.
+/// A candidate that is to be measured.
 pub struct Entry {
-    /// The number of the entry among the plays.
+    /// The number of the candidate in the replay session.
     pub number: usize,
     pub name: Name,
     pub kind: Kind,
@@ -54,7 +56,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the rule of the candidate asks for wink-out.
+    /// Whether the rule of the candidate recommends wink-out.
     pub fn winks_out(&self) -> bool {
         let rule = self.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
         rule.is_some_and(rules::Rule::winks_out)
@@ -71,10 +73,10 @@ impl Entry {
     }
 }
 
-/// A candidate after a single play.
+/// A candidate after a single replay.
 pub struct Piloted {
     pub entry: Entry,
-    /// The saving of CPU time. `None` if there was no time for the play.
+    /// The saving of CPU time. `None` if there was no time for the replay.
     pub saving: Option<f64>,
     /// The saving by which `rank` has ordered the candidate.
     order: f64,
@@ -83,37 +85,40 @@ pub struct Piloted {
 }
 
 impl Piloted {
-    /// `play`: the saving of CPU time and the peak, if the candidate was played.
+    /// Adds the result of a single replay to a candidate. `play` is the saving of CPU time and the
+    /// peak of the heap, if the candidate was replayed.
     pub fn new(entry: Entry, play: Option<(f64, f64)>) -> Piloted {
         let peak = play.map_or(f64::INFINITY, |(_, peak)| peak);
         let saving = play.map(|(saving, _)| saving);
         Piloted { entry, saving, order: saving.unwrap_or(f64::NEG_INFINITY), peak }
     }
 
-    /// The saving that decides the place. A pool for sites, which has to outlive the calls, is a larger
-    /// change than an allocator for each call: if both seem to save about the same, the latter is first.
+    /// Returns the saving that decides the place. A pool for sites has to outlive the calls, so it
+    /// is a larger change than an allocator for each call. If both seem to save about the same, the
+    /// allocator for each call comes first.
     fn place(&self) -> f64 {
         let is_for_sites = self.entry.proposal.as_ref().is_some_and(|of| of.region.is_none());
         self.order - if is_for_sites { LEVEL } else { 0.0 }
     }
 
-    /// Whether the candidate is of a kind and seems to save at least `min_gain`.
+    /// Whether the candidate is of this kind and seems to save at least `min_gain`.
     fn gains(&self, kind: Kind, min_gain: f64) -> bool {
         self.entry.kind == kind && self.order >= min_gain
     }
 }
 
-/// The candidates that must be among the first, beside the best plan and the best malloc.
+/// The candidates that must be among the first, in addition to the best plan and the best malloc.
 #[derive(Clone, Copy, Default)]
 pub struct Needed {
-    /// The best plan without wink-out, which can be advised if there is no second recording.
+    /// The best plan without wink-out, which can be recommended even if there is no second
+    /// recording.
     pub runs_destructors: bool,
     /// The candidate with the smallest peak.
     pub saves_memory: bool,
 }
 
-/// Orders candidates by what they save in single plays. The best plan, the best malloc and what is needed
-/// come first, so that a choice contains all of them.
+/// Orders candidates by their savings in single replays. The best plan, the best malloc and the
+/// candidates in `needed` come first, so that the first few candidates contain all of them.
 pub fn rank(mut all: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
     let orders: Vec<f64> = all.iter().map(|of| order(of, &all)).collect();
     all.iter_mut().zip(orders).for_each(|(of, order)| of.order = order);
@@ -134,17 +139,17 @@ pub fn rank(mut all: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
     numbered.into_iter().map(|(_, of)| of).collect()
 }
 
-/// The saving by which a candidate is ordered. A plan that drops memory at once makes fewer calls than the
-/// same allocator that frees its blocks one by one, so the plan cannot be slower. If a single play shows
-/// the plan slower, that is noise: the better of the two savings orders both.
+/// Returns the saving by which a candidate is ordered. A plan with wink-out makes fewer calls than
+/// the same allocator that frees its blocks one by one, so the plan cannot be slower. If a single
+/// replay shows it slower, that is noise, and the saving of the other plan counts.
 fn order(of: &Piloted, all: &[Piloted]) -> f64 {
     let Some(saving) = of.saving else { return f64::NEG_INFINITY };
     let plain = all.iter().filter(|other| is_without_wink_out(&other.entry, &of.entry));
     plain.filter_map(|other| other.saving).fold(saving, f64::max)
 }
 
-/// Whether `of` drops memory at once, and `plain` is the same allocator for the same function, but frees
-/// its blocks one by one.
+/// Whether `of` winks out, and `plain` is the same allocator for the same function that frees its
+/// blocks one by one.
 fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
     let first = |entry: &Entry| entry.proposal.as_ref()?.plan.rules.first().cloned();
     let (Some(other), Some(rule)) = (first(plain), first(of)) else { return false };
@@ -154,10 +159,10 @@ fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
         && other.scope == rule.scope
 }
 
-/// Puts the best plan in front of mallocs that saved more in a single play, and returns the names of
-/// the mallocs that seem to have a gain. Called if there is time to measure only one candidate by replay:
-/// the mallocs can still be measured by running the program, and a plan cannot. Changes nothing if no plan
-/// seems to have a gain.
+/// Puts the best plan in front of mallocs that saved more in a single replay, and returns the names
+/// of the mallocs that seem to have a gain. Called if there is time to measure only one candidate
+/// by replay, because mallocs can still be measured by running the program, but plans cannot.
+/// Changes nothing if no plan seems to have a gain.
 pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
     let best = ranked.iter().position(|of| of.gains(Kind::Strategy, min_gain));
     let Some(place) = best else { return Vec::new() };
@@ -178,7 +183,7 @@ mod tests {
         Piloted::new(entry, Some((saving, 0.0)))
     }
 
-    /// The plans for a document, each with what it saved in its play.
+    /// Returns the plans for the sample `document`, each with its saving in a single replay.
     fn of_document(saving: impl Fn(&str) -> Option<f64>) -> Vec<Piloted> {
         plans_of(&rules::sample::document().facts, saving)
     }
@@ -239,7 +244,8 @@ mod tests {
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.2 });
         let ranked = rank(of_document(saving), Needed::default());
         assert_eq!(first(&ranked), ("AS4".to_string(), Some(0.2)));
-        // A wink-out whose single play was bad is not passed over for the allocator without either.
+        // Wink-out also comes before the same allocator without wink-out if its own single replay
+        // was bad.
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.01 });
         let mut alone = rank(of_document(saving), Needed::default());
         prefer_plan(&mut alone, 0.02);

@@ -1,71 +1,73 @@
-//! Why something was not measured, not advised or not decided: values with their figures. They are made
-//! where it happens, and `words` alone has their sentences.
+//! Reasons why something was not measured, recommended or decided, as values with figures. The code
+//! that decides makes the value, and only the module `words` turns values into sentences.
 
 use mallard_measure::verdict::Why;
 use mallard_trace::replay::Strategy;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a candidate was not measured.
+/// Why a candidate was not measured, or was ruled out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// All that a local allocator could save takes too little of the CPU time: this share.
+    /// A local allocator could save at most this share of the CPU time, which is too little.
     RegionTooSmall(f64),
-    /// All that a malloc could save takes too little of the CPU time: this share.
+    /// A malloc could save at most this share of the CPU time, which is too little.
     ProgramTooSmall(f64),
-    /// A setting for calls of malloc and free, which take too little of the CPU time: this share.
+    /// The setting affects only calls of malloc and free, which take this share of the CPU time.
     CallsTooFew(f64),
-    /// A setting for page faults, which take too little of the CPU time: this share.
+    /// The setting affects only page faults, which take this share of the CPU time.
     FaultsTooFew(f64),
-    /// A setting for several threads.
+    /// The setting affects only programs with several threads at the same time.
     OneThread,
-    /// A setting for memory that the malloc keeps.
+    /// The setting affects only memory that the malloc retains, and the malloc retains little.
     LittleHeld,
-    /// The budget is too small to play the recorded calls even once.
+    /// The budget is too small to replay the recorded calls even once.
     NoTimeToPlay,
     /// The budget is too small to prepare the replay of this plan.
     NoTimeToPrepare,
     /// The budget is too small to measure anything.
     NoTimeToMeasure,
-    /// A single play of the candidate did not end in time.
+    /// A single replay of the candidate did not finish in time.
     PlayTooLong,
-    /// Others came first.
+    /// Other candidates saved more in single replays, and only those were measured.
     CameLater {
-        /// What the candidate saved in a single play, as a share of the CPU time.
+        /// What the candidate saved in a single replay, as a share of the CPU time.
         saved: f64,
         /// The number of candidates that were measured.
         measured: usize,
     },
-    /// The user interrupted the command after a single play that saved this share, or before any play.
+    /// The user interrupted the command, after a single replay that saved this share, or before any
+    /// replay.
     Interrupted(Option<f64>),
-    /// The plan cannot be played, or the player failed, in this way.
+    /// The plan cannot be replayed, or the replayer failed, for this reason.
     NotPlayed(String),
     /// The plan cannot be applied in the program, for this reason.
     NotApplied(String),
-    /// Other plans saved more in runs of the program, in which this one saved this share.
+    /// Other plans saved more in runs of the program. This plan saved this share.
     SavesLess(f64),
     /// The plan applies to no block of the recording.
     NoBlocks,
-    /// The local allocators would hold too much.
+    /// The local allocators would hold too much memory.
     TooMuchMemory {
-        /// The peak of the bytes that they hold.
+        /// The peak of the bytes that the local allocators would hold.
         held: u64,
         /// The peak of the program's bytes in use.
         in_use: u64,
     },
-    /// The program does not work under the malloc.
+    /// The program does not work under the malloc, and this is what happens.
     Breaks(String),
-    /// Dropped after this number of runs, because others saved more.
+    /// The candidate was dropped after this number of runs, because others saved more.
     LosesRace(usize),
-    /// Other candidates ran again instead, and this number of runs does not decide.
+    /// This number of runs does not decide, and further runs were only of other candidates.
     NotRunAgain(usize),
-    /// A setting of glibc with which page faults and memory stay the same.
+    /// A setting of glibc that changed neither page faults nor memory.
     NoEffect,
-    /// A second recording contradicts the wink-out.
+    /// A second recording shows that wink-out is unsafe.
     Contradicted(Difference),
-    /// The program's own malloc, with which the others are compared.
+    /// The candidate is the program's own malloc, with which the others are compared.
     IsBase,
-    /// A strategy that differs only in a virtual interface from this one.
+    /// The strategy makes the same calls as this other strategy, and differs only in a virtual
+    /// interface.
     SameCalls(Strategy),
     /// No rule proposes the strategy for the function.
     NotProposed,
@@ -74,21 +76,21 @@ pub enum Reason {
 /// How a region differs in a second recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// There is no such region.
+    /// The second recording does not have the region.
     NoRegion,
-    /// This number of blocks outlives its call.
+    /// More blocks outlive their call in the second recording, namely this number.
     Escapes(u64),
-    /// The region has another number of instances.
+    /// The number of instances differs.
     Instances {
-        /// The number in the second recording.
+        /// The number of instances in the second recording.
         now: u64,
-        /// The number in the first recording.
+        /// The number of instances in the first recording.
         before: u64,
     },
 }
 
 impl Reason {
-    /// Whether the reason also ends a candidate that was measured before.
+    /// Whether the reason also removes a candidate that was measured before.
     pub fn ends(&self) -> bool {
         matches!(
             self,
@@ -104,46 +106,46 @@ impl Reason {
 /// Why a trace shows less than the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gap {
-    /// These events are missing, in the words of all commands.
+    /// Events are missing. The text is the same as in other commands.
     Events(String),
-    /// Call stacks or processes are missing, in the words of all commands.
+    /// Call stacks or processes are missing. The text is the same as in other commands.
     Said(String),
-    /// The trace has samples: about one block for each of so many bytes.
+    /// The trace has only samples: about one block for every so many allocated bytes.
     Samples(u64),
-    /// This share of the CPU time is of programs that were not recorded.
+    /// Programs that were not recorded used this share of the CPU time.
     Programs(f64),
-    /// Only this time of the run was recorded.
+    /// Only this time window of the run was recorded.
     Window(String),
     /// The trace has no data of this kind.
     No(&'static str),
 }
 
-/// Why a measured plan must not be advised, however much it saves.
+/// Why a measured plan must not be recommended, however much it saves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// The trace is less than the whole run, and lacks this.
+    /// The trace shows less than the whole run, because of this gap.
     PartOfRun(Option<Gap>),
-    /// Another thread frees this number of blocks.
+    /// Other threads free this number of the blocks.
     ForeignFrees(u64),
-    /// Blocks outlive their call.
+    /// Blocks outlive the call in which they were allocated.
     Escapes {
-        /// The number of these blocks.
+        /// The number of blocks that outlive their call.
         blocks: u64,
-        /// The functions that allocate most of them.
+        /// The functions that allocate most of these blocks.
         functions: Vec<String>,
     },
-    /// Too few calls were seen.
+    /// The recording has too few calls of the function.
     FewCalls {
         /// The number of calls with a known end.
         seen: u64,
-        /// The number that is needed.
+        /// The number of calls that the rule needs.
         needed: u64,
     },
-    /// Too few different inputs were seen.
+    /// The recording has too few different inputs of the function.
     FewInputs {
         /// The number of different inputs.
         seen: u64,
-        /// The number that is needed.
+        /// The number of different inputs that the rule needs.
         needed: u64,
     },
     /// The plan has neither a region nor a site.
@@ -152,15 +154,15 @@ pub enum Refusal {
     NotShown,
     /// Several threads would use one allocator.
     Shared,
-    /// The exact account has this number of blocks that would be used after their end.
+    /// By the exact account, this number of blocks would be used after wink-out has freed them.
     Dangling(u64),
-    /// The rule does not allow to skip destructors, as the plan does.
+    /// The plan skips destructors, but its rule does not allow that.
     KeepsDestructors,
-    /// There is no second recording.
+    /// Wink-out needs a second recording, and there is none.
     NoSecond {
-        /// The reason.
+        /// Why there is none, if the reason is known.
         why: Option<NoSecond>,
-        /// The budget that is probably enough for one.
+        /// A budget that is probably enough for a second recording.
         enough: Option<Duration>,
     },
 }
@@ -168,73 +170,73 @@ pub enum Refusal {
 /// Why the second recording that a wink-out needs is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoSecond {
-    /// The program does not run again.
+    /// The program cannot run again.
     NotRun(CannotRun),
-    /// The user's second recording, in this folder, lacks something.
+    /// The user's second recording, in this directory, is incomplete because of this gap.
     NoProof(PathBuf, Gap),
-    /// The budget was too small.
+    /// The budget was too small for a second recording.
     NoTime,
-    /// The program could not be recorded again, in this way.
+    /// The program could not be recorded again, for this reason.
     Fails(String),
 }
 
-/// Why the program does not run again.
+/// Why the program cannot or must not run again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CannotRun {
-    /// The recorded run ended with this status, by a signal.
+    /// A signal terminated the recorded run, with this status.
     Ended {
         /// The status, as `wait` returns it.
         status: i32,
-        /// Whether a server may end in this way.
+        /// Whether servers are usually terminated by such a signal.
         like_a_server: bool,
     },
     /// The trace comes from another tool.
     Imported(String),
     /// The trace does not have the command line.
     NoCommandLine,
-    /// There is no such program here.
+    /// The program file does not exist on this machine.
     NoFile(PathBuf),
-    /// This folder, in which the program was recorded, cannot be entered.
+    /// The command cannot change to this directory, in which the program was recorded.
     NoFolder(PathBuf),
     /// The user gave --no-try.
     NotAsked,
-    /// Runs failed in this way.
+    /// Runs failed, and this is what happened.
     Fails(String),
 }
 
 /// Why the recorded run may not show what the program usually does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doubt {
-    /// A signal ended the recorded run.
+    /// A signal terminated the recorded run.
     EndedBySignal,
-    /// Only one of several processes was looked at.
+    /// Only one of several processes is replayed, and it does less than half of the work.
     OneProcess {
-        /// The number of the process.
+        /// The number of the process in the trace.
         number: i32,
-        /// The file of its program.
+        /// The program file of the process.
         file: String,
-        /// The share of the work that it did.
+        /// The share of the work that the process did.
         share: f64,
     },
     /// Only a part of the run was recorded.
     Part {
-        /// What is missing.
+        /// What is missing in the recording.
         what: String,
-        /// The command that records the whole run. `None` if to record it again does not help.
+        /// The command that records the whole run. `None` if another recording would not help.
         again: Option<String>,
     },
-    /// The program ends otherwise without the recorder.
+    /// The program exits with another status if it runs without the recorder.
     OtherEnd {
         /// The name of the program.
         name: String,
-        /// The status without the recorder.
+        /// The exit status without the recorder.
         status: i32,
     },
-    /// The program makes another number of calls when it is recorded again.
+    /// A second recording of the program has a different number of calls.
     OtherCalls {
-        /// The number in the first recording.
+        /// The number of calls in the first recording.
         first: u64,
-        /// The number in the second one.
+        /// The number of calls in the second recording.
         second: u64,
     },
 }
@@ -242,32 +244,35 @@ pub enum Doubt {
 /// A question that the measurements do not decide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The question and the reason.
+    /// The question, and why it is open.
     pub what: What,
-    /// The budget that is needed to decide it. `None` if a larger budget does not help.
+    /// The budget that is needed to decide the question. `None` if a larger budget does not help.
     pub needed: Option<Duration>,
 }
 
 /// What is not decided, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// Nothing was replayed: the share of the recorded part in the CPU time is unknown.
+    /// Nothing was replayed, because the share of the recorded part in the CPU time is unknown.
     ShareUnknown,
-    /// Nothing was replayed, because of an error: what happened, and what to type next.
+    /// Nothing was replayed, because of an error. The texts are what happened, and what to type
+    /// next.
     NotReplayed(String, String),
-    /// Replays failed: what happened, and what to type next.
+    /// Replays failed. The texts are what happened, and what to type next.
     ReplaysFail(String, String),
-    /// Runs of the program failed in this way.
+    /// Runs of the program failed, and this is what happened.
     RunsFail(String),
-    /// Too few runs of the program ended.
+    /// Too few runs of the program finished.
     TooFewRuns,
-    /// To play the recorded calls once takes this time, and this number of plays is too long.
+    /// One replay of the recorded calls takes this time, and the budget is too small for this
+    /// number of replays.
     LongCalls(Duration, usize),
-    /// One replay takes this time, and this number of replays is too long.
+    /// One replay of a candidate takes this time, and the budget is too small for this number of
+    /// replays.
     LongReplay(Duration, usize),
-    /// One run takes this time, and this number of runs is too long.
+    /// One run of the program takes this time, and the budget is too small for this number of runs.
     LongRun(Duration, u32),
-    /// Some plans were not prepared: their number, and the name of one.
+    /// The budget was too small to prepare some plans: their number, and the name of the first.
     LeftOut(usize, String),
 }
 
@@ -280,13 +285,13 @@ impl From<What> for Question {
 /// A note for the reader.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// What the program is or has, such as `is a script of sh`.
+    /// A property of the program, such as `is a script of sh`.
     OfProgram(String),
-    /// A note of another part of the tool, in its words.
+    /// A note from another part of the tool, which is printed as it is.
     Said(String),
-    /// The recorded run took this CPU time, in ns: mostly the start of a process.
+    /// The recorded run took only this CPU time, in ns, which is mostly process startup.
     ShortRun(f64),
-    /// A replay is of this share of the CPU time.
+    /// A replay covers only this share of the CPU time.
     PartOfRun(f64),
     /// Runs under a malloc vary too much, so a replay decides.
     RunsVary {
@@ -299,15 +304,15 @@ pub enum Note {
     RecordingInterrupted,
     /// The user has interrupted the command before it measured anything.
     NothingMeasured,
-    /// The recording that --again names is no proof.
+    /// The recording that --again names proves nothing, for this reason.
     Again(NoSecond),
-    /// Earlier advice stays in this folder, because it decides more.
+    /// Earlier advice stays in this directory, because it decides more.
     EarlierStays(PathBuf),
 }
 
 impl Note {
-    /// A warning of `mallard record` or `mallard try`. They follow the path of the program there, so most of them
-    /// begin with `it`.
+    /// Makes a note from a warning of `mallard record` or `mallard try`. These commands print a
+    /// warning after the path of the program, so most warnings begin with `it`.
     pub fn of_warning(warning: String) -> Note {
         match warning.strip_prefix("it ") {
             Some(what) => Note::OfProgram(what.to_string()),

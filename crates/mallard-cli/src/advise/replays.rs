@@ -1,4 +1,4 @@
-//! Measures the proposed plans and the mallocs by replays, in turns.
+//! Measures the proposed plans and the mallocs by replays, interleaved.
 
 use super::budget::{Budget, RECORDING_PART, SHARE_BEFORE_RUNS};
 use super::candidate::{dropped, By, Candidate, Kind, Name};
@@ -17,29 +17,32 @@ use mallard_measure::verdict::margin;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The greatest number of candidates that are measured together.
+/// The maximum number of candidates that are measured together.
 const MEASURED_MAX: usize = 8;
-/// The share of the remaining budget for the measurement if the program itself does not run afterwards.
+/// The share of the remaining budget for replays if the program itself does not run afterwards.
 const SHARE_ALONE: f64 = 0.9;
-/// The fewest rounds of plays that the budget must allow. What a replay does not show makes the interval in the
-/// program much wider than that of so few plays.
+/// The minimum number of rounds that the budget must allow. More rounds would help little, because
+/// effects that a replay does not show widen the interval in the program much more than few rounds
+/// do.
 const ROUNDS: usize = 7;
-/// The number of plays in the smallest round: see `columns`.
+/// The number of replays in the smallest round (see `columns`).
 const COLUMNS_MIN: usize = 4;
-/// The number of plays in a round of one plan.
+/// The number of replays in a round with one plan.
 const COLUMNS_OF_PLAN: usize = 5;
-/// The largest share of the budget for single plays, beyond what the measurement of one plan takes.
+/// The maximum share of the budget for single replays, after the time to measure one plan is
+/// subtracted.
 const PILOT_SHARE: f64 = 0.5;
 
-/// What replays have found, and what they leave to others.
+/// The results of replays, and the mallocs that they leave to runs of the program.
 pub struct Replays {
-    /// What replays have found.
+    /// The results of replays.
     pub found: Measured,
-    /// The names of mallocs for which there was no time to play, so that only runs of the program can judge them.
+    /// The names of mallocs that were not replayed, so that only runs of the program can judge
+    /// them.
     pub unplayed: Vec<String>,
 }
 
-/// Plays the plans of the rules and the mallocs.
+/// Replays the recorded calls with the proposed plans and under the mallocs.
 pub fn measure(
     trace: &Trace,
     former: &Measured,
@@ -59,7 +62,7 @@ pub fn measure(
     let undecided =
         |what: What| unplayed(Measured { questions: vec![what.into()], ..former.nothing() });
     if former.facts.is_mostly_missing {
-        // A replay would tell nothing about the programs that were not recorded.
+        // A replay would show nothing about the programs that were not recorded.
         return unplayed(former.nothing());
     }
     let Some((_, share, _)) = recorded_share(trace)? else {
@@ -71,7 +74,8 @@ pub fn measure(
     let mut replays = match Preparation::begin(trace, former, found.clone(), budget) {
         Ok(replays) => replays,
         Err(failure) => {
-            // The trace cannot be replayed: that is evidence, not an error of this command.
+            // A trace that cannot be replayed leaves a question open, but is not an error of this
+            // command.
             let (what, help) = (failure.what().to_string(), failure.help().to_string());
             found.questions.push(What::NotReplayed(what, help).into());
             return unplayed(found);
@@ -83,7 +87,7 @@ pub fn measure(
         let plans = plans.iter().map(|of| (of.name.clone(), Kind::Strategy, of.region));
         let named = |malloc: &Allocator| Name::Allocator(malloc.name.clone());
         let settings = mallocs.iter().map(|of| (named(of), kind_of(&of.name), None));
-        // The program itself may still run under the mallocs.
+        // Mallocs are not dropped, because the program itself may still run under them.
         let all = plans.chain(settings).filter(|(_, kind, _)| *kind != Kind::Malloc);
         let all = all.map(|(name, kind, region)| dropped(name, kind, region, Reason::NoTimeToPlay));
         replays.found.dropped.extend(all);
@@ -99,13 +103,14 @@ pub fn measure(
 }
 
 impl Preparation<'_, '_> {
-    /// How many of the plans can be prepared and played once so that there is still time to measure the
-    /// best one. Without plans, how many of the mallocs.
+    /// Computes how many plans can be prepared and replayed once, so that there is still time to
+    /// measure the best one. Without plans, returns 1 if there is time to measure the mallocs, and
+    /// otherwise 0.
     fn plans_that_fit(&self, plans: usize, mallocs: usize) -> usize {
         let (first, play) = (self.session.first, self.session.play);
         let share = if mallocs > 0 { SHARE_BEFORE_RUNS } else { SHARE_ALONE };
         let time = self.budget.left().mul_f64(share);
-        // The player alone, twice under the base, and each malloc.
+        // The replayer without allocator calls once, the base twice, and each malloc once.
         let pilots = play * (3 + mallocs) as u32;
         let columns = if plans > 0 { COLUMNS_OF_PLAN } else { COLUMNS_MIN };
         let fixed = pilots + play * (columns * (1 + ROUNDS)) as u32;
@@ -114,7 +119,7 @@ impl Preparation<'_, '_> {
         (1..=all).rev().find(|&count| fixed + each * count as u32 <= time).unwrap_or(0)
     }
 
-    /// Notes that the trace is too long for the budget.
+    /// Records that the trace is too long for the budget.
     fn note_too_long(&mut self) {
         let (first, play) = (self.session.first, self.session.play);
         let least = first + play * (COLUMNS_OF_PLAN * (2 + ROUNDS)) as u32;
@@ -122,20 +127,21 @@ impl Preparation<'_, '_> {
         self.lacks_budget(What::LongCalls(play, ROUNDS), needed);
     }
 
-    /// The entry of a malloc.
+    /// Adds a malloc to the replay session, and makes its entry.
     fn malloc(&mut self, malloc: &Allocator) -> Entry {
         let number = self.session.malloc(malloc);
         let name = Name::Allocator(malloc.name.clone());
         Entry { number, name, kind: kind_of(&malloc.name), proposal: None, account: None }
     }
 
-    /// The number of plays in a round: the base, its control and the player alone, then one play for
-    /// each entry, and for each plan also the player alone.
+    /// Returns the number of replays in a round. There is one of the base, of its control and of
+    /// the replayer without allocator calls. Each entry has one more, and each plan also another
+    /// without allocator calls.
     fn columns(entries: &[&Entry]) -> usize {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
     }
 
-    /// The time for measuring some entries.
+    /// Returns the time for measuring some entries.
     fn measurement(&self, entries: &[Entry]) -> Duration {
         let runs = self.former.cannot_run().is_none()
             && entries.iter().any(|entry| entry.kind != Kind::Strategy);
@@ -143,8 +149,8 @@ impl Preparation<'_, '_> {
         (self.budget.left() - self.kept_for_recording(entries)).mul_f64(share)
     }
 
-    /// The time to keep for a second recording, which wink-out needs. Zero if the recording would take
-    /// more than half of the remaining time.
+    /// Returns the time to reserve for a second recording, which wink-out needs. Returns zero if
+    /// the recording would take more than half of the remaining time.
     fn kept_for_recording(&self, entries: &[Entry]) -> Duration {
         let can_run = self.former.cannot_run().is_none() && self.former.recordings < 2;
         let needed = second_recording::time_needed(self.former);
@@ -155,8 +161,9 @@ impl Preparation<'_, '_> {
         }
     }
 
-    /// Plays each candidate once, and chooses the most promising ones: as many as the budget allows. Also
-    /// returns the names of mallocs that only runs of the program will judge.
+    /// Replays each candidate once, and chooses the most promising ones, as many as the budget
+    /// allows to measure. Also returns the names of mallocs that only runs of the program will
+    /// judge.
     fn choose(&mut self, entries: Vec<Entry>) -> Result<(Vec<Piloted>, Vec<String>), Failure> {
         if entries.is_empty() || self.budget.is_interrupted() {
             entries.into_iter().for_each(|entry| self.cut_short(entry, None));
@@ -181,7 +188,7 @@ impl Preparation<'_, '_> {
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|of| &of.entry).collect();
             let rounds = 1 + rounds_needed(*count).max(ROUNDS);
-            // One candidate is no choice, and needs no fresh plays.
+            // With one candidate there was no choice, so no confirmation rounds are needed.
             let time = if *count == 1 { time } else { time.mul_f64(FIRST_PART) };
             pilot.play * (Self::columns(&some) * rounds) as u32 <= time
         };
@@ -217,7 +224,8 @@ impl Preparation<'_, '_> {
         Ok((kept, unplayed))
     }
 
-    /// What the first candidates need, if the program may not be recorded again, or holds much memory.
+    /// Returns which candidates must be among the first: a plan without wink-out if there may be no
+    /// second recording, and a candidate that saves memory if the malloc holds much free memory.
     fn needed(&self, entries: &[Entry]) -> Needed {
         let may_lack_recording = self.former.recordings < 2
             && entries.iter().any(Entry::winks_out)
@@ -226,14 +234,14 @@ impl Preparation<'_, '_> {
         Needed { runs_destructors: may_lack_recording, saves_memory }
     }
 
-    /// Notes that the budget is too small for a measurement.
+    /// Records that the budget is too small for a measurement.
     fn no_room(&mut self, pilot: &Pilot, columns: usize) {
         let least = pilot.play * (columns * (1 + ROUNDS)) as u32;
         let needed = self.budget.needed(least, FIRST_PART * SHARE_BEFORE_RUNS);
         self.lacks_budget(What::LongReplay(pilot.play, ROUNDS), needed);
     }
 
-    /// Measures the chosen candidates, and returns all that replays have found.
+    /// Measures the chosen candidates, and returns all results of replays.
     fn run(self, kept: Vec<Piloted>, timing: &Timing) -> Measured {
         let (kept, saved): (Vec<Entry>, Vec<Option<f64>>) =
             kept.into_iter().map(|of| (of.entry, of.saving)).unzip();
@@ -250,7 +258,7 @@ impl Preparation<'_, '_> {
         };
         found.interrupted = outcome.interrupted;
         found.noise = noise(&outcome.control);
-        // A replay is of one process.
+        // A replay covers only one process.
         found.replayed = outcome.calls.filter(|_| former.facts.program.processes <= 1);
         found.notes.extend(outcome.notes.into_iter().map(Note::Said));
         let margin = margin(&outcome.control, former.facts.min_gain);
@@ -292,7 +300,8 @@ impl Preparation<'_, '_> {
         found
     }
 
-    /// Keeps what a single play showed of a candidate, because the user has interrupted the command.
+    /// Drops a candidate because the user has interrupted the command, and keeps the result of its
+    /// single replay.
     fn cut_short(&mut self, entry: Entry, saved: Option<f64>) {
         let why = Reason::Interrupted(saved);
         let region = entry.region();

@@ -1,7 +1,7 @@
-//! Runs the program itself under other mallocs, and with plans in force.
+//! Runs the program itself under other mallocs, and with plans applied.
 //!
-//! A replay repeats the calls of the program but not its accesses to memory, so the replay cannot see
-//! locality. Runs of the program see every effect.
+//! A replay repeats the calls of the program but not its accesses to memory, so a replay cannot
+//! show effects of locality. Runs of the program show every effect.
 
 use super::candidate::{dropped, By, Candidate, Name};
 use super::measured::{noise, Measured};
@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// The share of the remaining budget for runs. The rest is for cards and files.
+/// The share of the remaining budget for runs. The rest is for making cards and writing files.
 pub const SHARE: f64 = 0.95;
 
 /// How to run the program.
@@ -35,8 +35,8 @@ pub struct Runs<'a> {
     pub ignores_output: bool,
 }
 
-/// The program with a plan in force, and its control, which makes the same decisions and leaves all blocks to
-/// malloc.
+/// The program with a plan applied, and the control of the plan. The control decides about each
+/// block as the plan does, but allocates all blocks from malloc.
 pub struct WithPlan {
     /// The program with the plan.
     pub serves: Subject,
@@ -44,27 +44,27 @@ pub struct WithPlan {
     pub control: Subject,
 }
 
-/// What a race of mallocs and plans has found.
+/// The results of a race of mallocs and plans.
 pub struct Raced {
-    /// What the race has found of the mallocs.
+    /// The results for the mallocs.
     pub found: Measured,
-    /// What it has found of each plan: `None` if the plan breaks the program. The last plans are missing if there was
-    /// no time for them.
+    /// The result for each plan, or `None` if the plan breaks the program. The last plans are
+    /// missing if there was no time for them.
     pub plans: Vec<Option<Ran>>,
-    /// Whether the program ran often enough. It does not run if the budget is too small for the race, or if the
-    /// program cannot run.
+    /// Whether the program ran often enough. The program does not run if the budget is too small
+    /// for the race, or if it cannot run.
     pub has_run: bool,
 }
 
-/// What runs have shown of a plan.
+/// The results of runs with a plan applied.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// The saving of CPU time, compared with the program without the plan.
     pub as_it_is: Judgement,
-    /// The saving of CPU time, compared with the control. `None` if the control did not run, because other plans
-    /// or the time left no room for it.
+    /// The saving of CPU time, compared with the control. `None` if the control did not run,
+    /// because another plan was better or the time was too short.
     pub beside_control: Option<Judgement>,
-    /// The smallest difference that is known to be none.
+    /// By how much noise widens the interval of the saving.
     pub margin: f64,
     /// The saving of resident memory.
     pub memory: Judgement,
@@ -78,7 +78,7 @@ pub fn run_once(runs: &Runs, limit: Duration) -> Result<Run, Stop> {
     runs.runner.run_once(&bare(runs)?.1, turn)
 }
 
-/// The program as it is, with the malloc that it has.
+/// Returns the unchanged program and its malloc.
 pub fn bare(runs: &Runs) -> Result<(Allocator, Subject), Failure> {
     let path = find_program(&runs.words[0], "mallard advise --")?;
     let own = base(&path, &mut Vec::new());
@@ -86,7 +86,7 @@ pub fn bare(runs: &Runs) -> Result<(Allocator, Subject), Failure> {
     Ok((own, subject))
 }
 
-/// Runs the program under some mallocs, and with some plans, in turns.
+/// Runs the program under some mallocs and with some plans, interleaved.
 pub fn run_all(
     former: &Measured,
     mallocs: &[Allocator],
@@ -108,13 +108,13 @@ pub fn run_all(
     }
 }
 
-/// The program cannot be measured. The results of the replay stay.
+/// Returns the result if the program cannot be measured. The results of replays stay valid.
 pub fn fails(former: &Measured, how: String) -> Measured {
     let questions = vec![What::RunsFail(how.clone()).into()];
     Measured { questions, runs_failed: Some(CannotRun::Fails(how)), ..former.nothing() }
 }
 
-/// Runs the program in rounds. Also returns notes, some of which the recording may have too.
+/// Runs the program in rounds. Also returns notes, some of which the recording may have, too.
 fn rounds(
     mallocs: &[Allocator],
     plans: &[WithPlan],
@@ -147,12 +147,13 @@ fn subject(path: &Path, words: &[OsString], allocator: &Allocator) -> Subject {
     }
 }
 
-/// The places of plans and of their controls among what runs.
+/// Returns pairs of indices among the subjects: the index of each plan, and the index of its
+/// control.
 fn pairs(mallocs: usize, plans: usize) -> Vec<(usize, usize)> {
     (mallocs..mallocs + plans).map(|plan| (plan, plan + plans)).collect()
 }
 
-/// What the runs show of each malloc.
+/// Makes candidates from the runs under each malloc.
 fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured {
     let mut found = Measured { interrupted: rounds.interrupted, ..former.nothing() };
     let named = |malloc: &Allocator| Name::Allocator(malloc.name.clone());
@@ -183,8 +184,8 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     let margin = margin(&cpu.control, min_gain);
     found.noise = noise(&cpu.control);
     let peak = |column: usize| rounds.median_of_all(column, |f| f.peak_rss) as u64;
-    // A new process begins as a copy of its maker. If the copy is larger than the program, the peaks are
-    // those of the copy. In this case, the memory that the replay found stays.
+    // A new process begins as a copy of its parent. If the copy is larger than the program, the
+    // peak RSS is that of the copy. In this case, the memory results of the replay stay.
     let is_above_floor = rounds.median_of_all(0, |f| f.peak_rss) > 1.1 * floor();
     let of_mallocs = alive.into_iter().enumerate().filter(|(_, column)| *column < mallocs.len());
     for (place, column) in of_mallocs {
@@ -234,7 +235,8 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     found
 }
 
-/// What the runs show of each plan. The plans come after `mallocs` mallocs, and their controls after the plans.
+/// Returns the results of the runs with each plan. In `rounds`, `mallocs` mallocs come first, then
+/// the plans, then the controls of the plans.
 fn of_plans(former: &Measured, mallocs: usize, plans: usize, rounds: &Rounds) -> Vec<Option<Ran>> {
     let alive = rounds.alive();
     if rounds.all_rounds() == 0 || alive.is_empty() {
@@ -265,7 +267,8 @@ fn of_plans(former: &Measured, mallocs: usize, plans: usize, rounds: &Rounds) ->
     (0..plans).map(of).collect()
 }
 
-/// What fresh runs of a plan beside its control show. `None` if there are too few.
+/// Returns the results of confirmation runs of a plan and its control. `None` if there are too few
+/// runs.
 fn beside_control(against: &Rounds, plan: usize, raced: &Ran, min_gain: f64) -> Option<Ran> {
     let place = against.alive().iter().position(|&at| at == plan)?;
     if against.rounds() < ROUNDS_MIN {
@@ -283,7 +286,8 @@ fn beside_control(against: &Rounds, plan: usize, raced: &Ran, min_gain: f64) -> 
     })
 }
 
-/// Whether the runs tell something of each malloc: there are enough of them, or all mallocs break the program.
+/// Whether the runs are enough to judge the mallocs: there are enough rounds, or all mallocs break
+/// the program.
 fn says_enough(rounds: &Rounds) -> bool {
     rounds.alive().is_empty() || rounds.all_rounds() >= ROUNDS_MIN
 }

@@ -1,8 +1,8 @@
-//! Cards in SARIF 2.1.0, a format in which tools for code review read results of analyses (OASIS, 2020;
-//! docs.oasis-open.org/sarif/sarif/v2.1.0).
+//! Writes cards in SARIF 2.1.0, a format in which code review tools read results of analyses
+//! (OASIS, 2020; docs.oasis-open.org/sarif/sarif/v2.1.0).
 //!
-//! The types here have only the members that a result needs. The crate serde-sarif has all members, but
-//! makes its types from the schema in each build, with about twenty more crates.
+//! The types here have only the members that a result needs. The crate serde-sarif has all members,
+//! but makes its types from the schema in each build, which needs about twenty more crates.
 
 use super::candidate::Forced;
 use super::card::Card;
@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// The name of the folder in which the command ran, as GitHub expects it.
+/// The identifier of the directory in which the command ran, as GitHub expects it.
 const FOLDER: &str = "%SRCROOT%";
-/// The rule of the result of a strategy that the user asked for.
+/// The rule ID for the result of a strategy that the user asked for.
 const FORCED: &str = "forced";
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Log {
 #[serde(rename_all = "camelCase")]
 struct Run {
     tool: Tool,
-    /// Paths of files are relative to the folder in which the command ran.
+    /// The directory in which the command ran. Paths of files are relative to it.
     original_uri_base_ids: BTreeMap<&'static str, Value>,
     column_kind: &'static str,
     invocations: [Value; 1],
@@ -107,8 +107,8 @@ struct ArtifactLocation {
     uri_base_id: Option<&'static str>,
 }
 
-/// The cards, or the result of a strategy that the user asked for, as a SARIF log. Paths of files below
-/// `folder` are relative to `folder`.
+/// Makes a SARIF log from the cards, or from the result of a strategy that the user asked for.
+/// Paths of files below `folder` are relative to `folder`.
 pub fn log(evidence: &Measured, cards: &[Card], folder: &Path) -> Value {
     let base = json!({"uri": format!("file://{}/", encoded(&folder.to_string_lossy()))});
     let program = &evidence.facts.program;
@@ -148,7 +148,7 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
     }
 }
 
-/// The rule of the result of a strategy that the user asked for.
+/// Describes the rule for a strategy that the user asked for.
 fn of_wish() -> Descriptor {
     let text = |text: &str| Message { text: text.to_string() };
     Descriptor {
@@ -159,8 +159,8 @@ fn of_wish() -> Descriptor {
     }
 }
 
-/// The result of a strategy that the user asked for. Blocks that would be used after their end make the
-/// program wrong, and so are a warning.
+/// Makes the result of a strategy that the user asked for. If blocks would be used after they are
+/// freed, the program would be wrong, so the result is a warning.
 fn result_of_wish(forced: &Forced, program: &Program, folder: &Path) -> Result {
     let place = forced.region.as_ref().map(|of| Place {
         function: of.shown.clone(),
@@ -183,8 +183,8 @@ fn result_of_wish(forced: &Forced, program: &Program, folder: &Path) -> Result {
     }
 }
 
-/// The kind and the level of a result. A leak is a fault of the program, and so a warning. A change of
-/// the allocator is an opportunity, and so a note.
+/// Returns the kind and the level of a result. A leak is a bug of the program, and so a warning. A
+/// change of the allocator is an opportunity, and so a note.
 fn kind_and_level(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Fix => ("fail", "warning"),
@@ -213,13 +213,14 @@ fn result(card: &Card, program: &Program, folder: &Path) -> Result {
     }
 }
 
-/// The function of a card by its full name.
+/// Returns the full name of the function of a card.
 fn function(card: &Card) -> Option<&str> {
     let function = card.region.as_ref().map(|region| region.function.as_str());
     function.or(card.site.as_ref().map(|site| site.function.as_str()))
 }
 
-/// The place of a change, or the program for a change of the whole. `full`: the full name of the function.
+/// Returns the place of a change, or the program if the change is of the whole program. `full` is
+/// the full name of the function.
 fn location(
     full: Option<&str>,
     place: Option<Place>,
@@ -243,8 +244,8 @@ fn location(
     Location { physical_location, logical_locations: [logical] }
 }
 
-/// The file of a program as a location: GitHub refuses results without one. The source file of `main`, if
-/// it is known.
+/// Returns the location of a program, because GitHub rejects results without a file. The file is
+/// the source file of `main` if it is known.
 fn of_program(program: &Program, folder: &Path) -> PhysicalLocation {
     let path = if program.path.is_empty() { &program.name } else { &program.path };
     match &program.source {
@@ -256,7 +257,8 @@ fn of_program(program: &Program, folder: &Path) -> PhysicalLocation {
     }
 }
 
-/// Whether the recorded run and the measurement ended as they should. A server is ended by SIGTERM or SIGINT.
+/// Whether the recorded run and the measurement ended normally. SIGTERM and SIGINT count as normal,
+/// because they terminate servers.
 fn is_whole(evidence: &Measured) -> bool {
     let status = evidence.facts.program.status.unwrap_or(0);
     let is_ended = libc::WIFSIGNALED(status)
@@ -278,7 +280,7 @@ fn artifact(file: &str, folder: &Path) -> ArtifactLocation {
     }
 }
 
-/// A path as part of a URI.
+/// Encodes a path as part of a URI.
 fn encoded(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     path.bytes()
@@ -289,7 +291,7 @@ fn encoded(path: &str) -> String {
         .collect()
 }
 
-/// A text for the action and the function, which does not change when lines move.
+/// Returns a text for the action and the function, which does not change when lines move.
 fn fingerprint(card: &Card) -> String {
     let what = function(card).or(card.allocator.as_deref()).unwrap_or_default();
     format!("{}:{what}", card.action.word())
@@ -318,11 +320,12 @@ mod tests {
                 assert!(kinds.contains(&text(&result["kind"]).as_str()));
                 let level = text(&result["level"]);
                 assert!(["none", "note", "warning", "error"].contains(&level.as_str()));
-                // 3.27.9: only a result of the kind "fail" has a level other than "none".
+                // By section 3.27.9 of the standard, only a result of the kind "fail" has a level
+                // other than "none".
                 assert_eq!(result["kind"] != "fail", level == "none");
                 let index = result["ruleIndex"].as_u64().unwrap() as usize;
                 assert_eq!(text(&result["ruleId"]), ids[index]);
-                // GitHub refuses results without a file.
+                // GitHub rejects results without a file.
                 assert!(result["locations"][0]["physicalLocation"].is_object());
                 for location in result["locations"].as_array().into_iter().flatten() {
                     if let Some(physical) = location.get("physicalLocation") {

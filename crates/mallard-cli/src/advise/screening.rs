@@ -1,4 +1,4 @@
-//! Chooses the plans that runs of the program are to measure, by single plays where there is time.
+//! Chooses the plans to measure in runs of the program, by single replays if there is time.
 
 use super::budget::Budget;
 use super::candidate::{dropped, Dropped, Kind};
@@ -11,23 +11,26 @@ use super::reason::Reason;
 use mallard_measure::error::Failure;
 use mallard_trace::Trace;
 
-/// The largest share of the remaining budget for plays that choose which plans run in the program.
+/// The maximum share of the remaining budget for single replays that choose which plans run in the
+/// program.
 const SCREEN_SHARE: f64 = 0.1;
-/// Compiling the recorded calls for one plan, and accounting for its blocks, takes this many times as long as looking
-/// for regions. Measured with traces of 7 to 23 million calls: 1.2 to 2.
+/// Compiling the recorded calls for one plan, and counting its blocks, takes this many times as
+/// long as the search for regions. With traces of 7 to 23 million calls, it took 1.2 to 2 times as
+/// long.
 const COMPILE_TIMES: f64 = 2.0;
 
-/// The plans that runs of the program are to measure.
+/// The plans to measure in runs of the program.
 pub struct Screened {
-    /// What replays have found.
+    /// The results of replays.
     pub found: Measured,
-    /// The most promising plans, the best first. Plans that differ in nothing but wink-out are together, the plan
-    /// without wink-out first, because one run measures both.
+    /// The most promising plans, the best first. Plans that differ only in wink-out are together in
+    /// a group, the plan without wink-out first, because one run measures both.
     pub groups: Vec<Vec<Entry>>,
 }
 
-/// Chooses at most `most` plans that runs of the program are to measure. If there are more, each is played once or
-/// twice, as far as a part of the budget allows; a plan that is not played comes last.
+/// Chooses at most `most` groups of plans to measure in runs of the program. If there are more
+/// groups, the first plan of each is replayed, as long as a part of the budget lasts. Groups that
+/// are not replayed come last.
 pub fn screen(
     trace: &Trace,
     former: &Measured,
@@ -55,15 +58,17 @@ pub fn screen(
         groups.into_iter().map(entries).collect()
     };
     if threads <= 1 && (is_sure || !is_affordable(facts, &groups, most, budget)) {
-        // The account of a plan without wink-out tells only whether threads share an instance. For one with wink-out,
-        // the region tells which blocks outlive a call, and a second recording has to agree.
+        // With one thread, exact accounts are not needed. Without wink-out, an account would only
+        // show whether threads share an instance. For wink-out, the region shows which blocks
+        // outlive a call, and a second recording has to agree.
         found.dropped.extend(leave_out_last(&mut groups, most));
         return Ok(Screened { found, groups: as_proposed(groups) });
     }
     let mut replays = match Preparation::begin(trace, former, found.clone(), budget) {
         Ok(replays) => replays,
         Err(failure) => {
-            // A trace that cannot be replayed has no account of wink-out, so no plan with wink-out is measured.
+            // If the trace cannot be replayed, there is no exact account of what wink-out frees, so
+            // no plan with wink-out is measured.
             let why = Reason::NotPlayed(failure.what().to_string());
             for group in &mut groups {
                 let (without, plain) = std::mem::take(group).into_iter().partition(winks_out);
@@ -86,27 +91,28 @@ pub fn screen(
     Ok(Screened { found: replays.found, groups })
 }
 
-/// Leaves out the groups after the first `most`, for which there is no time, and returns their plans.
+/// Leaves out the groups after the first `most`, for which there is no time, and returns their
+/// plans as dropped.
 fn leave_out_last(groups: &mut Vec<Vec<Proposal>>, most: usize) -> Vec<Dropped> {
     let last = groups.split_off(most.min(groups.len()));
     left_out(last.into_iter().flatten().collect(), &Reason::NoTimeToMeasure)
 }
 
-/// Plans that are left out for the same reason.
+/// Returns plans that are left out, all for the same reason.
 fn left_out(plans: Vec<Proposal>, why: &Reason) -> Vec<Dropped> {
     let one = |of: Proposal| dropped(of.name, Kind::Strategy, of.region, why.clone());
     plans.into_iter().map(one).collect()
 }
 
-/// Whether the plans that are measured can be prepared in the time for that. Otherwise the runs of the program, which
-/// decide, would have too little time.
+/// Whether the plans can be prepared in the time that is meant for that. More preparation would
+/// leave too little time for the runs of the program, which decide.
 fn is_affordable(facts: &Facts, groups: &[Vec<Proposal>], most: usize, budget: &Budget) -> bool {
     let plans: usize = groups.iter().take(most).map(Vec::len).sum();
     let needed = facts.looked_for.mul_f64(COMPILE_TIMES) * (1 + plans) as u32;
     needed <= budget.left().mul_f64(SCREEN_SHARE)
 }
 
-/// Puts plans together that differ in nothing but wink-out.
+/// Groups the plans that differ only in wink-out.
 fn grouped(plans: Vec<Proposal>) -> Vec<Vec<Proposal>> {
     let key = |of: &Proposal| {
         let rules = of.plan.rules.iter();
@@ -128,7 +134,8 @@ fn winks_out(of: &Proposal) -> bool {
 }
 
 impl Preparation<'_, '_> {
-    /// Plays the first plan of each group as far as there is time, and returns the `most` best groups.
+    /// Replays the first plan of each group as far as there is time, and returns the `most` best
+    /// groups.
     fn ranked(
         &mut self,
         mut groups: Vec<Vec<Proposal>>,
@@ -167,7 +174,8 @@ impl Preparation<'_, '_> {
             };
             self.found.dropped.extend(left_out(group, &why));
         }
-        // What kept the first plan of a group from its play holds for the others, which have the same allocator.
+        // If the first plan of a group could not be replayed, the other plans are dropped for the
+        // same reason, because they have the same allocator.
         for mut group in groups {
             let first = group.remove(0);
             let is_it = |of: &&Dropped| of.name == first.name && of.region == first.region;

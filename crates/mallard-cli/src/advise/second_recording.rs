@@ -1,7 +1,7 @@
-//! Compares a second recording of the program before wink-out is advised. A region that ends
-//! differently in another run must not lose its blocks at its end. The second recording comes from the
-//! user (`--again`), or the program is recorded again if the budget allows it. Without a second
-//! recording, no card asks for wink-out.
+//! Compares a second recording of the program with the first before wink-out is recommended. If a
+//! region ends differently in another run, wink-out would free blocks that are still in use. The
+//! second recording comes from the user (`--again`), or this command records the program again if
+//! the budget allows that. Without a second recording, no card recommends wink-out.
 
 use super::budget::{Budget, RECORDING_PART};
 use super::candidate::{dropped, Candidate, Dropped, Kind};
@@ -24,12 +24,13 @@ use std::time::Duration;
 
 /// A second recording takes at most this many times as long as the first.
 const SPARE: f64 = 1.3;
-/// Recording a program and finding its regions takes at most TIMES times the recorded time, plus
-/// NS_PER_EVENT for each event. Measured with three programs of tests/known on two cores: 1 time, plus
-/// 500 ns.
+/// Recording a program and finding its regions takes at most TIMES times the wall time of the
+/// recorded run, plus NS_PER_EVENT ns for each event. Three programs of tests/known took 1 time,
+/// plus 500 ns, on two cores.
 const TIMES: f64 = 2.0;
 const NS_PER_EVENT: f64 = 800.0;
-/// The greatest difference between the numbers of instances in two recordings, as a share.
+/// The maximum difference between two recordings in the number of instances or of calls, as a
+/// share.
 const DIFFERENCE_MAX: f64 = 0.01;
 
 /// The program to record again, and how it runs.
@@ -40,7 +41,7 @@ pub struct Again<'a> {
     pub conditions: &'a Conditions,
     /// Which processes are recorded.
     pub follow: &'a [Follow],
-    /// The work of a server.
+    /// How to give a server its load.
     pub work: &'a ServerWork,
     /// Whether debug information is fetched.
     pub debuginfod: Debuginfod,
@@ -49,14 +50,16 @@ pub struct Again<'a> {
 /// How a second recording was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
-    /// The same program with the same arguments: each region has the same number of instances.
+    /// The same program was recorded with the same arguments, so each region must have the same
+    /// number of instances.
     Again,
-    /// The input may differ: the user made the recording, or the load of a server was repeated for some
-    /// time.
+    /// The input may differ, because the user made the recording, or because the load of a server
+    /// was repeated for a given time.
     Otherwise,
 }
 
-/// The time that a second recording of the program takes. Estimated if this command did not make the first.
+/// Returns the time for a second recording of the program. The time is estimated if this command
+/// did not make the first recording.
 pub fn time_needed(former: &Measured) -> Duration {
     let program = &former.facts.program;
     let ns = program.wall_ns * TIMES + program.calls as f64 * NS_PER_EVENT;
@@ -72,7 +75,8 @@ fn is_worth_it(former: &Measured) -> bool {
     former.recordings < RECORDINGS_MIN && former.candidates.iter().any(is_open)
 }
 
-/// Opens the user's second recording. It has to be another one than `first`, of the same program.
+/// Opens the user's second recording. Returns an error if it is the same recording as `first`, or
+/// if it is of another program.
 pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
     let trace = look::open(name)?;
     let folder = |of: &Trace| of.folder().canonicalize().ok();
@@ -90,8 +94,8 @@ pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
     Err(Failure::new(what, "nothing was measured", help).with_status(USAGE))
 }
 
-/// Drops the plans with wink-out that the user's second recording contradicts. A recording that does not
-/// show the whole run is no proof.
+/// Drops the plans with wink-out that the user's second recording contradicts. A recording that
+/// does not show the whole run proves nothing.
 pub fn compare_with(second: &Trace, former: &Measured) -> Result<Measured, Failure> {
     let Some(lack) = validity(second.manifest()).into_iter().next() else {
         return Ok(compare(former, &regions_of(second)?, Made::Otherwise));
@@ -100,7 +104,8 @@ pub fn compare_with(second: &Trace, former: &Measured) -> Result<Measured, Failu
     Ok(Measured { notes: vec![Note::Again(why.clone())], ..leave_out(former, why) })
 }
 
-/// Notes why there is no second recording, if wink-out needs one. An earlier reason stays.
+/// Records why there is no second recording, if wink-out needs one. If there is an earlier reason,
+/// it stays.
 pub fn leave_out(former: &Measured, why: NoSecond) -> Measured {
     let why = is_worth_it(former).then_some(why);
     Measured { no_second: former.no_second.clone().or(why), ..former.nothing() }
@@ -139,7 +144,8 @@ fn winks_out(of: &Candidate) -> bool {
     rules.into_iter().any(|rule| rule.strategy.winks_out())
 }
 
-/// Records the program again and returns the regions, and the number of calls. The recording itself is not kept.
+/// Records the program again, and returns the regions and the number of calls. The recording itself
+/// is deleted.
 fn record_again(again: &Again, budget: &Budget) -> Result<(Vec<Region>, u64), Failure> {
     let folder = tempfile::Builder::new().prefix("mallard-advise-").tempdir().map_err(|e| {
         let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
@@ -162,13 +168,14 @@ fn record_again(again: &Again, budget: &Budget) -> Result<(Vec<Region>, u64), Fa
     }
 }
 
-/// The doubt that the program did not do the same again, because its number of calls differs by more than 1 %.
+/// Returns a doubt if the number of calls differs by more than 1 %, because the program then did
+/// not do the same again.
 fn other_calls(first: u64, second: u64) -> Option<Doubt> {
     let is_other = first.abs_diff(second) as f64 > DIFFERENCE_MAX * first.max(second) as f64;
     is_other.then_some(Doubt::OtherCalls { first, second })
 }
 
-/// All regions of a trace, however little they allocate.
+/// Finds all regions of a trace, however little they allocate.
 fn regions_of(trace: &Trace) -> Result<Vec<Region>, Failure> {
     let limits = Limits { least_share: 0.0, regions: usize::MAX, ..Limits::default() };
     Ok(regions::find(trace, limits)?.all)
@@ -187,7 +194,7 @@ fn compare(former: &Measured, found: &[Region], made: Made) -> Measured {
     Measured { recordings: RECORDINGS_MIN, dropped, ..former.nothing() }
 }
 
-/// How a region differs in the other recording. `None` if the regions agree.
+/// Returns how a region differs in the other recording. `None` if both recordings agree.
 fn difference(region: &Region, found: &[Region], made: Made) -> Option<Difference> {
     let is_it = |other: &&Region| other.function == region.function && other.ends == region.ends;
     let Some(other) = found.iter().find(is_it) else {
@@ -273,7 +280,7 @@ mod tests {
         let mut evidence = Measured { recordings: 1, ..sample::document() };
         evidence.facts_mut().program.wall_ns = HOURS;
         let budget = Budget::begin(Duration::from_secs(120), Default::default(), true);
-        // A program that cannot be started would be an error.
+        // To run this program would be an error, because it does not exist.
         let words = ["/no/such/program".into()];
         let (conditions, work) = (Conditions::default(), ServerWork::default());
         let again = Again {

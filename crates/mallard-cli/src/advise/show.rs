@@ -1,4 +1,4 @@
-//! Shows the advice as text, JSON or SARIF, and saves it in the folder of the trace.
+//! Prints the advice as text, JSON or SARIF, and saves it in the directory of the trace.
 
 use super::budget::Budget;
 use super::candidate::{Candidate, Dropped, Forced, Kind, Name};
@@ -26,18 +26,18 @@ use std::time::Duration;
 
 /// The version of the JSON keys.
 const VERSION: u32 = 1;
-/// The verdict if the user asked for a strategy (--force): nothing else was looked at.
+/// The verdict if the user asked for a strategy (--force), so that nothing else was considered.
 const FORCED: &str = "forced";
 
-/// What is shown of the advice on a program.
+/// The output of the advice on a program.
 pub struct Output<'a> {
     evidence: &'a Measured,
     cards: Vec<Card>,
     budget: Duration,
     taken: Duration,
     stages: &'a Stages,
-    /// A note that earlier advice stays in the folder of the trace. `None` if this advice replaces it, or
-    /// if there was none.
+    /// A note that earlier advice stays in the directory of the trace. `None` if this advice
+    /// replaces it, or if there was none.
     stays: Option<Note>,
 }
 
@@ -48,7 +48,7 @@ impl Output<'_> {
         Output { cards: cards(evidence), evidence, budget, taken, stages, stays: None }
     }
 
-    /// The verdict in one word.
+    /// Returns the verdict in one word.
     fn verdict(&self) -> &'static str {
         match self.evidence.forced {
             Some(_) => FORCED,
@@ -56,8 +56,8 @@ impl Output<'_> {
         }
     }
 
-    /// Saves the advice in the folder of the trace. If the folder cannot be written, the advice is
-    /// still shown. Earlier advice that decides more stays, and a note says so.
+    /// Saves the advice in the directory of the trace. If the directory cannot be written, the
+    /// advice is still printed. Earlier advice that decides more stays, and a note reports that.
     pub fn save(&mut self, folder: &Path, errors: &mut dyn Write) {
         let advice = self.json();
         let path = folder.join(ADVICE_FILE);
@@ -109,7 +109,7 @@ impl Output<'_> {
         say(&text)
     }
 
-    /// The program, the trace and the figures above the cards.
+    /// Returns the program, the trace and the figures above the cards.
     fn head(&self) -> String {
         let program = &self.evidence.facts.program;
         let cpu = match program.cpu_ns {
@@ -131,7 +131,7 @@ impl Output<'_> {
         notes.map(|note| words::note(note, &self.evidence.facts.program.name))
     }
 
-    /// A note that the program itself was not run again. Empty if the program can run.
+    /// Returns a note that the program was not run again. Empty if the program can run.
     fn not_again(&self) -> String {
         match self.evidence.cannot_run() {
             Some(why) => format!("  note: the program was not run again: {why}\n"),
@@ -139,8 +139,9 @@ impl Output<'_> {
         }
     }
 
-    /// The command to type next: if nothing is decided, the one that records the whole run, or `mallard
-    /// advise` with more time; after an interruption, `mallard advise`; otherwise the report.
+    /// Returns the command to type next. If nothing is decided, it is the command that records the
+    /// whole run, or `mallard advise` with more time. After an interruption, it is `mallard
+    /// advise`. Otherwise, it is `mallard report`.
     fn next(&self) -> String {
         let is_open = self.verdict() == "undecided";
         if let (true, Some(again)) = (is_open, &self.evidence.facts.records_all) {
@@ -158,7 +159,7 @@ impl Output<'_> {
         }
     }
 
-    /// The advice as JSON. The keys are stable.
+    /// Returns the advice as JSON. The keys are stable.
     pub fn json(&self) -> Value {
         let evidence = self.evidence;
         let program = &evidence.facts.program;
@@ -190,8 +191,8 @@ impl Output<'_> {
     }
 }
 
-/// How much an advice decides, as a rank. An interrupted measurement decides less than a whole one, and
-/// the result of a strategy that the user asked for decides nothing.
+/// Returns how much an advice decides, as a rank. An interrupted measurement decides less than a
+/// whole one, and the result of a strategy that the user asked for decides nothing.
 fn decides(advice: &Value) -> u8 {
     match advice["verdict"].as_str() {
         Some("change" | "leave") if advice["interrupted"] == true => 2,
@@ -201,7 +202,7 @@ fn decides(advice: &Value) -> u8 {
     }
 }
 
-/// Figures of the recorded run.
+/// Returns figures of the recorded run.
 fn run(evidence: &Measured) -> Value {
     let (program, memory) = (&evidence.facts.program, &evidence.facts.memory);
     json!({
@@ -237,8 +238,8 @@ fn site(site: &Site) -> Value {
     })
 }
 
-/// One row for each candidate, measured or not. The region of the first card has a row for each of the
-/// 14 strategies.
+/// Makes the matrix, with one row for each candidate, measured or not. The region of the first card
+/// has a row for each of the 14 strategies.
 fn matrix(evidence: &Measured, first: Option<&Card>) -> Vec<Value> {
     let others = not_proposed(evidence, first);
     let dropped = evidence.dropped.iter().chain(&others);
@@ -248,7 +249,7 @@ fn matrix(evidence: &Measured, first: Option<&Card>) -> Vec<Value> {
     measured.chain(dropped).collect()
 }
 
-/// The strategies that no rule proposes for the region of the first card, with the reason.
+/// Returns the strategies that no rule proposes for the region of the first card, with the reason.
 fn not_proposed(evidence: &Measured, first: Option<&Card>) -> Vec<Dropped> {
     let of_card = first.and_then(|card| card.region.as_ref());
     let is_it = |of: &Region| {
@@ -282,7 +283,7 @@ fn why_not_proposed(strategy: Strategy) -> Reason {
     }
 }
 
-/// A row of the matrix: the figures of a measured candidate, or why it was not measured.
+/// Makes a row of the matrix: the figures of a measured candidate, or why it was not measured.
 fn row(
     evidence: &Measured,
     (name, kind, region): (&Name, Kind, Option<usize>),
@@ -323,7 +324,7 @@ fn finite(figure: f64) -> Option<f64> {
     Some(figure).filter(|figure| figure.is_finite())
 }
 
-/// The result of a strategy that the user asked for, as JSON.
+/// Returns the result of a strategy that the user asked for, as JSON.
 fn forced_json(forced: &Forced) -> Value {
     json!({
         "name": forced.name,
@@ -356,7 +357,7 @@ mod tests {
         let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
         let forced = Measured { forced: Some(sample::wish(0)), ..sample::program() };
         let interrupted = Measured { interrupted: true, ..sample::document() };
-        // From the one that decides least to the one that decides most.
+        // In increasing order of how much each advice decides.
         let order = [forced, sample::noisy(), interrupted, sample::document()];
         let advise = |evidence: &Measured| {
             let stages = Stages::default();
@@ -382,7 +383,7 @@ mod tests {
             let again = advise(evidence);
             assert_eq!(kept()["took_s"], again["took_s"], "{}", again["verdict"]);
         }
-        // A file that is no advice is replaced.
+        // A file that is not valid advice is replaced.
         std::fs::write(folder.path().join(ADVICE_FILE), "{").unwrap();
         assert_eq!(advise(&order[0])["verdict"], kept()["verdict"]);
     }
@@ -390,7 +391,8 @@ mod tests {
     #[test]
     fn the_matrix_has_each_strategy_once_for_the_region_of_the_first_card() {
         let mut evidence = Measured { recordings: 2, ..sample::document() };
-        // An overload has the same short name. Its rows do not count for the region of the card.
+        // An overload has the same short name, but its rows do not count for the region of the
+        // card.
         let function = "render_document(int)".to_string();
         evidence.facts_mut().regions.insert(0, Region { function, ..sample::region() });
         for of in &mut evidence.candidates {

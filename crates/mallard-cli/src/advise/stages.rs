@@ -1,4 +1,5 @@
-//! The wall time and the peak memory of each stage of `mallard advise`, for its JSON.
+//! Measures the wall time and the peak memory of each stage of `mallard advise`, for the JSON
+//! output.
 
 use mallard_measure::process::proc::{self, Process};
 use serde::Serialize;
@@ -10,11 +11,11 @@ struct Stage {
     name: &'static str,
     seconds: f64,
     /// The peak RSS of this command from its start to the end of the stage, in KiB, without child
-    /// processes. `None` if the kernel does not tell.
+    /// processes. `None` if the kernel does not report it.
     peak_rss_kib: Option<u64>,
 }
 
-/// The stages of one command, in the order in which they ended.
+/// The stages of one command, in the order in which they finished.
 #[derive(Default, Serialize)]
 #[serde(transparent)]
 pub struct Stages {
@@ -22,7 +23,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Does the work of a stage, and notes its time and memory.
+    /// Runs a stage, and records its time and its memory.
     pub fn time<T>(&mut self, name: &'static str, work: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
         let result = work();
@@ -32,8 +33,9 @@ impl Stages {
     }
 }
 
-/// The peak RSS of this process. A stage does not begin with a new peak (5 in /proc/self/clear_refs),
-/// because that would also change the peak that /usr/bin/time shows for this command.
+/// Returns the peak RSS of this process, in KiB. No stage resets the peak by writing 5 to
+/// /proc/self/clear_refs, because that would also change the peak that /usr/bin/time shows for this
+/// command.
 fn peak_kib() -> Option<u64> {
     Some(proc::status_bytes(Process::This, "VmHWM:")? / 1024)
 }

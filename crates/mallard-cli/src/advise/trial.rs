@@ -1,5 +1,5 @@
-//! The trial of the mallocs that a replay found promising, in runs of the program. If the program is too long for a
-//! race of all mallocs, a replay chooses some, and their runs replace the results of the replay.
+//! Runs the program under the mallocs that a replay found promising. This happens if runs are too
+//! long for a race of all mallocs. The results of the runs replace those of the replay.
 
 use super::budget::{Budget, SHARE_BEFORE_RUNS, TRIED_MAX};
 use super::candidate::{Candidate, Kind};
@@ -14,8 +14,9 @@ use mallard_measure::verdict::fresh::rounds_needed;
 use mallard_measure::verdict::{Verdict, Why};
 use std::time::Duration;
 
-/// The mallocs of a race that a replay may still decide about: those whose runs vary too much, and all of
-/// them if memory is at stake, because runs do not show the memory after the peak.
+/// Returns the mallocs of a race that a replay may still decide about. These are the mallocs whose
+/// runs vary too much. If memory is at stake, they are all mallocs that ran, because runs do not
+/// show the memory after the peak.
 pub fn left_open(former: &Measured, mallocs: &[Allocator]) -> Vec<Allocator> {
     let all = is_memory_at_stake(&former.facts);
     let of =
@@ -26,8 +27,8 @@ pub fn left_open(former: &Measured, mallocs: &[Allocator]) -> Vec<Allocator> {
     mallocs.iter().filter(is_open).cloned().collect()
 }
 
-/// Runs the program under the most promising mallocs in turns. The results of the runs replace those of
-/// the replay. `unplayed` are mallocs that no replay has compared.
+/// Runs the program under the most promising mallocs, interleaved. The results of the runs replace
+/// those of the replay. `unplayed` are mallocs that were not replayed.
 pub fn try_mallocs(
     former: &Measured,
     mallocs: &[Allocator],
@@ -63,14 +64,15 @@ pub fn try_mallocs(
     run_all(former, &chosen, &[], runs, &timing.part(time)).found
 }
 
-/// The number of rounds that a trial of some mallocs needs: one to warm up, some for a verdict,
-/// and as many fresh rounds if there are several mallocs.
+/// Returns the number of rounds for a trial of `count` mallocs: one to warm up, some for a verdict,
+/// and as many confirmation rounds if there are several mallocs.
 fn rounds_of_trial(count: usize) -> usize {
     let fresh = if count > 1 { rounds_needed(count) } else { 0 };
     1 + rounds_needed(count) + fresh
 }
 
-/// The budget is too small for enough runs of the program. The results of the replay stay.
+/// Records that the budget is too small for enough runs of the program. The results of the replay
+/// stay.
 fn too_little(former: &Measured, budget: &Budget, run: Duration) -> Measured {
     let runs = 3 * rounds_of_trial(1) as u32;
     let needed = budget.needed(run * runs, (1.0 - SHARE_BEFORE_RUNS) * SHARE);
@@ -78,9 +80,10 @@ fn too_little(former: &Measured, budget: &Budget, run: Duration) -> Measured {
     Measured { questions: vec![question], ..former.nothing() }
 }
 
-/// The mallocs and variables to try, the most promising first. A candidate must be able to reach the
-/// least gain (or to save memory, if that is needed) and to save as much as the best plan. Candidates
-/// that the replay rules out are not tried, because runs of the program vary more than replays.
+/// Returns the mallocs and variables to try, the most promising first. Each must be able to reach
+/// the least gain and to save as much as the best plan, or must save memory if memory is at stake.
+/// Candidates that the replay rules out are not tried, because runs of the program vary more than
+/// replays.
 fn promising(former: &Measured) -> Vec<String> {
     let of_plans = former.candidates.iter().filter(|of| of.kind == Kind::Strategy);
     let gains = of_plans.filter(|of| of.cpu.verdict == Verdict::Gain).map(|of| of.cpu.saving);

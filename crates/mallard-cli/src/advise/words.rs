@@ -1,4 +1,5 @@
-//! The sentences of all reasons, doubts, questions and notes, for the terminal, JSON and the report.
+//! Writes the sentences of all reasons, doubts, questions and notes, for the terminal, JSON and the
+//! report.
 //!
 //! The sentences of cards are in `card`.
 
@@ -14,14 +15,14 @@ use mallard_measure::rounds::subject::failure;
 use std::fmt;
 use std::time::Duration;
 
-/// All that is not decided, the doubts first.
+/// Lists all that is not decided, the doubts first.
 pub fn undecided(measured: &Measured) -> Vec<String> {
     let doubts = measured.doubts().map(Doubt::to_string);
     let questions = measured.open_questions().map(|of| question(of, measured.proposed));
     doubts.chain(questions).collect()
 }
 
-/// A question, and the budget that probably decides it.
+/// Describes a question, with the budget that probably decides it.
 pub fn question(of: &Question, proposed: Option<Duration>) -> String {
     match of.needed.and(proposed) {
         Some(proposed) => format!("{}; --budget {} probably decides", of.what, budget(proposed)),
@@ -29,7 +30,7 @@ pub fn question(of: &Question, proposed: Option<Duration>) -> String {
     }
 }
 
-/// The first sentence of each answer, if the recorded run failed. Otherwise empty.
+/// Returns the first sentence of each answer if the recorded run failed, and otherwise nothing.
 pub fn failed(program: &Program) -> String {
     let Program { name, failure, .. } = program;
     let of_failure = |failure| {
@@ -38,7 +39,7 @@ pub fn failed(program: &Program) -> String {
     failure.as_ref().map_or(String::new(), of_failure)
 }
 
-/// A note. `name` is the name of the program.
+/// Writes a note. `name` is the name of the program.
 pub fn note(of: &Note, name: &str) -> String {
     match of {
         Note::OfProgram(what) => format!("{name} {what}"),
@@ -264,7 +265,7 @@ impl fmt::Display for CannotRun {
     }
 }
 
-/// How a run ended with a status: `ended with status 3`.
+/// Describes how a run ended, such as `ended with status 3`.
 fn ended(status: i32) -> String {
     failure(status).unwrap_or("succeeded".to_string())
 }

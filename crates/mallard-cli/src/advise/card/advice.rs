@@ -1,4 +1,5 @@
-//! Decides what the cards say, before anything is worded: the last value on the way to an advice.
+//! Decides what the cards recommend, before any text is written. The decision is the last of the
+//! four values from which advice is made.
 
 use super::choose::{chosen, is_alternative, lacking_recording, unrun, unsettled, why_not, Change};
 use crate::advise::candidate::{Candidate, Dropped, Name};
@@ -10,18 +11,19 @@ use mallard_measure::output::units::percent;
 use mallard_measure::verdict::Verdict;
 use mallard_trace::regions::Region;
 
-/// How many alternatives a card names.
+/// The maximum number of alternatives on a card.
 const ALTERNATIVES_MAX: usize = 3;
 
-/// What the cards say.
+/// What the cards recommend.
 pub enum Advice<'a> {
-    /// Nothing: the user asked for a strategy, and no other change was looked at.
+    /// Nothing, because the user asked for a strategy, and no other change was considered.
     Forced,
-    /// To make these changes, the most useful first. Each has what its card says about others.
+    /// To make these changes, the most useful first, each with what its card reports about other
+    /// changes.
     Change(Vec<(Change<'a>, Vec<Other<'a>>)>),
     /// To change nothing.
     Leave(Vec<Other<'a>>),
-    /// To change nothing yet, because of what is open.
+    /// To change nothing yet, for these reasons.
     Undecided(Vec<Open<'a>>, Vec<Other<'a>>),
 }
 
@@ -40,31 +42,32 @@ pub enum Open<'a> {
     Unsettled(&'a Candidate),
     /// The program did not run under a malloc that saves enough in replays.
     NotRun(&'a Candidate),
-    /// The wink-out needs a second recording.
+    /// A plan with wink-out needs a second recording.
     NeedsRecording(&'a Candidate),
 }
 
-/// Another change, and why it is not advised.
+/// Another change, and why it is not recommended.
 pub enum Other<'a> {
-    /// A candidate for the same place as the change of the card.
+    /// A candidate for the same function as the change of the card.
     Alternative(&'a Candidate, Drawback),
-    /// Memory must not be dropped at once.
+    /// Wink-out must not be used.
     NoWinkOut(Refusal),
-    /// A plan that drops memory at once was not measured.
+    /// A plan with wink-out was not measured.
     Unmeasured(&'a Dropped),
     /// The program does not work under a malloc.
     Breaks(&'a Dropped),
-    /// A wink-out needs a second recording.
+    /// A plan with wink-out needs a second recording.
     NeedsRecording(&'a Candidate),
-    /// A function gets no allocator of its own.
+    /// A function gets no local allocator.
     NotLocal(&'a Region, Refusal),
     /// The program did not run under a malloc that saves enough in replays.
     NotRun(&'a Candidate),
-    /// A candidate was measured, but must not be advised for this reason, or does not save enough.
+    /// A candidate was measured, but must not be recommended for this reason, or does not save
+    /// enough.
     Measured(&'a Candidate, Option<Refusal>),
     /// This number of other candidates was measured.
     MoreMeasured(usize),
-    /// A single play of a candidate showed this saving before the user interrupted the command.
+    /// A single replay of a candidate showed this saving before the user interrupted the command.
     Played(&'a Dropped, f64),
     /// This number of other candidates was not measured.
     MoreDropped(usize),
@@ -72,27 +75,28 @@ pub enum Other<'a> {
 
 /// Why a candidate does not come before the change of a card.
 pub enum Drawback {
-    /// It must not be advised.
+    /// The candidate must not be recommended.
     Refused(Refusal),
-    /// It needs much more memory.
+    /// The candidate needs much more memory.
     TooLarge,
-    /// It is not known to save time.
+    /// The candidate is not known to save time.
     NoGain,
-    /// It saves less memory.
+    /// The candidate saves less memory.
     LessMemory,
-    /// It frees no block on its own.
+    /// The candidate winks out, so no block is freed on its own.
     FreesNone,
-    /// It saves as much.
+    /// The candidate saves as much as the change.
     NoMore,
-    /// It saves less.
+    /// The candidate saves less.
     Less,
-    /// It needs this many bytes more.
+    /// The candidate needs this many bytes more.
     MoreBytes(u64),
-    /// The change probably saves more than its replay shows.
+    /// The candidate saves more as measured, but the change probably saves more than its replay
+    /// shows.
     LikelyLess,
 }
 
-/// Decides what the cards say.
+/// Decides what the cards recommend.
 pub fn decide(evidence: &Measured) -> Advice<'_> {
     if evidence.forced.is_some() {
         return Advice::Forced;
@@ -111,8 +115,8 @@ pub fn decide(evidence: &Measured) -> Advice<'_> {
     }
 }
 
-/// Why the measurements do not decide whether a change helps. Empty if there is no doubt about the
-/// recorded run, and no change can help, as far as the bound tells, which leaves out locality.
+/// Returns why the measurements do not decide whether a change helps. If the bound, which leaves
+/// out locality, shows that no change can help, only doubts about the recorded run count.
 fn open(evidence: &Measured) -> Vec<Open<'_>> {
     let mut all: Vec<Open> = evidence.doubts().map(Open::Doubt).collect();
     if evidence.bound().share.is_some_and(|share| share < evidence.facts.min_gain) {
@@ -129,7 +133,8 @@ fn open(evidence: &Measured) -> Vec<Open<'_>> {
     all
 }
 
-/// Why other changes are not advised: candidates for the same place, and rules that do not apply.
+/// Returns why other changes are not recommended: candidates for the same function, and rules that
+/// do not apply.
 fn others_of_change<'a>(evidence: &'a Measured, change: &Change<'a>) -> Vec<Other<'a>> {
     let of = change.candidate;
     let alternatives = evidence.candidates.iter();
@@ -180,8 +185,8 @@ fn drawback(
     }
 }
 
-/// Why the memory of a region is not dropped at once: a condition fails, a second recording is missing, or the
-/// wink-out was not replayed. `None` if no reason is known.
+/// Returns why wink-out is not recommended for a region: a condition fails, a second recording is
+/// missing, or no plan with wink-out was measured. `None` if no reason is known.
 fn no_wink_out<'a>(evidence: &'a Measured, region: &Region) -> Option<Other<'a>> {
     let rule = rules::rule("wink-out-arena")?;
     let failure = rule.failures(&evidence.facts, &Subject::Region(region)).next();
@@ -198,7 +203,8 @@ fn no_wink_out<'a>(evidence: &'a Measured, region: &Region) -> Option<Other<'a>>
     evidence.dropped.iter().find(is_it).map(Other::Unmeasured)
 }
 
-/// What was measured, if nothing is advised: the candidates that save most, and the numbers of others.
+/// Returns what was measured if nothing is recommended: the candidates that save most, and the
+/// numbers of others.
 pub fn others_of_program(evidence: &Measured) -> Vec<Other<'_>> {
     let measured = evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite());
     let mut best: Vec<&Candidate> = measured.collect();
@@ -225,12 +231,14 @@ pub fn others_of_program(evidence: &Measured) -> Vec<Other<'_>> {
     all
 }
 
-/// Why no rule applies to the two functions that allocate most, so that they get no local allocator.
+/// Returns why no rule applies to two of the functions that allocate most, so that they get no
+/// local allocator.
 fn not_local(evidence: &Measured) -> Vec<Other<'_>> {
     let facts = &evidence.facts;
     let Some(rule) = rules::rule("multipool-over-arena") else { return Vec::new() };
     let Some(cpu) = facts.program.cpu_ns.filter(|&cpu| cpu > 0.0) else { return Vec::new() };
-    // The instances of a function may end in several ways. A rule for one of these ends is enough.
+    // A function may have several regions, whose instances end in different ways. A rule that
+    // applies to one of them is enough.
     let applies = |region: &Region| {
         let of_regions = RULES.into_iter().filter(|rule| rule.about == About::Region);
         of_regions.into_iter().any(|rule| rule.applies(facts, &Subject::Region(region)))
@@ -239,8 +247,8 @@ fn not_local(evidence: &Measured) -> Vec<Other<'_>> {
         facts.regions.iter().any(|twin| twin.function == region.function && applies(twin))
     };
     let is_large = |region: &&Region| region.call_ns >= facts.min_gain * cpu && !has_rule(region);
-    // Regions that differ in what ends their instances, and functions that differ in the arguments of a
-    // template, have the same name here: one line for all of them.
+    // Regions that differ in what ends their instances have the same name here, and so do functions
+    // that differ in the arguments of a template. One line is enough for all of them.
     let mut found: Vec<(&Region, Refusal)> = Vec::new();
     for region in facts.regions.iter().filter(is_large) {
         let is_new = found.iter().all(|(other, _)| other.shown != region.shown);

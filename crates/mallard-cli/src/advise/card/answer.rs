@@ -1,5 +1,5 @@
-//! The sentences of the two kinds of cards that change nothing: one says to leave the allocator as it
-//! is, the other says that the measurements do not decide.
+//! Writes the sentences of the two kinds of cards that change nothing. One recommends to leave the
+//! allocator as it is, and the other reports that the measurements do not decide.
 
 use super::advice::{Drawback, Open, Other};
 use super::phrases::{judged, named, share, too_large, BOUND_MAX};
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
 const SHORT_RUN_NS: f64 = 50e6;
-/// With less noise than this, a card proposes a larger least gain.
+/// If the noise is less than this share, a card proposes a larger least gain.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
-/// Why the measurements do not decide whether a change helps.
+/// Describes why the measurements do not decide whether a change helps.
 pub fn reason(evidence: &Measured, open: &Open) -> String {
     match open {
         Open::Doubt(doubt) => doubt.to_string(),
@@ -30,7 +30,7 @@ pub fn reason(evidence: &Measured, open: &Open) -> String {
     }
 }
 
-/// Why nothing should be changed, in a sentence that stands alone.
+/// Describes why nothing should be changed, in a sentence that stands alone.
 pub fn leave(evidence: &Measured) -> String {
     let name = &evidence.facts.program.name;
     let least = percent(evidence.facts.min_gain);
@@ -56,7 +56,7 @@ pub fn leave(evidence: &Measured) -> String {
     }
 }
 
-/// What the measured change that saves most saves, by the number of measured changes.
+/// Describes the saving of the best measured change, depending on the number of measured changes.
 fn best_of(count: usize, saving: f64) -> String {
     match (count, saving >= 0.0) {
         (1, true) => {
@@ -71,7 +71,8 @@ fn best_of(count: usize, saving: f64) -> String {
     }
 }
 
-/// Why the measurements do not decide whether a change helps, in a sentence that stands alone.
+/// Describes why the measurements do not decide whether a change helps, in a sentence that stands
+/// alone.
 pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
     let first = || open.first().map_or(String::new(), |open| reason(evidence, open));
     let lacks_budget = evidence.questions.iter().any(|of| of.needed.is_some());
@@ -95,8 +96,8 @@ pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
     format!("It is not decided whether {name} should change its allocator: {why}.")
 }
 
-/// The upper limit of what any allocator can save, as the end of a sentence. Empty if the limit is near
-/// the whole CPU time, because such a limit tells nothing.
+/// Describes the upper limit of what any allocator can save, as the end of a sentence. Empty if the
+/// limit is near the whole CPU time, because such a limit is of no use.
 fn most(share: Option<f64>) -> String {
     match share {
         Some(share) if share < BOUND_MAX => {
@@ -107,7 +108,7 @@ fn most(share: Option<f64>) -> String {
     }
 }
 
-/// Why another change is not advised.
+/// Describes why another change is not recommended.
 pub fn other(evidence: &Measured, other: &Other) -> String {
     match other {
         Other::Alternative(of, drawback) => saves(of) + &behind(of, drawback),
@@ -150,7 +151,7 @@ pub fn other(evidence: &Measured, other: &Other) -> String {
     }
 }
 
-/// Why a candidate does not come before the change of a card, as the end of a sentence.
+/// Describes why a candidate does not come before the change of a card, as the end of a sentence.
 fn behind(of: &Candidate, drawback: &Drawback) -> String {
     let but = if of.cpu.saving < 0.0 { "and" } else { "but" };
     match drawback {
@@ -168,7 +169,7 @@ fn behind(of: &Candidate, drawback: &Drawback) -> String {
     }
 }
 
-/// What a candidate does to the CPU time: a saving, or more time.
+/// Describes what a candidate does to the CPU time: a saving, or more time.
 fn saves(of: &Candidate) -> String {
     let (name, cpu) = (named(&of.name), &of.cpu);
     match cpu.saving {
@@ -180,7 +181,7 @@ fn saves(of: &Candidate) -> String {
     }
 }
 
-/// A sentence that this machine measures with too much noise, and what to do about the noise.
+/// Returns a sentence that there is too much noise on this machine, and what to do about the noise.
 fn noise(evidence: &Measured, noise: f64) -> String {
     let run = evidence.facts.program.cpu_ns.unwrap_or(evidence.facts.program.wall_ns);
     let cause = match run < SHORT_RUN_NS {
@@ -199,7 +200,7 @@ fn noise(evidence: &Measured, noise: f64) -> String {
     )
 }
 
-/// Why the measurements do not decide whether a candidate saves enough.
+/// Describes why the measurements do not decide whether a candidate saves enough.
 fn unsettled(of: &Candidate) -> String {
     let why = of.cpu.why.map_or(String::new(), |why| format!(": {why}"));
     match &of.replayed {
@@ -214,7 +215,8 @@ fn unsettled(of: &Candidate) -> String {
     }
 }
 
-/// Why a malloc that saves enough in replays is not advised: the program did not run under it.
+/// Describes that a malloc which saves enough in replays is not recommended, because the program
+/// did not run under it.
 fn not_run(evidence: &Measured, of: &Candidate) -> String {
     let why = evidence.cannot_run().map_or(String::new(), |why| format!(" ({why})"));
     format!(
@@ -225,14 +227,14 @@ fn not_run(evidence: &Measured, of: &Candidate) -> String {
     )
 }
 
-/// A wink-out that would be advised if there were a second recording.
+/// Describes a plan with wink-out that would be recommended if there were a second recording.
 fn needs_recording(evidence: &Measured, of: &Candidate) -> String {
     let why = evidence.no_second_recording().map_or(String::new(), |why| why.to_string());
     format!("{} would save {} of CPU time, but {why}", named(&of.name), judged(&of.cpu))
 }
 
-/// The command that measures one malloc alone, for `time` or the budget that the advice proposes. `None`
-/// if the program cannot be named.
+/// Returns the command that measures one malloc alone, for `time` or the budget that the advice
+/// proposes. `None` if the command line of the program is unknown.
 pub fn try_alone(evidence: &Measured, of: &Candidate, time: Duration) -> Option<String> {
     let command = evidence.facts.program.command.as_deref()?;
     let time = budget(evidence.proposed.unwrap_or(time));

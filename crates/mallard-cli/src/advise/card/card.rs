@@ -14,7 +14,7 @@ pub struct Card {
     pub rule: &'static str,
     /// The kind of change.
     pub action: Action,
-    /// The strategy: `AS4`.
+    /// The strategy, such as `AS4`.
     pub strategy: Option<String>,
     /// The strategy in words.
     pub strategy_words: Option<String>,
@@ -36,7 +36,7 @@ pub struct Card {
     pub evidence: Vec<String>,
     /// The risks of the change.
     pub hazards: Vec<String>,
-    /// Why other changes are not advised, or why this change is not certain.
+    /// Why other changes are not recommended, or why this change is not certain.
     pub why_not: Vec<String>,
     /// How many frees, and so at most how many destructors, a wink-out skips.
     pub destructors_skipped: Option<u64>,
@@ -50,7 +50,7 @@ pub struct Card {
     pub language: Option<Language>,
     /// The command that checks the change afterwards.
     pub check: Option<String>,
-    /// The plan that `mallard replay --plan` plays.
+    /// The plan that `mallard replay --plan` replays.
     pub plan: Option<String>,
 }
 
@@ -63,35 +63,35 @@ pub struct RegionPart {
     pub shown: String,
     /// The source file.
     pub file: Option<String>,
-    /// The line.
+    /// The line in the source file.
     pub line: Option<u32>,
-    /// The file of the program or library.
+    /// The program or library file that contains the function.
     pub module: String,
     /// The event that ends an instance.
     pub ends: &'static str,
-    /// Instances.
+    /// The number of instances.
     pub instances: u64,
-    /// Threads that have instances.
+    /// The number of threads that have instances.
     pub threads: u32,
-    /// Different inputs.
+    /// The number of different inputs.
     pub inputs: u64,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
-    /// Blocks that outlive their instance.
+    /// The number of blocks that outlive their instance.
     pub escapes: u64,
-    /// The sites with the most of these blocks.
+    /// The sites that allocate the most blocks that outlive their instance.
     pub escape_sites: Vec<EscapeSite>,
-    /// Blocks that another thread frees.
+    /// The number of blocks that another thread frees.
     pub foreign_frees: u64,
-    /// The peak of the bytes in use in an instance: the median over the instances.
+    /// The median over the instances of the peak of bytes in use.
     pub peak_p50: f64,
     /// The median of the bytes that an instance allocates.
     pub total_p50: f64,
-    /// Utilisation, the property U: from 0 to 1.
+    /// The property U (utilisation), from 0 to 1.
     pub utilisation: f64,
-    /// Variation, the property V, in bits.
+    /// The property V (variation), in bits.
     pub variation_bits: f64,
 }
 
@@ -106,11 +106,11 @@ pub struct SitePart {
     pub file: Option<String>,
     /// The line of the call.
     pub line: Option<u32>,
-    /// The file of the program or library.
+    /// The program or library file that contains the function.
     pub module: String,
     /// The functions of the call stack, innermost first.
     pub stack: Vec<String>,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: i64,
     /// Bytes of the blocks.
     pub bytes: i64,
@@ -126,100 +126,102 @@ pub struct SitePart {
 pub struct Saving {
     /// Work of the allocator itself.
     pub allocator: Option<Part>,
-    /// Work of the system for pages.
+    /// Work of the operating system for pages.
     pub pages: Option<Part>,
     /// Time that the program's own accesses save because blocks lie at other addresses. A replay does
     /// not estimate this part; in runs of the program, the total contains it.
     pub locality: Option<Part>,
     /// The whole saving, as measured. Null on a card that changes nothing.
     pub total: Option<Part>,
-    /// On a card that changes nothing: the most that any allocator can save, locality aside. Null if this is
-    /// unknown, and on other cards.
+    /// On a card that changes nothing, the most that any allocator can save, apart from effects of
+    /// locality. Null if this limit is unknown, and on other cards.
     pub bound: Option<f64>,
     /// The interval in which the saving of the program is expected.
     pub expected: Option<Expected>,
     /// How the saving was measured.
     pub measured_by: Option<By>,
-    /// What runs of the program with the plan show. Null if there were none.
+    /// Results of runs of the program with the plan applied. Null if there were none.
     pub in_program: Option<Applied>,
 }
 
-/// What runs of the program show with the plan in force, without a change of the source.
+/// Results of runs of the program with the plan applied, without a change of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Applied {
-    /// The saving against the control, which makes the same decisions and leaves all blocks to malloc.
+    /// The saving compared with the control, which decides about each block as the plan does, but
+    /// allocates all blocks from malloc.
     pub saving: Part,
-    /// The saving against the program as it is: what `mallard run --plan` saves.
+    /// The saving compared with the unchanged program. This is what `mallard run --plan` saves.
     pub as_it_is: Part,
-    /// This share of the CPU time is of calls which code does not make that has the allocator inline.
+    /// The share of the CPU time for calls that inline allocator code would avoid.
     pub calls: Expected,
-    /// This share of the CPU time is of frees and destructors that wink-out skips.
+    /// The share of the CPU time for frees and destructors that wink-out skips.
     pub ends: f64,
 }
 
 /// A measured saving.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// The median.
+    /// The median of the saving.
     pub saving: f64,
     /// The lower end of the 95 % interval.
     pub low: f64,
     /// The upper end of the 95 % interval.
     pub high: f64,
-    /// The verdict.
+    /// The verdict on the saving.
     pub verdict: Verdict,
 }
 
 /// The interval in which a saving is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expected {
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 /// The change of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// How the peaks were measured: those of the heap in a replay, those of the resident memory in runs.
+    /// How the peaks were measured: a replay measures the heap, and runs measure the resident
+    /// memory.
     pub measured_by: By,
-    /// The peak before the change.
+    /// The peak of the memory before the change.
     pub before_bytes: u64,
-    /// The peak after the change.
+    /// The peak of the memory after the change.
     pub after_bytes: u64,
-    /// The saving, as a share.
+    /// The saving of memory, as a share.
     pub saving: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of the 95 % interval of the saving.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the 95 % interval of the saving.
     pub high: f64,
-    /// The verdict.
+    /// The verdict on the saving of memory.
     pub verdict: Verdict,
-    /// The memory that the heap keeps after the last call, by replay. `None` if this memory is unknown.
+    /// The memory of the heap after the last call, from a replay. `None` if it is unknown.
     pub at_end: Option<AtEnd>,
 }
 
 /// Bytes of the heap after the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AtEnd {
-    /// Bytes before the change.
+    /// Bytes of the heap before the change.
     pub before_bytes: u64,
-    /// Bytes after the change.
+    /// Bytes of the heap after the change.
     pub after_bytes: u64,
-    /// The saving.
+    /// The saving of heap bytes.
     pub saving: Part,
 }
 
 impl Part {
-    /// The saving of a judgement.
+    /// Makes a part from the saving of a judgement.
     pub fn of(judgement: &Judgement) -> Part {
         let Judgement { saving, low, high, verdict, .. } = *judgement;
         Part { saving, low, high, verdict }
     }
 }
 
-/// The verdict on a program in one word: `change`, `leave` or `undecided`.
+/// Returns the verdict on a program in one word: `change`, `leave` or `undecided`.
 pub fn verdict(cards: &[Card]) -> &'static str {
     match cards.first().map(|card| card.action) {
         Some(Action::Leave) => "leave",

@@ -12,18 +12,20 @@ use mallard_measure::verdict::Verdict;
 use mallard_trace::names::short;
 use std::cmp::Reverse;
 
-/// The greatest number of cards.
+/// The maximum number of cards.
 const CARDS_MAX: usize = 5;
 /// Savings that differ by less than this share of the remaining time count as equal.
 const LEVEL: f64 = 0.03;
-/// A function whose growing memory holds this share of the live bytes at the peak matters as much as a change that saves
-/// `LEAK` of the CPU time. A change that saves more comes first, because a trace does not tell a leak from tables that the
-/// program needs until its end.
+/// If the growing memory of a function is at least `MOST_OF_LIVE` of the live bytes at the peak,
+/// the leak counts as a change that saves up to `LEAK` of the CPU time. A change that saves more
+/// comes first, because a trace does not show whether growing memory is a leak or is needed until
+/// the program ends.
 const MOST_OF_LIVE: f64 = 0.5;
 const LEAK: f64 = 0.1;
-/// A change that saves this share of the peak memory more than the first card has a card directly after it.
+/// If a change saves this share of the peak memory more than the change of the first card, it gets
+/// the second card.
 const MUCH_LESS_MEMORY: f64 = 0.1;
-/// A change that needs less than this multiple of the least memory counts as equal in memory.
+/// A change that needs less than this multiple of the smallest memory counts as equal in memory.
 const MUCH_MEMORY: f64 = 1.1;
 
 /// A change that may get a card.
@@ -37,13 +39,14 @@ pub struct Change<'a> {
     pub site: Option<&'a Site>,
     /// Whether the card is for the memory that the change saves, and not for CPU time.
     pub is_for_memory: bool,
-    /// The share of CPU time or memory that the change probably saves in the program: more than a replay
-    /// shows.
+    /// The share of CPU time or memory that the change probably saves in the program, which is more
+    /// than a replay shows.
     likely: f64,
 }
 
-/// The changes that get a card, the most useful first. If another change saves much more memory than the first
-/// one, it comes second. Empty if nothing should change, or if it is not decided.
+/// Chooses the changes that get a card, the most useful first. If another change saves much more
+/// memory than the first change, it comes second. Empty if nothing should change, or if the
+/// measurements do not decide.
 pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
     let all = if evidence.facts.is_broken { Vec::new() } else { changes(evidence) };
     let (mut left, mut chosen): (Vec<Change>, Vec<Change>) = (all.clone(), Vec::new());
@@ -59,7 +62,8 @@ pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
     chosen
 }
 
-/// The change that saves the most memory, if it saves much more than `first` and is for another place.
+/// Finds the change that saves the most memory, if it saves much more than `first` and is for
+/// another place.
 fn best_for_memory<'a>(
     evidence: &Measured,
     first: &Change<'a>,
@@ -72,7 +76,8 @@ fn best_for_memory<'a>(
     is_for_memory.then_some(Change { is_for_memory, ..*best })
 }
 
-/// The memory that a change saves, as a share of the peak. A leak saves what grows.
+/// Returns the memory that a change saves, as a share of the peak. For a leak, this is the memory
+/// that grows.
 fn saved_memory(evidence: &Measured, change: &Change) -> f64 {
     let memory = &evidence.facts.memory;
     match (change.candidate, change.site) {
@@ -85,7 +90,7 @@ fn saved_memory(evidence: &Measured, change: &Change) -> f64 {
     }
 }
 
-/// All changes that the evidence allows and that save enough.
+/// Returns all changes that the evidence allows and that save enough.
 fn changes(evidence: &Measured) -> Vec<Change<'_>> {
     let mut all: Vec<Change> =
         evidence.candidates.iter().flat_map(|of| of_candidate(evidence, of)).collect();
@@ -114,8 +119,9 @@ fn of_candidate<'a>(evidence: &'a Measured, of: &'a Candidate) -> Vec<Change<'a>
     both.into_iter().filter_map(change).collect()
 }
 
-/// The CPU time that a candidate probably saves in the program. Runs of the program measure it; a replay
-/// shows a part of it, so that the figures of both cannot be compared directly.
+/// Returns the CPU time that a candidate probably saves in the program. Runs of the program measure
+/// this saving. A replay shows only a part of it, so figures from replays and from runs cannot be
+/// compared directly.
 fn likely(of: &Candidate) -> f64 {
     match of.by {
         By::Replay => crate::replay::likely(of.cpu.saving),
@@ -123,14 +129,14 @@ fn likely(of: &Candidate) -> f64 {
     }
 }
 
-/// The memory that a candidate saves, as a share of the peak.
+/// Returns the memory that a candidate saves, as a share of the peak.
 fn memory_share(of: &Candidate) -> f64 {
     let (_, (before, after)) = of.memory_saving();
     before.saturating_sub(after) as f64 / of.peak_bytes.0.max(before).max(1) as f64
 }
 
-/// The change to a local allocator, if the evidence allows it and it saves enough CPU time, or much memory and
-/// no CPU time is lost.
+/// Returns the change to a local allocator, if the evidence allows it. The change must save enough
+/// CPU time, or much memory without a loss of CPU time.
 fn strategy<'a>(evidence: &'a Measured, of: &'a Candidate) -> Option<Change<'a>> {
     let rule = of.rule.and_then(rules::rule)?;
     let gains_time = of.cpu.verdict == Verdict::Gain && of.cpu.saving >= evidence.facts.min_gain;
@@ -144,7 +150,8 @@ fn strategy<'a>(evidence: &'a Measured, of: &'a Candidate) -> Option<Change<'a>>
     ((gains_time || saves_memory) && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
-/// Why a strategy must not be advised, however much it saves. Empty if there is no reason.
+/// Returns why a strategy must not be recommended, however much it saves. Empty if there is no
+/// reason.
 pub fn why_not(evidence: &Measured, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
     let reasons = why_never(&evidence.facts, rule, of);
     match reasons.is_empty() && winks_out(of) {
@@ -157,7 +164,7 @@ fn winks_out(of: &Candidate) -> bool {
     of.plan.as_ref().is_some_and(|plan| plan.rules.iter().any(|rule| rule.strategy.winks_out()))
 }
 
-/// Why a strategy must not be advised even if a second recording agrees with the first.
+/// Returns why a strategy must not be recommended even if a second recording agrees with the first.
 fn why_never(facts: &Facts, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
     let region = of.region.and_then(|place| facts.regions.get(place));
     let site = of.site.and_then(|place| facts.sites.get(place));
@@ -166,7 +173,7 @@ fn why_never(facts: &Facts, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
         (None, Some(site)) => Subject::Site(site),
         _ => return vec![Refusal::UnknownBlocks],
     };
-    // A plan for several sites has the name of the first site, which need not meet all conditions.
+    // A plan for several sites names only the first site, which need not meet all conditions.
     let mut reasons: Vec<Refusal> = rule.failures(facts, &subject).collect();
     if !rule.applies(facts, &subject) && reasons.is_empty() && !is_for_many(of) {
         reasons.push(Refusal::NotShown);
@@ -181,7 +188,7 @@ fn why_never(facts: &Facts, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
     reasons
 }
 
-/// The wink-outs that would be advised if there were a second recording.
+/// Returns the plans with wink-out that would be recommended if there were a second recording.
 pub fn lacking_recording(evidence: &Measured) -> impl Iterator<Item = &Candidate> {
     let would_be_advised = |of: &&Candidate| {
         let rule = of.rule.and_then(rules::rule).filter(|rule| rule.winks_out());
@@ -197,7 +204,7 @@ fn is_for_many(of: &Candidate) -> bool {
     of.site.is_some() && of.plan.as_ref().is_some_and(|plan| plan.rules.len() > 1)
 }
 
-/// The function whose memory grows most, if it grows enough.
+/// Finds the function whose memory grows most, if it grows enough.
 fn leak(evidence: &Measured) -> Option<Change<'_>> {
     let rule = rules::rule("leak")?;
     let applies = |site: &&Site| rule.applies(&evidence.facts, &Subject::Site(site));
@@ -205,17 +212,17 @@ fn leak(evidence: &Measured) -> Option<Change<'_>> {
     let site = evidence.facts.sites.iter().filter(applies).max_by_key(most)?;
     let change =
         Change { rule, candidate: None, site: Some(site), is_for_memory: true, likely: 0.0 };
-    // What holds a small part of the live bytes comes after changes that save time.
+    // A leak of a small part of the live bytes comes after changes that save time.
     let growing = growing_bytes(&evidence.facts, site) as f64;
     let is_most = growing >= MOST_OF_LIVE * evidence.facts.memory.live_peak as f64;
     let likely = if is_most { saved_memory(evidence, &change).min(LEAK) } else { 0.0 };
     Some(Change { likely, ..change })
 }
 
-/// The change whose card comes first. Among changes that probably save about as much as the best, the
-/// order is: acceptable memory, least work, no skipped destructor, no pool that has to outlive the calls,
-/// largest saving. If destructors take much
-/// of the time, to skip them is what saves, and does not put a change behind others.
+/// Chooses the change whose card comes first. Among changes that probably save about as much as the
+/// best, the order is: acceptable memory, least work, no skipped destructor, no pool that has to
+/// outlive the calls, largest saving. If destructors take much of the time, most of the saving is
+/// from skipping them, so wink-out is then no disadvantage.
 fn first<'a>(evidence: &Measured, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
     let is_near = |change: &Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);
@@ -242,16 +249,16 @@ fn first<'a>(evidence: &Measured, all: &[Change<'a>]) -> Option<Change<'a>> {
     })
 }
 
-/// Whether a change is a pool for sites, and another one for a region saves about as much: their
-/// intervals overlap, or their savings differ by less than `LEVEL`.
+/// Whether `pool` is a pool for sites, and `other` is for a region and saves about as much. Savings
+/// are about the same if their intervals overlap, or if they differ by less than `LEVEL`.
 fn is_level_region(pool: &Change, other: &Change) -> bool {
     let (Some(of), Some(region)) = (pool.candidate, other.candidate) else { return false };
     let is_near = region.cpu.high >= of.cpu.low || of.cpu.saving - region.cpu.saving < LEVEL;
     pool.rule.about == About::Site && other.rule.about == About::Region && is_near
 }
 
-/// Whether the frees at the ends of a region take so much time that the destructors around them matter. A
-/// replay of a wink-out does not show the time of destructors.
+/// Whether the frees at the ends of a region take so much time that the destructors which call them
+/// matter. A replay of a plan with wink-out does not show the time of destructors.
 fn saves_destructors(evidence: &Measured, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
     let region = region.and_then(|place| evidence.facts.regions.get(place));
@@ -261,7 +268,8 @@ fn saves_destructors(evidence: &Measured, change: &Change) -> bool {
     }
 }
 
-/// The kind of change that a card asks for. A rule for another malloc may need only a setting.
+/// Returns the kind of change that a card recommends. If the candidate is a setting, a rule for
+/// another malloc needs only the setting.
 pub fn action(change: &Change) -> Action {
     match change.candidate.map(|of| of.kind) {
         Some(Kind::Variable) => Action::Set,
@@ -269,21 +277,22 @@ pub fn action(change: &Change) -> Action {
     }
 }
 
-/// The function in which a change is made. `None` for the whole program.
+/// Returns the function in which a change is made. `None` for the whole program.
 fn function<'a>(evidence: &'a Measured, change: &Change<'a>) -> Option<&'a str> {
     let of_leak = change.site.map(|site| site.owner.function.as_str());
     change.candidate.and_then(|of| function_of(evidence, of)).or(of_leak)
 }
 
-/// The function that a candidate changes. `None` for the whole program.
+/// Returns the function that a candidate changes. `None` for the whole program.
 fn function_of<'a>(evidence: &'a Measured, of: &Candidate) -> Option<&'a str> {
     let region = of.region.and_then(|place| evidence.facts.regions.get(place));
     let site = of.site.and_then(|place| evidence.facts.sites.get(place));
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
-/// Whether `other` is another candidate of the same kind for the place of a change: for the same function, for
-/// functions of which one calls the other, or for the whole program. Such candidates share one card.
+/// Whether `other` is another candidate of the same kind for the place of a change. The place is
+/// the same if both are for the same function, for functions of which one calls the other, or for
+/// the whole program. Such candidates share one card.
 pub fn is_alternative(evidence: &Measured, change: &Change, other: &Candidate) -> bool {
     let Some(chosen) = change.candidate else { return false };
     let is_same_place = match (function_of(evidence, chosen), function_of(evidence, other)) {
@@ -312,21 +321,23 @@ fn calls(evidence: &Measured, one: &str, other: &str) -> bool {
     evidence.facts.sites.iter().any(|site| has(&site.stack, &one) && has(&site.stack, &other))
 }
 
-/// The malloc or setting that saves the most in replays, if the program did not run under it.
+/// Returns the malloc or setting that saves the most in replays, if the program did not run under
+/// it.
 pub fn unrun(evidence: &Measured) -> Option<&Candidate> {
     let gains = |of: &&Candidate| of.never_ran() && of.gains(evidence.facts.min_gain);
     evidence.candidates.iter().filter(gains).max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
-/// The malloc or setting that seems to save the most, if measurements do not decide about it. More runs
-/// of the program may decide. `None` if no undecided malloc or setting seems to save enough.
+/// Returns the malloc or setting that seems to save the most, if the measurements do not decide
+/// about it. More runs of the program may decide. `None` if no undecided malloc or setting seems to
+/// save enough.
 pub fn to_try(evidence: &Measured) -> Option<&Candidate> {
     let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy).chain(unrun(evidence));
     let promising = whole.filter(|of| of.cpu.saving >= evidence.facts.min_gain);
     promising.max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
-/// The candidates whose measurements do not decide whether they save enough.
+/// Returns the candidates whose measurements do not decide whether they save enough.
 pub fn unsettled(evidence: &Measured) -> impl Iterator<Item = &Candidate> {
     evidence.candidates.iter().filter(|of| {
         let may_be_advised = match (of.kind, of.rule.and_then(rules::rule)) {

@@ -19,13 +19,14 @@ use mallard_trace::replay::{Plan, Scope};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The budget to measure one malloc alone, if the measurements do not decide about it.
+/// The budget in a proposed command that measures one undecided malloc alone.
 const TRIED_ALONE: Duration = Duration::from_secs(300);
 
-/// How long the pool of a site lives in a replay.
+/// The words on a card for how long the pool of a site lives in a replay.
 const OUTLIVES: &str = "one for the program or used again";
 
-/// The cards of an advice, the most useful first. There is always one, unless the user asked for a strategy.
+/// Makes the cards of an advice, the most useful first. There is always one, unless the user asked
+/// for a strategy.
 pub fn cards(evidence: &Measured, advice: &Advice) -> Vec<Card> {
     match advice {
         Advice::Forced => Vec::new(),
@@ -37,12 +38,12 @@ pub fn cards(evidence: &Measured, advice: &Advice) -> Vec<Card> {
     }
 }
 
-/// What a card says about other changes.
+/// Returns the sentences about other changes for a card.
 fn in_sentences(evidence: &Measured, others: &[Other]) -> Vec<String> {
     others.iter().map(|other| answer::other(evidence, other)).collect()
 }
 
-/// The card of a change.
+/// Makes the card of a change.
 fn change(evidence: &Measured, change: &Change, others: &[Other]) -> Card {
     let of = change.candidate;
     let region = of.and_then(|of| of.region).and_then(|place| evidence.facts.regions.get(place));
@@ -82,7 +83,7 @@ fn change(evidence: &Measured, change: &Change, others: &[Other]) -> Card {
     card
 }
 
-/// What gets a pool: the nodes of a container, or a structure.
+/// Describes what gets a pool: the nodes of a container, or a structure.
 fn what(site: Option<&Site>, of: Option<&Candidate>, function: &str) -> String {
     let has_nodes = |site: &Site| {
         site.made.is_some_and(Made::has_nodes) && site.figures.size_min == site.figures.size_max
@@ -96,19 +97,19 @@ fn what(site: Option<&Site>, of: Option<&Candidate>, function: &str) -> String {
     }
 }
 
-/// The card that advises to change nothing.
+/// Makes the card that recommends to change nothing.
 fn leave(evidence: &Measured, others: &[Other]) -> Card {
     let mut card = of_program(evidence, "leave-it", others);
     card.sentence = failed(&evidence.facts.program) + &answer::leave(evidence);
     card
 }
 
-/// The card if the measurements do not decide.
+/// Makes the card for the case that the measurements do not decide.
 fn undecided(evidence: &Measured, open: &[Open], others: &[Other]) -> Card {
     let mut card = of_program(evidence, "undecided", others);
     card.sentence = failed(&evidence.facts.program) + &answer::undecided(evidence, open);
     card.check = to_try(evidence).and_then(|of| answer::try_alone(evidence, of, TRIED_ALONE));
-    // The sentence about an unknown bound contains its reason already.
+    // The sentence about an unknown bound already contains this reason.
     let unknown = evidence.bound().unknown;
     let is_known = |of: &&Open| match of {
         Open::Doubt(Doubt::Part { what, again: None }) => Some(what) == unknown.as_ref(),
@@ -156,7 +157,7 @@ fn empty(rule: &'static Rule) -> Card {
     }
 }
 
-/// Adds what was measured.
+/// Adds the measurements of a candidate to a card.
 fn measured(card: &mut Card, of: &Candidate, language: Language) {
     let strategy = of.plan.as_ref().and_then(|plan| plan.rules.first()).map(|rule| rule.strategy);
     card.strategy = strategy.map(|strategy| strategy.to_string());
@@ -200,8 +201,9 @@ fn measured(card: &mut Card, of: &Candidate, language: Language) {
     card.plan = of.plan.as_ref().map(toml);
 }
 
-/// What the most blocks below a function are for. Texts are mostly the entries of something else, which an
-/// example with a container shows as well. A hash map of Rust decides, because it must become another one.
+/// Returns what most of the blocks below a function are for. Strings count only if there is nothing
+/// else, because most strings are elements of a container, and an example with that container shows
+/// strings as well. In Rust, a hash map decides, because the change replaces it by another type.
 fn made_in(facts: &Facts, function: &str, language: Language) -> Option<Made> {
     let mut blocks: BTreeMap<Made, i64> = BTreeMap::new();
     for site in facts.sites.iter().filter(|site| site.stack.iter().any(|at| at == function)) {
@@ -240,15 +242,16 @@ fn place_of(shown: &str, file: &Option<String>, line: Option<u32>, language: Lan
     Place { function: shown.to_string(), file: file.clone(), line, language, ..Place::default() }
 }
 
-/// The functions of the program that are known to allocate, by their full names.
+/// Returns the full names of the functions of the program that are known to allocate.
 fn names(facts: &Facts) -> impl Iterator<Item = &str> {
     let of_sites = facts.sites.iter().flat_map(|of| [&of.function, &of.owner.function]);
     let of_regions = facts.regions.iter().map(|of| &of.function);
     of_sites.chain(of_regions).map(String::as_str)
 }
 
-/// Whether functions of a library written in C allocate at least half of the blocks of a region. The program
-/// cannot change these functions. Functions of C have no parameters and no scopes in their names.
+/// Whether functions of a library written in C allocate at least half of the blocks of a region.
+/// The program cannot change these functions. Names of C functions have no parameters and no
+/// scopes.
 fn is_in_c_library(facts: &Facts, region: &Region) -> bool {
     let is_library = |module: &str| module.contains(".so") && !is_system_library(module);
     let is_of_c = |name: &String| !name.contains(['(', ':', '<']);
@@ -293,7 +296,7 @@ fn region_part(of: &Region) -> RegionPart {
 
 fn site_part(rule: &Rule, of: &Site) -> SitePart {
     let owner = &of.owner;
-    // Only a plan needs the function that calls malloc.
+    // Only plans need the function that calls malloc. Other cards name the function of the program.
     let function = if rule.strategy == 0 { &owner.function } else { &of.function };
     SitePart {
         function: function.clone(),
@@ -309,9 +312,9 @@ fn site_part(rule: &Rule, of: &Site) -> SitePart {
     }
 }
 
-/// A plan in the form that `mallard replay --plan` reads.
+/// Writes a plan in the form that `mallard replay --plan` reads.
 pub fn toml(plan: &Plan) -> String {
-    // A string of JSON is also a string of TOML.
+    // A JSON string is also a TOML string.
     let text = |text: &str| serde_json::to_string(text).expect("a string is plain");
     let mut lines = String::new();
     for rule in &plan.rules {

@@ -1,8 +1,10 @@
-//! Cards: what a reader should do, where, what the change saves, and how to check the change.
+//! Makes cards. A card recommends what to change and where. It has what the change saves, and how
+//! to check the change.
 //!
-//! `choose` selects the changes, and `advice` decides what the cards say. `make` fills the cards, whose data are in
-//! `card`. `words` writes the sentences of changes, `answer` those of cards that change nothing, and `phrases`
-//! has the parts that both use. `text` lays a card out for the terminal.
+//! `choose` selects the changes, and `advice` decides what the cards recommend. `make` fills the
+//! cards, whose data are in `card`. `words` writes the sentences of changes, `answer` those of
+//! cards that change nothing, and `phrases` has the parts that both use. `text` formats a card for
+//! the terminal.
 
 mod advice;
 mod answer;
@@ -24,7 +26,7 @@ pub use text::text;
 
 use super::measured::Measured;
 
-/// The cards of what was measured.
+/// Makes the cards from the measurement results.
 pub fn cards(evidence: &Measured) -> Vec<Card> {
     make::cards(evidence, &advice::decide(evidence))
 }

@@ -1,4 +1,4 @@
-//! Parts of the sentences on cards.
+//! Makes parts of the sentences on cards.
 
 use crate::advise::candidate::{Candidate, Name};
 use crate::advise::code::Language;
@@ -20,8 +20,8 @@ fn word_of(allocator: Allocator) -> &'static str {
     }
 }
 
-/// A strategy in words: `arena, allocator as a type parameter, memory dropped at once`. `lives`: how long the
-/// allocator lives, if it does not end with a call.
+/// Describes a strategy, such as `arena, allocator as a type parameter, memory dropped at once`.
+/// `lives` is how long the allocator lives, if it is not destroyed at the end of a call.
 pub fn of_strategy(strategy: Strategy, lives: &str, language: Language) -> String {
     let allocator = word_of(strategy.allocator());
     let binding = match (strategy.is_virtual(), language) {
@@ -36,8 +36,8 @@ pub fn of_strategy(strategy: Strategy, lives: &str, language: Language) -> Strin
     format!("{allocator}{lives}{binding}, {end}")
 }
 
-/// The name of a candidate with its allocator in words: `AS4 in parse` is `an arena, dropped at once (AS4),
-/// in parse`. The name of a malloc stays.
+/// Names a candidate with its allocator in words. For example, `AS4 in parse` becomes `an arena,
+/// dropped at once (AS4), in parse`. A malloc keeps its name.
 pub fn named(name: &Name) -> String {
     let Name::Plan(strategy, place) = name else { return name.to_string() };
     let allocator = word_of(strategy.allocator());
@@ -48,7 +48,8 @@ pub fn named(name: &Name) -> String {
     format!("{article} {allocator}{end} ({strategy}){place}")
 }
 
-/// A saving and its interval: `12 % (10 to 14 %)`. If both ends look the same, the saving alone.
+/// Formats a saving and its interval, such as `12 % (10 to 14 %)`. If both ends look the same,
+/// formats the saving alone.
 pub fn share(saving: f64, low: f64, high: f64) -> String {
     match percent(low) == percent(high) {
         _ if !saving.is_finite() => "unknown".to_string(),
@@ -57,19 +58,19 @@ pub fn share(saving: f64, low: f64, high: f64) -> String {
     }
 }
 
-/// A saving with its interval.
+/// Formats a saving with its interval.
 pub fn judged(of: &Judgement) -> String {
     share(of.saving, of.low, of.high)
 }
 
-/// A sentence that a candidate needs much more memory. `None` if the candidate does not.
+/// Describes that a candidate needs much more memory. `None` if it does not.
 pub fn too_large(of: &Candidate) -> Option<String> {
     let (before, after) = of.peak_bytes;
     is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))
 }
 
-/// A predicted interval of the share that a change saves. The ends of the interval may be more than everything,
-/// or less than nothing, which no saving is.
+/// Formats a predicted interval of the share that a change saves. Ends above 100 % or not above 0
+/// are not shown, because no saving can be so.
 pub fn predicted(low: f64, high: f64) -> String {
     match (low > 0.0, high < 1.0) {
         (true, true) => percents(low, high),

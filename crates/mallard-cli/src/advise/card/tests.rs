@@ -1,4 +1,4 @@
-//! Tests which cards each kind of evidence leads to, and their order.
+//! Tests which cards are made from each kind of evidence, and the order of the cards.
 
 use super::{cards, Card};
 use crate::advise::candidate::{Account, By, Dropped, Kind};
@@ -106,7 +106,7 @@ fn a_card_shows_what_the_program_saves_as_it_is_and_what_the_source_may_save_bes
     let how = card.how.as_deref();
     assert_eq!(how, Some("mallard run --plan /tmp/app.mallard/advice.plan -- ./app data"));
     assert!(card.sentence.contains("would need 20 to 29 % less CPU time"), "{}", card.sentence);
-    // A destructor runs if blocks are freed one by one.
+    // If blocks are freed one by one, destructors run, so nothing is skipped at the ends.
     let plain = evidence.candidates.iter().find(|of| of.rule == Some("arena")).unwrap();
     assert_eq!(plain.in_program.as_ref().unwrap().ends, 0.0);
 }
@@ -124,7 +124,7 @@ fn a_plan_is_offered_as_it_is_if_it_saves_more_than_every_malloc() {
         |cards: &[Card]| cards.iter().find(|card| card.rule == "multipool").unwrap().how.clone();
     assert!(plan(&with_malloc(0.15)).unwrap().contains("mallard run --plan "));
     assert_eq!(plan(&with_malloc(0.18)), None);
-    // A malloc that saves about as much needs no change of the source, and comes first.
+    // A malloc that saves about as much comes first, because it needs no change of the source.
     assert_eq!(with_malloc(0.18)[0].rule, "malloc-switch");
     assert_eq!(with_malloc(0.15)[0].rule, "multipool");
 }
@@ -365,7 +365,7 @@ fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
     assert!(sentence.contains("needs 90 % (89 to 91 %) less memory after its peak"), "{sentence}");
     let expected = "after the last call 5.0 MiB of the heap instead of 50 MiB: less by 90 %";
     assert!(card.text().contains(expected), "{}", card.text());
-    // A user changes a setting with less effort than the malloc.
+    // A setting comes before another malloc, because it takes less effort.
     let mut setting = evidence.candidates[0].clone();
     (setting.name, setting.kind) = ("glibc:trim=64KiB".into(), Kind::Variable);
     evidence.candidates.push(setting);
@@ -393,7 +393,7 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
     let pool = "a multipool (AS7) saves 12 % (11 to 13 %) of CPU time";
     let (strategy, others, _) = why(&evidence);
     assert!(strategy == "AS4" && others.contains(pool), "{others}");
-    // Of two that save about the same, the one that skips no destructor comes first.
+    // Of two changes that save about the same, the change that skips no destructor comes first.
     evidence.candidates.remove(1);
     evidence.candidates[0].cpu = sample::judged(0.13, Verdict::Gain);
     evidence.facts_mut().regions[0].teardown_ns = 0.0;
@@ -406,7 +406,8 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
         let candidates = vec![evidence.candidates[1].clone(), arena.clone()];
         let mut both = Measured { candidates, ..evidence.clone() };
         assert_eq!(why(&both).0, expected, "{saving}");
-        // A change of another kind that saves as much, but needs much more memory, alters nothing.
+        // A change of another kind that saves as much, but needs much more memory, does not change
+        // the order.
         let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
         malloc.cpu = both.candidates[0].cpu.clone();
         malloc.peak_bytes.1 *= 3;
@@ -435,7 +436,8 @@ fn a_malloc_under_which_the_program_did_not_run_is_not_advised() {
                under it (--no-try was given)";
     assert!(card.sentence.contains(why), "{}", card.sentence);
     assert!(card.check.unwrap().starts_with("mallard try --allocator mimalloc"));
-    // Beside other changes, the first card says so.
+    // If other changes are recommended, the first card reports that the program did not run under
+    // the malloc.
     malloc.candidates.extend(sample::document().candidates);
     malloc.facts_mut().regions = sample::document().facts.regions.clone();
     let cards = cards(&malloc);
@@ -475,7 +477,7 @@ fn a_function_and_its_caller_have_one_card() {
     assert_eq!(cards(&evidence).len(), 1);
 }
 
-/// A random region, often near the limits of the conditions.
+/// Makes a random region, often near the limits of the conditions.
 fn random_region(random: &mut fastrand::Rng) -> Region {
     Region {
         function: format!("f{}()", random.u8(0..3)),

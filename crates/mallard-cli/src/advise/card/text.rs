@@ -1,4 +1,4 @@
-//! Cards in the terminal.
+//! Formats cards for the terminal.
 
 use super::card::{Card, Memory, Part};
 use super::phrases::{predicted, share};
@@ -12,11 +12,12 @@ use mallard_measure::verdict::Verdict;
 
 /// A part of the CPU time below this share is not shown.
 const LEAST_PART: f64 = 0.005;
-/// The width of the names at the left.
+/// The width of the column of names at the left.
 const NAMES: usize = 10;
 
-/// The text of all cards: the first in full, the others without the parts of the saving and without other
-/// changes. The sentence of the first card is not in the text, because the command prints it last of all.
+/// Formats all cards: the first in full, the others without the parts of the saving and without
+/// other changes. The sentence of the first card is left out, because the command prints it at the
+/// very end.
 pub fn text(cards: &[Card]) -> String {
     let Some((first, others)) = cards.split_first() else { return String::new() };
     let mut text = first.text();
@@ -27,7 +28,7 @@ pub fn text(cards: &[Card]) -> String {
 }
 
 impl Card {
-    /// The card for the terminal.
+    /// Formats the card for the terminal.
     pub fn text(&self) -> String {
         let mut text = self.head();
         text += &entry_if("", self.parts());
@@ -38,7 +39,7 @@ impl Card {
         text + &self.end()
     }
 
-    /// The card without the parts of the saving and without alternatives.
+    /// Formats the card without the parts of the saving and without alternatives.
     fn short_text(&self) -> String {
         let mut text = self.head() + &self.memory_lines();
         text += &entries("because", &self.evidence);
@@ -46,7 +47,7 @@ impl Card {
         text + &self.end()
     }
 
-    /// The action, its place, and the saving.
+    /// Formats the action, its place, and the saving.
     fn head(&self) -> String {
         let title = match &self.strategy {
             Some(strategy) => format!("{} ({strategy})\n", self.title),
@@ -61,20 +62,20 @@ impl Card {
             }
     }
 
-    /// How to make and to check the change.
+    /// Formats how to make and to check the change.
     fn end(&self) -> String {
         let mut text = entry_if("skips", self.skips());
         text += &self.code_lines();
         // A plan can be used before the source is changed.
         let how = if self.plan.is_some() { "now" } else { "do" };
         for (name, command) in [(how, &self.how), ("check", &self.check)] {
-            // A command is one line, however long, so that it can be copied.
+            // A command is printed as one line, however long, so that it can be copied.
             text += &entry_if(name, command.as_ref().map(|command| unbroken(&as_called(command))));
         }
         text
     }
 
-    /// The place of the change: its region, or else its site. `None` for the whole program.
+    /// Returns the place of the change: its region, or else its site. `None` for the whole program.
     pub fn place(&self) -> Option<Place> {
         let region = self.region.as_ref().map(|of| (&of.shown, &of.file, of.line));
         let site = self.site.as_ref().map(|of| (&of.shown, &of.file, of.line));
@@ -83,7 +84,7 @@ impl Card {
         Some(Place { function, file, line, ..Place::default() })
     }
 
-    /// The frees that wink-out skips.
+    /// Describes the frees that wink-out skips.
     fn skips(&self) -> Option<String> {
         let frees = plural(self.destructors_skipped?, "free");
         let most = match in_words(&self.freed_by.join(", ")) {
@@ -97,8 +98,8 @@ impl Card {
         Some(format!("{frees}{destructors} in the recorded run{most}"))
     }
 
-    /// What runs of the program with the plan show, and what a change of the source may save besides. `None` if there
-    /// were no such runs.
+    /// Describes the results of runs of the program with the plan applied, and what a change of the
+    /// source may save in addition. `None` if there were no such runs.
     fn saves_in_program(&self) -> Option<Vec<String>> {
         let of = self.saving.in_program?;
         let mut lines =
@@ -118,8 +119,8 @@ impl Card {
         Some(lines)
     }
 
-    /// The saving to believe: that of runs of the program, or else the probable one, which a replay is only a
-    /// part of.
+    /// Describes the saving: that of runs of the program, or else the expected saving, because a
+    /// replay shows only a part of the saving.
     fn saves(&self) -> Option<String> {
         let total = self.saving.total.filter(|_| self.action.is_change())?;
         let by = match self.saving.measured_by {
@@ -139,7 +140,7 @@ impl Card {
         Some(format!("probably {share} of the program's CPU time ({replay})"))
     }
 
-    /// The saving in three parts. `None` if it was not measured in parts.
+    /// Describes the saving in three parts. `None` if it was not measured in parts.
     fn parts(&self) -> Option<String> {
         let (allocator, pages) = (self.saving.allocator?, self.saving.pages?);
         let locality = match (self.saving.locality, self.saving.measured_by) {
@@ -179,20 +180,21 @@ impl Card {
     }
 }
 
-/// A line of code, which may be wrapped at its spaces. A comment after wide code comes before the code.
+/// Formats a line of code, which may be wrapped at its spaces. If the line is too wide, its comment
+/// moves to a line before.
 fn code_line(line: &str) -> String {
     let line = format!("    {line}").trim_end().to_string();
     let (indent, code) = line.split_at(line.len() - line.trim_start().len());
     let comment = ["// ", "/* "].into_iter().find_map(|begin| code.find(&format!(" {begin}")));
     match comment.filter(|_| line.chars().count() > width()) {
         Some(at) => format!("{indent}{}\n{indent}{}\n", &code[at + 1..], code[..at].trim_end()),
-        // In a string or a directive, a line may not end.
+        // A string or a directive must not be wrapped.
         None if code.contains('"') || code.starts_with('#') => unbroken(&line) + "\n",
         None => line + "\n",
     }
 }
 
-/// A change of memory in words.
+/// Describes a change of memory.
 fn changed(of: &Part) -> String {
     match of.verdict {
         Verdict::Gain => format!("less by {}", part(of)),
@@ -205,18 +207,18 @@ fn part(of: &Part) -> String {
     share(of.saving, of.low, of.high)
 }
 
-/// A name at the left, and each text of a list beside it.
+/// Formats a name at the left, and each text of a list to the right of it.
 fn entries(name: &str, list: &[String]) -> String {
     let line = |(at, text): (usize, &String)| entry(if at == 0 { name } else { "" }, text);
     list.iter().enumerate().map(line).collect()
 }
 
-/// A name at the left, and a text beside it if there is one.
+/// Formats a name at the left, and a text to the right of it if there is one.
 fn entry_if(name: &str, text: Option<String>) -> String {
     text.map_or(String::new(), |text| entry(name, &text))
 }
 
-/// A name at the left, and a text beside it.
+/// Formats a name at the left, and a text to the right of it.
 fn entry(name: &str, text: &str) -> String {
     format!("  {name:<NAMES$}{text}\n")
 }

@@ -1,4 +1,4 @@
-//! The sentences of cards.
+//! Writes the sentences of cards.
 
 use super::card::Card;
 use super::choose::{action, Change};
@@ -20,12 +20,13 @@ use mallard_trace::names::{is_start, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{self, Scope};
 
-/// A plan is worth to be used in the program as it is if it saves at least this share more than every malloc.
+/// A plan is worth applying to the unchanged program if it saves at least this share more than
+/// every malloc.
 const AHEAD: f64 = 0.03;
-/// How many functions of a call stack a card names.
+/// The maximum number of functions of a call stack on a card.
 const STACK_MAX: usize = 5;
 
-/// The title of a card: the action, in a few words.
+/// Writes the title of a card: the action, in a few words.
 pub fn title(change: &Change, what: &str, function: &str) -> String {
     let set = |of: &Candidate| variables(of).filter(|_| action(change) == Action::Set);
     let named = |of: &Candidate| set(of).unwrap_or_else(|| of.name.to_string());
@@ -39,13 +40,14 @@ pub fn title(change: &Change, what: &str, function: &str) -> String {
     }
 }
 
-/// The variables of a setting, as a shell needs them. `None` for a malloc without variables.
+/// Returns the variables of a setting, as a shell needs them. `None` for a malloc without
+/// variables.
 fn variables(of: &Candidate) -> Option<String> {
     let entry = mallocs::list().find(|entry| entry.name == of.name.short())?;
     Some(entry.environment.clone()).filter(|variables| !variables.is_empty())
 }
 
-/// The facts that support a change.
+/// Lists the facts that support a change.
 pub fn evidence(
     evidence: &Measured,
     rule: &Rule,
@@ -67,8 +69,8 @@ pub fn evidence(
     all
 }
 
-/// The functions of a call stack, outwards from the innermost of the program to `main`. `None` for a
-/// single one.
+/// Describes a call stack, from the innermost function of the program outwards to `main`. `None` if
+/// there is only one function.
 fn stack(of: &Site) -> Option<String> {
     let own = of.stack.iter().position(|name| *name == of.owner.shown).unwrap_or(0);
     let inner = of.stack[own.min(of.stack.len())..].iter().map(String::as_str);
@@ -80,7 +82,7 @@ fn stack(of: &Site) -> Option<String> {
     (named.len() > 1).then(|| format!("call stack: {}{more}", named.join(" from ")))
 }
 
-/// The functions of a plan for several sites. `None` for any other plan.
+/// Describes the functions of a plan for several sites. `None` for any other plan.
 fn together(of: &Candidate) -> Option<String> {
     let rules = &of.plan.as_ref()?.rules;
     let name = |rule: &replay::Rule| match &rule.scope {
@@ -101,7 +103,7 @@ fn together(of: &Candidate) -> Option<String> {
     })
 }
 
-/// D, V and the number of calls of a region.
+/// Describes the properties D (density) and V (variation) of a region, and what one call allocates.
 fn weight(evidence: &Measured, of: &Region) -> String {
     let time = match evidence.facts.program.cpu_ns {
         Some(cpu) if cpu > 0.0 && evidence.bound().unknown.is_none() => format!(
@@ -123,7 +125,8 @@ fn weight(evidence: &Measured, of: &Region) -> String {
     )
 }
 
-/// The property C (contention): how threads meet in the allocator. `None` if threads never run at once.
+/// Describes the property C (contention), which shows how threads meet in the allocator. `None` if
+/// the program never has two threads at the same time.
 fn threads(evidence: &Measured) -> Option<String> {
     let totals = &evidence.facts.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;
@@ -140,7 +143,7 @@ fn threads(evidence: &Measured) -> Option<String> {
     })
 }
 
-/// The upper limit of what any allocator can save.
+/// Describes the upper limit of what any allocator can save.
 pub fn bounds(evidence: &Measured) -> Vec<String> {
     let bound = &evidence.bound();
     let mut all = Vec::new();
@@ -175,12 +178,12 @@ pub fn bounds(evidence: &Measured) -> Vec<String> {
     all
 }
 
-/// Whether runs of the program save more than everything that was recorded takes.
+/// Whether runs of the program save more than all recorded calls and page faults take.
 fn saves_more_than_recorded(evidence: &Measured, of: &Candidate) -> bool {
     of.by == By::Try && evidence.bound().share.is_some_and(|share| of.cpu.low > share)
 }
 
-/// The risks of a change.
+/// Lists the risks of a change.
 pub fn hazards(
     evidence: &Measured,
     rule: &Rule,
@@ -210,8 +213,9 @@ pub fn hazards(
     all
 }
 
-/// The command that makes a change without new code, and the command that checks a change. `mallard run`
-/// takes time of its own, so the check of another malloc measures the program under that malloc alone.
+/// Returns the command that makes a change without new code, and the command that checks a change.
+/// `mallard run` itself takes time, so the check of another malloc measures the program under that
+/// malloc alone.
 pub fn commands(evidence: &Measured, of: Option<&Candidate>) -> (Option<String>, String) {
     let (program, typed) = (&evidence.facts.program, &evidence.facts.typed);
     let command = program.command.as_deref().unwrap_or(&program.name);
@@ -233,7 +237,8 @@ pub fn commands(evidence: &Measured, of: Option<&Candidate>) -> (Option<String>,
     (Some(typed.run(&how)), typed.measure("try", &check))
 }
 
-/// Whether a plan saves so much in the program as it is that it is worth to be used: more than every malloc.
+/// Whether a plan is worth applying to the unchanged program, because it saves more than every
+/// malloc.
 fn is_ahead(evidence: &Measured, of: &InProgram) -> bool {
     let mallocs = evidence.candidates.iter().filter(|of| of.kind != Kind::Strategy);
     let best = mallocs.filter(|of| of.by == By::Try).map(|of| of.cpu.saving).fold(0.0, f64::max);
@@ -241,10 +246,10 @@ fn is_ahead(evidence: &Measured, of: &InProgram) -> bool {
     is_gain && of.as_it_is.saving >= best + AHEAD && !of.file.as_os_str().is_empty()
 }
 
-/// `command` for a copy of the program from before the change: `./app.before data`.
+/// Returns `command` for a copy of the program from before the change, such as `./app.before data`.
 ///
-/// A shell ends the first word at the first space outside of single quotes, with which `quoted` makes
-/// the words of a command. In a shell, `'my app'.before` is one word.
+/// The first word of a command ends at the first space outside of single quotes, because `quoted`
+/// puts words into single quotes. In a shell, `'my app'.before` is one word.
 fn before(command: &str) -> String {
     let (mut is_quoted, mut last) = (false, ' ');
     let end = command.find(|c| {
@@ -257,7 +262,7 @@ fn before(command: &str) -> String {
     format!("{program}.before{rest}")
 }
 
-/// The result of a change in a sentence that stands alone.
+/// Writes the result of a change in a sentence that stands alone.
 pub fn sentence(evidence: &Measured, card: &Card, change: &Change, function: &str) -> String {
     let name = &evidence.facts.program.name;
     if let (None, Some(site)) = (change.candidate, change.site) {
@@ -318,7 +323,8 @@ pub fn sentence(evidence: &Measured, card: &Card, change: &Change, function: &st
     )
 }
 
-/// The saving of a candidate in the program, measured in runs of the program or predicted by a replay.
+/// Describes the saving of a candidate in the program, measured in runs of the program or predicted
+/// by a replay.
 fn saved(of: &Candidate) -> String {
     match of.expected.filter(|_| of.by != By::Try) {
         Some((low, high)) => predicted(low, high),
@@ -326,7 +332,7 @@ fn saved(of: &Candidate) -> String {
     }
 }
 
-/// What shows a saving, and what would show more.
+/// Describes what shows a saving, and what would show it better.
 fn proof(evidence: &Measured, by: By, kind: Kind) -> String {
     let shows = match kind {
         Kind::Strategy => "only the changed program can show it",

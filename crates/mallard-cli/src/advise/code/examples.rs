@@ -1,4 +1,4 @@
-//! The files of the examples.
+//! The files with the example code for cards.
 
 macro_rules! examples {
     ($($folder:literal: $($file:literal)*;)*) => {
@@ -6,8 +6,8 @@ macro_rules! examples {
     };
 }
 
-/// The names of the files: a rule, what its blocks are for or who allocates them, and the language. Each with its
-/// text.
+/// The examples, each with the name of its file and its text. The name has a rule, then what the
+/// blocks are for or who allocates them, and the ending of the language.
 pub const EXAMPLES: &[(&str, &str)] = examples! {
     "tests/compile/advice":
         "arena.c" "arena.cpp" "arena_hash_map.cpp" "arena_hash_map_pmr.cpp" "arena_library.c"

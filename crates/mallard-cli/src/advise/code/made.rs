@@ -1,4 +1,4 @@
-//! What a function makes of the blocks that it allocates, as far as the call stack tells.
+//! Finds what the blocks of a call stack are for, as far as the call stack shows that.
 
 use mallard_trace::names::{is_standard, is_wrapper, short};
 use mallard_trace::trace::FrameInfo;
@@ -20,7 +20,8 @@ pub enum Made {
 
 use Made::*;
 
-/// Parts of the names of functions in standard libraries. A name of the first that is found decides.
+/// Parts of the names of functions in standard libraries. The innermost function with such a part
+/// in its name decides.
 const NAMES: [(&[&str], Made); 5] = [
     (&["_Rb_tree", "std::map", "_List_base", "std::list", "forward_list", "btree"], Map),
     (&["_Hashtable", "unordered_", "__hash_table", "hashbrown"], HashMap),
@@ -28,12 +29,12 @@ const NAMES: [(&[&str], Made); 5] = [
     (&["basic_string", "stringstream", "alloc::string", "alloc::fmt", "alloc::str"], Text),
     (&["std::make_unique", "std::make_shared", "_Sp_counted", "alloc::boxed", "alloc::rc"], Object),
 ];
-/// The vectors of Rust, which are also below its strings.
+/// Parts of the names of Rust's vectors. They come last, because strings are made with them, too.
 const VECTORS: [&str; 2] = ["alloc::vec", "alloc::raw_vec"];
 
 impl Made {
-    /// What the blocks of a call stack are for: `frames` has the innermost function first. `None` if the
-    /// call stack does not tell.
+    /// Returns what the blocks of a call stack are for. `frames` has the innermost function first.
+    /// `None` if the call stack does not show that.
     pub fn of(frames: &[FrameInfo]) -> Option<Made> {
         let is_of_library = |name: &str| is_wrapper(name) || is_standard(name);
         let inner: Vec<String> = frames
@@ -46,14 +47,15 @@ impl Made {
         let container = inner.iter().find_map(named);
         let vector = inner.iter().any(|name| has(name, &VECTORS)).then_some(Vector);
         container.or(vector).or_else(|| {
-            // Without debug information, the functions of a container are not on the call stack.
+            // Without debug information, the functions of a container may be missing from the call
+            // stack, so the block need not be a single object.
             let own = frames.get(inner.len())?;
             let is_new = inner.first().is_some_and(|name| name.starts_with("operator new"));
             (is_new && !own.file.is_empty()).then_some(Object)
         })
     }
 
-    /// The word in the name of an example.
+    /// Returns the word for this value in the name of an example.
     pub fn word(self) -> &'static str {
         match self {
             Vector => "vector",
@@ -64,7 +66,7 @@ impl Made {
         }
     }
 
-    /// Whether the blocks are those of a container, which takes an allocator.
+    /// Whether the blocks belong to a container, which can use an allocator.
     pub fn is_container(self) -> bool {
         self != Object
     }

@@ -1,7 +1,8 @@
-//! The code of a card: how the change looks in C++, C and Rust.
+//! The example code of a card, which shows how the change looks in C++, C and Rust.
 //!
-//! Each example is a file of `tests/compile/advice` or `crates/mallard-alloc/tests/advice`, where the tests
-//! compile it. An example is of a sample function, whose name and place become those of the card.
+//! Each example is a file of `tests/compile/advice` or `crates/mallard-alloc/tests/advice`, where
+//! the tests compile it. An example has a sample function, whose name and place are replaced by
+//! those of the card.
 
 mod examples;
 mod made;
@@ -17,21 +18,22 @@ use serde::Serialize;
 /// Where a change is made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
-    /// The function in short form.
+    /// The short form of the function's name.
     pub function: String,
     /// The source file.
     pub file: Option<String>,
-    /// The line.
+    /// The line in the source file.
     pub line: Option<u32>,
-    /// Whether a library written in C allocates there. The program can only give it an allocator as a parameter.
+    /// Whether a library written in C allocates there. The program can only pass an allocator to
+    /// the library as a parameter.
     pub in_c_library: bool,
     /// The language of the function.
     pub language: Language,
-    /// What most of its blocks are for. `None` if that is not known.
+    /// What most blocks of the function are for. `None` if that is not known.
     pub made: Option<Made>,
 }
 
-/// The texts of a card. `None` for a language without a text.
+/// The example code of a card. `None` for a language without an example.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Code {
     /// C++ with the standard's memory resources.
@@ -58,9 +60,10 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a function, from the ending of its source file. Without debug information, or in a
-    /// header of C or C++, from the names of functions of the program: those of C have no parameters and no
-    /// scopes. A place without a name says nothing.
+    /// Returns the language of a function, from the extension of its source file. Without debug
+    /// information, or in a header of C or C++, the names of the program's functions decide,
+    /// because names of C functions have no parameters and no scopes. A place without a name counts
+    /// as C++.
     pub fn of<'a>(file: Option<&str>, mut names: impl Iterator<Item = &'a str>) -> Language {
         let ending = file.and_then(|file| file.rsplit_once('.')).map(|(_, ending)| ending);
         match ending {
@@ -73,7 +76,7 @@ impl Language {
 }
 
 impl Place {
-    /// The function and its place: `render_document (render.cpp:40)`.
+    /// Returns the function and its place, such as `render_document (render.cpp:40)`.
     pub fn shown(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{} ({file}:{line})", self.function),
@@ -82,8 +85,8 @@ impl Place {
         }
     }
 
-    /// The last part of the function's name, if this part is a name in all three languages. Otherwise a
-    /// fixed name.
+    /// Returns the last part of the function's name, if this part is a name in all three languages.
+    /// Otherwise returns a fixed name.
     pub fn identifier(&self) -> String {
         let plain = self.function.replace("<…>", "");
         let plain = plain.split('[').next().unwrap_or_default(); // without [abi:cxx11]
@@ -97,10 +100,11 @@ impl Place {
     }
 }
 
-/// The name of a function in an example if the function of the program cannot have its own there.
+/// The name of a function in an example if the name of the program's function cannot be used there.
 const OTHER: &str = "this_part";
 
-/// Names that a function in an example cannot have: keywords, and names that the examples use.
+/// Names that a function in an example cannot have, because they are keywords or the examples use
+/// them.
 const RESERVED: &str =
     "main operator new delete malloc calloc realloc free memcpy memset do for if while switch \
     return class struct union enum template typename namespace using auto const static int \
@@ -111,11 +115,11 @@ const RESERVED: &str =
 const SAMPLE: &str = "render_document";
 const SAMPLE_PLACE: &str = "render_document (render.cpp:40)";
 
-/// The texts of a rule for a place. A rule without a local allocator has no texts.
+/// Returns the example code of a rule for a place. A rule without a local allocator has none.
 pub fn of(rule: &str, place: &Place) -> Code {
     let name = rule.replace('-', "_");
     let of_made = place.made.map_or("", Made::word);
-    // What has no example of its own is shown as the elements of a vector, if there is such an example.
+    // Strings and objects without a separate example get the example for a vector, if there is one.
     let others = if matches!(place.made, Some(Made::Text | Made::Object)) { "vector" } else { "" };
     let made = |ending| example(&name, &[of_made, others, ""], ending).map(|of| fill(of, place));
     let plain = name.trim_start_matches("wink_out_");
@@ -129,7 +133,7 @@ pub fn of(rule: &str, place: &Place) -> Code {
     }
 }
 
-/// The first example of a rule whose file exists, of these kinds.
+/// Finds the first example of a rule whose file exists, among these kinds.
 fn example(rule: &str, kinds: &[&str], ending: &str) -> Option<&'static str> {
     let file = |kind: &&str| match *kind {
         "" => format!("{rule}{ending}"),
@@ -149,7 +153,8 @@ fn fill(text: &str, place: &Place) -> String {
 }
 
 impl Code {
-    /// The text that the terminal shows, with a title. JSON has the texts of all languages.
+    /// Returns the example that the terminal shows, with a title. JSON has the examples of all
+    /// languages.
     pub fn for_language(&self, language: Language) -> Option<(&'static str, &str)> {
         let (name, text) = match language {
             Language::Cpp => ("C++ with Mallard", &self.cpp_mallard),

@@ -1,8 +1,10 @@
-//! Runs the program without the recorder, to know its CPU time. A saving is a share of this time.
+//! Measures the CPU time of the program in runs without the recorder. Savings are shares of this
+//! time.
 //!
-//! The estimate from the recorded run is its CPU time less the time of recording. Where a program does
-//! little but allocate, that is a small difference of two large numbers. For two programs of
-//! tests/known the estimates were 77 ms instead of 130, and 321 ms instead of 190.
+//! A recording alone allows only an estimate: the CPU time of the recorded run minus the time of
+//! the recorder. For a program that does little but allocate, the estimate is a small difference of
+//! two large numbers. For two programs of tests/known, the estimates were 77 ms instead of 130 ms,
+//! and 321 ms instead of 190 ms.
 
 use super::read;
 use super::{Bound, Facts, Program};
@@ -13,16 +15,18 @@ use mallard_trace::manifest::Manifest;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The number of runs, if the budget allows them.
+/// The maximum number of runs.
 const RUNS: usize = 5;
-/// Runs after the first one begin only in this part of the remaining budget.
+/// Another run starts only while the runs have taken less than the remaining budget divided by this
+/// number.
 const PART: u32 = 20;
-/// One run may take this part of the remaining budget.
+/// If a run probably takes longer than the remaining budget divided by this number, the program
+/// does not run.
 const PART_OF_ONE: u32 = 8;
 
-/// Replaces the estimate of the CPU time, and what follows from it, by the median of some runs. Keeps
-/// the estimate if the program cannot run or takes too long, or if runs do more or less than the recorded
-/// one.
+/// Replaces the estimated CPU time by the median of a few runs, and computes again what depends on
+/// it. Keeps the estimate if the program cannot run or takes too long, or if its runs do more or
+/// less work than the recorded run.
 pub fn measured(trace: &Trace, facts: Facts, runs: &Runs, budget: &Budget) -> Facts {
     let (all, one) = (budget.left() / PART, budget.left() / PART_OF_ONE);
     let program = &facts.program;
@@ -34,7 +38,7 @@ pub fn measured(trace: &Trace, facts: Facts, runs: &Runs, budget: &Budget) -> Fa
     let begin = budget.left();
     let (mut times, mut took) = (Vec::new(), Vec::new());
     while times.len() < RUNS && begin.saturating_sub(budget.left()) < all {
-        // Later runs say why a program cannot run.
+        // If this run fails, later runs of the program will report why.
         let Ok(run) = run_once(runs, one) else { return facts };
         let recorded = program.status.filter(|_| runs.runner.load.is_none());
         if recorded.is_some_and(|status| status != run.status) {
@@ -56,15 +60,16 @@ pub fn measured(trace: &Trace, facts: Facts, runs: &Runs, budget: &Budget) -> Fa
     Facts { bound, program: Program { cpu_ns, cpu_measured, run_takes, ..facts.program }, ..facts }
 }
 
-/// The facts of a program that ends otherwise without the recorder: nothing is known of it.
+/// Marks the facts as invalid, because the program exits with another status without the recorder.
 fn broken(facts: Facts, status: i32) -> Facts {
     let doubt = Doubt::OtherEnd { name: facts.program.name.clone(), status };
     let doubts = std::iter::once(doubt).chain(facts.doubts).collect();
     Facts { doubts, is_broken: true, bound: Bound::default(), ..facts }
 }
 
-/// The time that a run without the recorder probably takes: as much of the recorded run as of its CPU time is not of
-/// the recorder. If threads waited for the recorder, the time of the recorded run tells nothing.
+/// Estimates the wall time of a run without the recorder. The estimate is the wall time of the
+/// recorded run, times the share of its CPU time that the program itself used. If threads waited
+/// for the recorder, that wall time is of no use, and the estimate is the CPU time of the program.
 fn expected(manifest: &Manifest, program: &Program) -> Duration {
     let waited = manifest.notes.waits.is_some_and(|waits| waits > 0);
     let ns = match (program.cpu_ns, manifest.notes.cpu_ns()) {

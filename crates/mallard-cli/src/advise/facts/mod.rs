@@ -1,7 +1,8 @@
-//! What the recording tells of a program: the first value on the way to an advice.
+//! Facts about the program, from the recording. They are the first of the four values from which
+//! advice is made.
 //!
-//! `read` makes the facts from a trace, with `region` for the function that the user asks for, and `baseline` adds
-//! the CPU time of the program without the recorder.
+//! `read` makes the facts from a trace. `region` finds the regions of the function that the user
+//! asks for. `baseline` adds the CPU time of the program without the recorder.
 
 pub mod baseline;
 pub mod read;
@@ -16,41 +17,42 @@ use mallard_trace::SiteRow;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What the recording tells of a program, and runs without the recorder. Nothing of this changes once
-/// measurements begin.
+/// Facts about the program, from the recording and from runs without the recorder. They do not
+/// change once measurements begin.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The program and its run.
     pub program: Program,
-    /// The upper limit of what any allocator could save, without what a replay adds: see
-    /// [`Measured::bound`](super::measured::Measured::bound).
+    /// The upper limit of what any allocator could save, from the recording alone. A replay may
+    /// raise this limit, see [`Measured::bound`](super::measured::Measured::bound).
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
     /// The largest sites by several properties, and the growing sites, in the order of call time.
     pub sites: Vec<Site>,
-    /// Regions, as the trace has them.
+    /// The regions that were found in the trace.
     pub regions: Vec<Region>,
-    /// The time in which this command recorded the program and found its regions. `None` if the trace was there
-    /// before.
+    /// The time in which this command recorded the program and found its regions. `None` if the
+    /// trace existed before.
     pub recorded_in: Option<Duration>,
-    /// The time that looking for regions took, a walk over all events.
+    /// The time of the search for regions, which reads all events.
     pub looked_for: Duration,
-    /// Why the trace shows less than the whole run: lost events, samples, a window. Empty if the trace
-    /// shows the whole run.
+    /// Why the trace shows less than the whole run, such as lost events, samples or a time window.
+    /// Empty if the trace shows the whole run.
     pub validity: Vec<Gap>,
     /// The command that records the whole run, if the trace has only a part of it.
     pub records_all: Option<String>,
-    /// Whether most of the CPU time is of programs that were not recorded.
+    /// Whether programs that were not recorded used most of the CPU time.
     pub is_mostly_missing: bool,
-    /// The least gain that counts, as a share.
+    /// The smallest saving that counts as a gain, as a share.
     pub min_gain: f64,
     /// Notes for the reader about the recording.
     pub notes: Vec<Note>,
-    /// Why the recorded run may not show what the program usually does. If there is such a reason, no
-    /// card says to leave the allocator as it is.
+    /// Why the recorded run may not show what the program usually does. If there is such a reason,
+    /// no card recommends to leave the allocator as it is.
     pub doubts: Vec<Doubt>,
-    /// Whether the recorder changed how the program ends, so that nothing that was recorded counts.
+    /// Whether the program exits with another status without the recorder. In that case, no advice
+    /// is based on the recording.
     pub is_broken: bool,
     /// The options of the user, for the commands that the advice proposes.
     pub typed: Typed,
@@ -59,15 +61,15 @@ pub struct Facts {
 /// The recorded program.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The folder of the trace, as the user names it.
+    /// The directory of the trace, as the user names it.
     pub trace: String,
-    /// The name of the program: the file without its folder.
+    /// The file name of the program, without its directory.
     pub name: String,
     /// The file of the program. Empty if the trace does not have it.
     pub path: String,
     /// The source file of `main`. `None` without debug information.
     pub source: Option<String>,
-    /// The command line, as a shell needs it. `None` if the trace does not have it.
+    /// The command line, quoted for a shell. `None` if the trace does not have it.
     pub command: Option<String>,
     /// Why the program cannot run again; `None` if it can.
     pub cannot_run: Option<CannotRun>,
@@ -75,31 +77,32 @@ pub struct Program {
     pub malloc: String,
     /// CPU time of the program without the time of the recorder, in ns. `None` if it is unknown.
     pub cpu_ns: Option<f64>,
-    /// The CPU time of runs without the recorder, in ns: least, median and most. `None`: `cpu_ns` is an
-    /// estimate.
+    /// The CPU time of runs without the recorder, in ns: minimum, median and maximum. `None` if
+    /// `cpu_ns` is an estimate.
     pub cpu_measured: Option<(f64, f64, f64)>,
-    /// The median time of one of these runs, with what each run needs besides.
+    /// The median wall time of the runs without the recorder, including the setup of each run.
     pub run_takes: Option<Duration>,
-    /// Time from start to end of the program, in ns.
+    /// The wall time from start to end of the program, in ns.
     pub wall_ns: f64,
-    /// Whether each run does as much as the recorded run. False for a server whose load was repeated for
-    /// some time.
+    /// Whether each run does as much work as the recorded run. False for a server whose load was
+    /// repeated for a given time.
     pub runs_do_the_same: bool,
-    /// Threads in all, of all processes.
+    /// The number of threads, in all processes together.
     pub threads: u64,
-    /// Processes in all.
+    /// The number of processes.
     pub processes: u64,
-    /// The greatest number of threads at once.
+    /// The maximum number of threads that existed at the same time.
     pub threads_at_once: u64,
-    /// Processors of this machine.
+    /// The number of CPUs of this machine.
     pub cores: u64,
-    /// The status with which the program ended, as `wait` returns it. `None` if it is unknown.
+    /// The exit status of the program, as `wait` returns it. `None` if it is unknown.
     pub status: Option<i32>,
-    /// How the recorded run failed: `ended with status 3`. `None` if it did not fail.
+    /// How the recorded run failed, such as `ended with status 3`. `None` if it did not fail.
     pub failure: Option<String>,
-    /// Sums of the whole program: calls, bytes and D, V, L, U, C, F.
+    /// Totals of the whole program: calls, bytes and the properties D, V, L, U, C and F
+    /// (docs/glossary.md).
     pub totals: SiteRow,
-    /// Allocations and frees.
+    /// The number of recorded calls that allocate or free.
     pub calls: u64,
 }
 
@@ -107,21 +110,21 @@ pub struct Program {
 /// unknown. Effects of locality are not included.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bound {
-    /// Calls, page faults and teardown together, or `replayed` if that is more; at most 1.
+    /// The sum of `calls`, `faults` and `teardown`, or `replayed` if that is more; at most 1.
     pub share: Option<f64>,
-    /// Calls of malloc's family.
+    /// Calls of `malloc`, `free` and related functions.
     pub calls: Option<f64>,
-    /// All calls in a replay under the program's own malloc, page faults included. A replay makes one
-    /// call after the other, so it times the calls better than the recorder, but it is no limit: the
-    /// program may find less of their memory in the caches.
+    /// All calls in a replay under the program's own malloc, including page faults. A replay makes
+    /// the calls back to back, so it times them better than the recorder. But this share is no
+    /// upper limit, because calls in the program may have more cache misses.
     pub replayed: Option<f64>,
-    /// The page faults that blocks can have caused: an upper limit.
+    /// Page faults that accesses to blocks can have caused, as an upper limit.
     pub faults: Option<f64>,
-    /// Why the shares are unknown. `None` if they are known, or if the trace is not of a kind that tells
-    /// them.
+    /// Why the shares are unknown. `None` if they are known, or if a trace of this kind never
+    /// contains them.
     pub unknown: Option<String>,
-    /// Frees at the ends of a region's instances, with the destructors that call them: wink-out skips
-    /// both. Only the region with the largest share counts.
+    /// Frees at the ends of a region's instances, with the destructors that call them. Wink-out
+    /// skips both. Only the region with the largest share counts.
     pub teardown: Option<f64>,
 }
 
@@ -141,9 +144,9 @@ pub struct Memory {
 /// A site: a call stack that allocates.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The call stack: a node of the table `stacks`.
+    /// The call stack, as the number of a node in the table `stacks`.
     pub node: i32,
-    /// The innermost function that does more than pass an allocation on. Plans use this name.
+    /// The innermost function that is not an allocation wrapper. Plans use this name.
     pub function: String,
     /// The short form of the function's name.
     pub shown: String,
@@ -151,21 +154,21 @@ pub struct Site {
     pub file: Option<String>,
     /// The line of the call.
     pub line: Option<u32>,
-    /// The file of the program or library.
+    /// The program or library file that contains the function.
     pub module: String,
-    /// The innermost function of the call stack that is not of a standard library, and does not allocate
-    /// for its callers. A reader looks for this function.
+    /// The innermost function of the call stack that belongs to no standard library and is not an
+    /// allocation wrapper. A user looks for this function.
     pub owner: Owner,
     /// The functions of the call stack, innermost first, in short form.
     pub stack: Vec<String>,
     /// The figures of the site.
     pub figures: SiteRow,
-    /// Whether its live bytes only grow until the end.
+    /// Whether the live bytes of the site only grow until the end of the recording.
     pub is_growing: bool,
-    /// Whether the function allocates blocks of many sizes for many callers, as a malloc does, or no
-    /// function of the call stack belongs to the program.
+    /// Whether the function allocates blocks of many sizes for many callers, as a malloc does, or
+    /// no function of the call stack belongs to the program.
     pub passes_on: bool,
-    /// What its blocks are for. `None` if the call stack does not tell.
+    /// What the blocks are for, such as a hash map. `None` if the call stack does not show that.
     pub made: Option<Made>,
 }
 
@@ -183,7 +186,8 @@ pub struct Owner {
 }
 
 impl Program {
-    /// The word before a figure that depends on the CPU time, if this time is an estimate.
+    /// Returns the word before a figure that depends on the CPU time: `about` if this time is an
+    /// estimate.
     pub fn about(&self) -> &'static str {
         match self.cpu_measured {
             Some(_) => "",

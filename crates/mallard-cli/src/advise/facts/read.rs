@@ -1,4 +1,4 @@
-//! Reads the figures of a trace that advice rests on.
+//! Reads the facts for the advice from a trace.
 
 use super::region::regions_of;
 use super::{Bound, Facts, Memory, Owner, Program, Site};
@@ -28,22 +28,25 @@ use std::path::PathBuf;
 
 /// The number of sites to keep for each property by which sites are ranked.
 const SITES: usize = 12;
-/// The number of functions to keep of each call stack.
+/// The number of functions of each call stack to keep.
 const DEPTH: usize = 12;
-/// A function with more callers than this, and blocks of more sizes than the next number, allocates for its
-/// callers: it is a malloc of the program's own, such as Perl_safesysmalloc, and fills no structure.
+/// A function is an allocation wrapper, such as Perl_safesysmalloc, if it has more callers than
+/// `CALLERS_MAX` and more block sizes than `SIZES_MAX`. Its blocks belong to no single structure.
 const CALLERS_MAX: usize = 3;
 const SIZES_MAX: usize = 3;
-/// A process with a smaller share of the events or of the CPU time does not stand for the others.
+/// If the replayed process has a smaller share of the events or of the CPU time, it is not
+/// representative.
 const MOST_OF_WORK: f64 = 0.5;
-/// If a larger share of the events has a call stack that is not whole, blocks of a region may be missed.
+/// If a larger share of the events has an incomplete call stack, blocks of a region may be missed.
 const CUT_MAX: f64 = 0.001;
-/// If more than this share of the CPU time was not recorded, the recorded calls tell little.
+/// If programs that were not recorded used more than this share of the CPU time, the recorded calls
+/// show little.
 const MOSTLY: f64 = 0.5;
-/// A shorter run is mostly the start of a process.
+/// A run with less CPU time than this is mostly process startup.
 const SHORT_NS: f64 = 10e6;
 
-/// Reads everything that the trace itself tells. `words`: the command line, if this command made the recording.
+/// Reads all facts that the trace contains. `words` is the command line if this command made the
+/// recording, and empty otherwise.
 pub fn facts(trace: &Trace, options: &Options, words: &[OsString]) -> Result<Facts, Failure> {
     let manifest = trace.manifest();
     let regions = regions::find(trace, Limits::default())?;
@@ -80,7 +83,7 @@ pub fn facts(trace: &Trace, options: &Options, words: &[OsString]) -> Result<Fac
         typed,
         ..Facts::default()
     };
-    // The bound is of all regions, whichever the user asks for.
+    // The bound covers all regions, even if the user asks for one function.
     let bound = bound(manifest, &facts, None);
     let regions = match &options.region {
         Some(function) => regions_of(trace, function)?,
@@ -89,14 +92,15 @@ pub fn facts(trace: &Trace, options: &Options, words: &[OsString]) -> Result<Fac
     Ok(Facts { bound, regions, ..facts })
 }
 
-/// Whether most of the CPU time is of programs that were not recorded, so that the recorded calls tell little.
+/// Whether programs that were not recorded used most of the CPU time, so that the recorded calls
+/// show little.
 fn is_mostly_missing(manifest: &Manifest) -> bool {
     let may_be_recorded = part(manifest).is_some() && own_allocator(manifest).is_none();
     may_be_recorded && unrecorded(manifest).is_some_and(|share| share > MOSTLY)
 }
 
-/// The doubt that allocators may save something in the part of the run that was not recorded, with the command
-/// that records the whole run.
+/// Returns a doubt if a part of the run was not recorded, because allocators may save something in
+/// that part. The doubt has the command that records the whole run.
 fn missing(
     manifest: &Manifest,
     program: &Program,
@@ -121,7 +125,7 @@ fn missing(
     Some(Doubt::Part { what: others.unwrap_or(what), again: Some(again) })
 }
 
-/// The source file of `main` on a call stack.
+/// Finds the source file of `main` on a call stack.
 fn source(stacks: &Stacks, node: i32) -> Option<String> {
     let is_main = |name: &str| name == "main" || name.ends_with("::main");
     let frames = stacks.functions(node);
@@ -129,7 +133,7 @@ fn source(stacks: &Stacks, node: i32) -> Option<String> {
     Some(file.to_string())
 }
 
-/// The file of the program, if its path is UTF-8.
+/// Returns the file of the program, if its path is UTF-8.
 fn program_file(manifest: &Manifest) -> Option<&str> {
     manifest.notes.program.as_ref()?.to_str()
 }
@@ -176,9 +180,9 @@ fn program(
     })
 }
 
-/// Gives this process the environment and the folder of the recorded program, so that all runs do what the
-/// recorded one did. The values that the user sets now for malloc stay. Returns the folder if it is
-/// another one than now, and exists.
+/// Sets the environment and the working directory of this process to those of the recorded program,
+/// so that all runs do the same as the recorded run. Variables for malloc that the user has set now
+/// keep their values. Returns the directory if this call has changed to it.
 #[allow(unsafe_code)]
 pub fn return_to(manifest: &Manifest) -> Option<PathBuf> {
     for (name, value) in recorded::variables(manifest) {
@@ -200,25 +204,28 @@ fn belongs_to_session(name: &str) -> bool {
         || name.starts_with("MALLARD_")
 }
 
-/// The signal that ended the program of a trace. `None` if no signal ended it, or if the signal ended a server.
+/// Returns the signal that terminated the recorded program. `None` if no signal did, or if the
+/// program was a server.
 fn crash(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     let status = manifest.notes.status.filter(|status| nix::libc::WIFSIGNALED(*status))?;
     failed(manifest, work)?;
     Some(CannotRun::Ended { status, like_a_server: was_ended(manifest) })
 }
 
-/// How the recorded run failed. `None` if it succeeded, or if it was a server, which ends in any way.
+/// Describes how the recorded run failed. `None` if it succeeded, or if it was a server, which may
+/// end with any status.
 fn failed(manifest: &Manifest, work: &ServerWork) -> Option<String> {
     let is_server = was_loaded(manifest) || work.load.is_some() && was_ended(manifest);
     failure(manifest.notes.status?).filter(|_| !is_server)
 }
 
-/// Whether the program was a server whose load has succeeded. `mallard record` then ends it.
+/// Whether the program was a server whose load has succeeded. `mallard record` then terminates the
+/// server.
 fn was_loaded(manifest: &Manifest) -> bool {
     manifest.notes.loads.is_some()
 }
 
-/// Whether the user ended the program as one ends a server: by Ctrl-C or a plain `kill`.
+/// Whether the user terminated the program as one terminates a server: by Ctrl-C or a plain `kill`.
 fn was_ended(manifest: &Manifest) -> bool {
     let Some(status) = manifest.notes.status else { return false };
     let signal = nix::libc::WTERMSIG(status);
@@ -226,15 +233,15 @@ fn was_ended(manifest: &Manifest) -> bool {
     nix::libc::WIFSIGNALED(status) && is_usual
 }
 
-/// Notes about the recorded run.
+/// Returns notes about the recorded run.
 fn notes(manifest: &Manifest) -> Vec<Note> {
     let warnings = manifest.notes.warnings.clone().unwrap_or_default();
-    // The wall time depends on the load of the machine too.
+    // Use the CPU time, because the wall time also depends on the load of the machine.
     let cpu = manifest.totals.cpu_ns.map(|ns| ns as f64).filter(|&cpu| cpu < SHORT_NS);
     warnings.into_iter().map(Note::of_warning).chain(cpu.map(Note::ShortRun)).collect()
 }
 
-/// Why the program of a trace cannot run again here. `None` if the program can run.
+/// Returns why the program of a trace cannot run again here. `None` if it can.
 fn cannot_run(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     if let Some(crash) = crash(manifest, work) {
         return Some(crash);
@@ -254,15 +261,15 @@ fn cannot_run(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     is_elsewhere.then_some(CannotRun::NoFolder(then))
 }
 
-/// The largest part of the CPU time that an allocator could save. `measured`: the CPU time of the program
-/// without the recorder. `None` estimates this time.
+/// Computes the largest share of the CPU time that an allocator could save. `measured` is the CPU
+/// time of the program without the recorder. If it is `None`, this time is estimated.
 pub fn bound(manifest: &Manifest, facts: &Facts, measured: Option<f64>) -> Bound {
     let shares = match shares(manifest, measured) {
         Ok(shares) => shares,
         Err(unknown) => return Bound { unknown, ..Bound::default() },
     };
     let estimate = record::cpu_ns(manifest).map(|(_, likely, _)| likely);
-    // Where wink-out is not advised, the frees at the end remain.
+    // Only regions that may be winked out count, because other regions keep their frees at the end.
     let winked_out = facts.regions.iter().filter(|region| may_wink_out(facts, region));
     let ends = winked_out.map(|region| region.teardown_ns);
     let longest = ends.fold(0.0, f64::max);
@@ -288,8 +295,8 @@ fn memory(manifest: &Manifest) -> Memory {
     }
 }
 
-/// The sites with the most time in calls, bytes, bytes at the peak and leaked bytes, and the growing
-/// sites.
+/// Returns the sites with the most time in calls, bytes, bytes at the peak and leaked bytes, and
+/// the growing sites.
 fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     let mut rows = trace.sites()?;
     let passing = passing(rows.iter().filter_map(|row| call(row, stacks)));
@@ -307,10 +314,11 @@ fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     Ok(rows.into_iter().map(|row| site(row, stacks, &growing, &passing)).collect())
 }
 
-/// A site as one call of its function: the function, the caller, and the least and the largest block.
+/// A site as one call of its function: the function, its caller, and the smallest and the largest
+/// block.
 type Call<'a> = (&'a str, &'a str, [i64; 2]);
 
-/// The functions that allocate for their callers.
+/// Finds allocation wrappers such as `xmalloc`: functions with many callers and many block sizes.
 fn passing<'a>(calls: impl Iterator<Item = Call<'a>>) -> BTreeSet<String> {
     let mut seen: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<i64>)> = BTreeMap::new();
     for (function, caller, of_blocks) in calls {
@@ -342,7 +350,7 @@ fn site(
     let first = frames.first();
     let function = first.map_or("?", |frame| frame.function);
     let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
-    // A function of the C library that returns a new block, such as strdup, passes the allocation on.
+    // C library functions such as strdup, which return a new block, allocate for their callers too.
     let is_of_library = |frame: &FrameInfo| {
         let name = frame.function;
         let is_standard = name.is_empty() || is_wrapper(name) || is_standard(name);
@@ -372,19 +380,20 @@ fn site(
     }
 }
 
-/// The file name of the recorded program, if the trace has it.
+/// Returns the file name of the recorded program, if the trace has it.
 pub fn program_name(manifest: &Manifest) -> Option<String> {
     let path = recorded::path(&manifest.notes.program)?;
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The doubt that the process that is replayed does not stand for the others. `None` if it does most of the work.
+/// Returns a doubt if the process that is replayed does less than half of the work, so that it is
+/// not representative of the others.
 fn one_process(trace: &Trace) -> Result<Option<Doubt>, Failure> {
     let process = default_process(trace)?.filter(|(.., share)| *share < MOST_OF_WORK);
     Ok(process.map(|(number, file, share)| Doubt::OneProcess { number, file, share }))
 }
 
-/// Why the trace shows less than the whole run.
+/// Returns the reasons why the trace shows less than the whole run.
 pub fn validity(manifest: &Manifest) -> Vec<Gap> {
     let repairs = &manifest.repairs;
     let cut = (repairs.cut_stacks + repairs.gap_stacks) as f64;
@@ -479,7 +488,8 @@ mod tests {
             passing(pairs.iter().map(|(caller, size)| ("my_malloc", caller.as_str(), [*size; 2])))
         };
         assert!(of(4, 4).contains("my_malloc"));
-        // A function that makes one kind of object has many callers, and one that reads words has many sizes.
+        // A function that makes one kind of object has many callers but few sizes. A function that
+        // reads words has many sizes but few callers.
         assert!(of(9, 3).is_empty() && of(3, 3).is_empty());
         assert!(passing([("f", "g", [1, 9]), ("f", "h", [2, 8])].into_iter()).is_empty());
     }

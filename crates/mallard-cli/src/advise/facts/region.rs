@@ -1,4 +1,4 @@
-//! The regions of the function that the user asks for, by --region.
+//! Finds the regions of the function that the user asks for by --region.
 
 use crate::advise::rules::condition::names;
 use mallard_measure::error::status::UNREADABLE;
@@ -34,13 +34,15 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
     Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
 }
 
-/// The region of a function that hides no dangling block. The regions of a function differ in what ends
-/// their instances: the marks of the program are exact; without marks, the one with most escapes counts.
+/// Chooses the region of a function that shows all dangling blocks. The regions of a function
+/// differ in what ends their instances. If the program marks the ends, they are exact, and that
+/// region is chosen. Otherwise, the region with the most escapes is chosen.
 pub fn truest(regions: &[Region]) -> Option<&Region> {
     regions.iter().max_by_key(|region| (region.ends == End::Exact, region.escapes))
 }
 
-/// Up to three functions of regions whose name contains a word, or else those that allocate most.
+/// Returns up to three functions with regions whose names contain `word`. If there are none,
+/// returns the functions that allocate most.
 fn similar<'a>(all: &'a [Region], word: &str) -> Vec<&'a str> {
     let has_similar = all.iter().any(|region| region.function.contains(word));
     let is_it = |region: &&Region| !has_similar || region.function.contains(word);

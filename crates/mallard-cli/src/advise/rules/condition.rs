@@ -11,14 +11,15 @@ use mallard_trace::names::{is_standard, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::End;
 
-/// The upper limit of the memory that a change for CPU time needs, as a multiple of the memory before.
+/// A change for CPU time may need at most this multiple of the memory before.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
 /// If a change needs at least this multiple of the memory before, the user has to choose.
 pub const MEMORY_TRADE: f64 = 1.1;
 /// The smallest difference of memory that counts, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
-/// A malloc may need this many bytes more than `MEMORY_RATIO_MAX` allows: a small program that needs some MiB
-/// more is still small. A plan is compared with other plans, so it may need only `MEMORY_NOISE` more.
+/// A malloc may need this many bytes more than `MEMORY_RATIO_MAX` allows, because a small program
+/// that needs some MiB more is still small. A plan is compared with other plans, so it may need
+/// only `MEMORY_NOISE` more.
 const MEMORY_SMALL: u64 = 16 << 20;
 /// The smallest saving of a change for memory, as a share of the peak.
 const MEMORY_GAIN_MIN: f64 = 0.1;
@@ -61,9 +62,10 @@ pub enum Condition {
     VariationUpTo(f64),
     /// All blocks have one size.
     OneSize,
-    /// The blocks have different sizes, or are those of a container, which takes no pool of one size.
+    /// The blocks have different sizes, or belong to a container, which cannot use a pool for one
+    /// size.
     SeveralSizesOrContainer,
-    /// The blocks are not those of a container.
+    /// The blocks do not belong to a container.
     NoContainer,
     /// The site has at least this many blocks.
     Blocks(i64),
@@ -73,9 +75,10 @@ pub enum Condition {
     NeverFreedFrom(f64),
     /// The live bytes of the site only grow.
     Grows,
-    /// The growing sites of the function have at least this share of the live bytes at the peak.
+    /// The live bytes of the function's growing sites are at least this share of the live bytes at
+    /// the peak.
     LiveFrom(f64),
-    /// Free memory in the malloc is at least this share of the resident memory.
+    /// Free memory that the malloc holds is at least this share of the resident memory.
     HeldFrom(f64),
     /// The candidate saves enough CPU time.
     GainsTime,
@@ -158,8 +161,8 @@ impl Condition {
         }
     }
 
-    /// The condition as a reason on a card, with the figures of the subject. `None` if there is
-    /// nothing to say.
+    /// Returns a sentence for a card that names the condition as a reason, with the figures of the
+    /// subject. `None` if there is nothing to say.
     pub fn sentence(self, facts: &Facts, subject: &Subject) -> Option<String> {
         match subject {
             Subject::Region(region) => self.of_region(region),
@@ -169,8 +172,8 @@ impl Condition {
         }
     }
 
-    /// Why a safety condition fails. Such a condition keeps the program from using blocks after their
-    /// end. `None` for all other conditions.
+    /// Returns why a safety condition fails. Safety conditions keep the program from using blocks
+    /// after their memory is freed. `None` for all other conditions.
     pub fn failure(self, facts: &Facts, subject: &Subject) -> Option<Refusal> {
         Some(match (self, subject) {
             (WholeRun, _) => Refusal::PartOfRun(facts.validity.first().cloned()),
@@ -270,13 +273,14 @@ impl Condition {
     }
 }
 
-/// The number of instances with a known end.
+/// Returns the number of instances with a known end.
 pub fn finished(of: &Region) -> u64 {
     of.instances.saturating_sub(of.unfinished)
 }
 
-/// The regions of the function of a region. They differ in what ends their instances. A mark in the
-/// program has the name that its author chose, usually that of the function, with or without its scopes.
+/// Returns the regions of the same function as `of`. They differ in what ends their instances. They
+/// include marks of the program, whose authors usually choose the name of the function, with or
+/// without its scopes.
 fn twins<'a>(facts: &'a Facts, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| {
         let is_namesake = match (twin.ends == End::Exact, of.ends == End::Exact) {
@@ -289,13 +293,14 @@ fn twins<'a>(facts: &'a Facts, of: &'a Region) -> impl Iterator<Item = &'a Regio
     facts.regions.iter().filter(same).chain([of])
 }
 
-/// Whether the blocks of a site are those of a container. A function of the standard library that is not
-/// known counts as one: the program cannot change what it calls.
+/// Whether the blocks of a site belong to a container. An unknown function of the standard library
+/// counts as a container, because the program cannot change what this function calls.
 fn is_of_container(of: &Site) -> bool {
     of.made.map_or(is_standard(&of.function), Made::is_container)
 }
 
-/// Whether a mark has the name of a function: `f` and `ns::f` for `int ns::f<…>[abi:cxx11]`.
+/// Whether the name of a mark means a function, as `f` and `ns::f` do for `int
+/// ns::f<…>[abi:cxx11]`.
 pub fn names(mark: &str, function: &str) -> bool {
     let mut depth = 0;
     let outside = |c: &char| {
@@ -310,10 +315,10 @@ pub fn names(mark: &str, function: &str) -> bool {
     name == mark || name.strip_suffix(mark).is_some_and(|scopes| scopes.ends_with("::"))
 }
 
-/// The blocks that outlive their instance.
+/// Returns the blocks that outlive their instance, as a reason against a plan.
 fn escapes(facts: &Facts, of: &Region) -> Refusal {
     let worst = twins(facts, of).max_by_key(|twin| twin.escapes).unwrap_or(of);
-    // Short names may be the same, for example of the instances of one template.
+    // Several functions may have the same short name, for example the instances of one template.
     let mut functions: Vec<String> = Vec::new();
     for function in worst.escape_sites.iter().map(|site| short(&site.function)) {
         if !functions.contains(&function) {
@@ -324,21 +329,22 @@ fn escapes(facts: &Facts, of: &Region) -> Refusal {
     Refusal::Escapes { blocks: worst.escapes, functions }
 }
 
-/// U of a site.
+/// Returns the property U (utilisation) of a site.
 fn utilisation(of: &Site) -> f64 {
     let computed = of.figures.peak_bytes as f64 / of.figures.bytes.max(1) as f64;
     of.figures.u.value.unwrap_or(computed.min(1.0))
 }
 
-/// Whether the function of a site makes blocks of one size only, on all of its call stacks: a plan gives
-/// all of them one pool.
+/// Whether the function of a site makes blocks of one size only, on all of its call stacks. They
+/// must all agree, because a plan gives them one pool.
 fn has_one_size(facts: &Facts, of: &Site) -> bool {
     let size = of.figures.size_min;
     let same = facts.sites.iter().filter(|site| site.function == of.function);
     same.chain([of]).all(|site| (site.figures.size_min, site.figures.size_max) == (size, size))
 }
 
-/// Live bytes at the end, summed over all growing sites of the function that owns a site.
+/// Returns the live bytes at the end, summed over all growing sites of the function that owns a
+/// site.
 pub fn growing_bytes(facts: &Facts, of: &Site) -> u64 {
     let same = |site: &&Site| site.is_growing && site.owner.function == of.owner.function;
     let others = facts.sites.iter().filter(same);
@@ -352,7 +358,7 @@ pub fn is_a_trade(of: &Candidate) -> bool {
     after as f64 > MEMORY_TRADE * before as f64 && more_bytes(of) > MEMORY_NOISE
 }
 
-/// How many bytes more a candidate needs at its peak.
+/// Returns how many more bytes a candidate needs at its peak.
 pub fn more_bytes(of: &Candidate) -> u64 {
     of.peak_bytes.1.saturating_sub(of.peak_bytes.0)
 }
@@ -364,8 +370,8 @@ pub fn is_too_large(of: &Candidate) -> bool {
     after as f64 > MEMORY_RATIO_MAX * before as f64 + room as f64
 }
 
-/// The share of the resident memory that the malloc holds free (fragmented or kept), averaged over
-/// time. `None` if this share is unknown or means few bytes.
+/// Returns the share of the resident memory that is free memory held by the malloc (fragmented or
+/// kept), averaged over time. `None` if this share is unknown or means few bytes.
 pub fn held_share(facts: &Facts) -> Option<f64> {
     let summary = &facts.memory.summary;
     let parts = &summary.mean.parts;

@@ -1,4 +1,5 @@
-//! The rules of the advice, as data: the conditions, the strategy to play, and the text of each rule.
+//! The rules from which advice is made, as data. Each rule has conditions, a strategy to measure,
+//! and the text of its card.
 //!
 //! `condition` decides whether a rule applies.
 
@@ -17,16 +18,16 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::Strategy;
 use serde::Serialize;
 
-/// The fewest instances of a region that wink-out needs.
+/// The minimum number of instances of a region for wink-out.
 const INSTANCES_MIN: u64 = 30;
-/// The fewest different inputs of a region that wink-out needs.
+/// The minimum number of different inputs of a region for wink-out.
 const INPUTS_MIN: u64 = 2;
 
 /// What a card asks the reader to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// To give a part of the program an allocator that ends with that part.
+    /// To give a part of the program an allocator that is destroyed when that part ends.
     Convert,
     /// To give a structure or a type of object a pool.
     Pool,
@@ -43,7 +44,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The word for the action in JSON.
+    /// Returns the word for the action in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Action::Convert => "convert",
@@ -61,8 +62,8 @@ impl Action {
         !matches!(self, Action::Leave | Action::Undecided)
     }
 
-    /// The work that the change needs, from 0 on. Among changes that save about the same, the one with
-    /// the least work comes first.
+    /// Returns a rank for the work that the change needs. Among changes that save about the same,
+    /// the change with the least work comes first.
     pub fn effort(self) -> u8 {
         match self {
             Action::Leave | Action::Undecided => 0,
@@ -93,11 +94,11 @@ pub enum About {
 pub struct Rule {
     /// The name in JSON and SARIF, which never changes.
     pub id: &'static str,
-    /// The kind of change that the card asks for.
+    /// The kind of change that the card recommends.
     pub action: Action,
     /// The parts of a program to which the rule is applied.
     pub about: About,
-    /// The number of the strategy that is played; 0 for a rule without a strategy.
+    /// The number of the strategy that is measured; 0 for a rule without a strategy.
     pub strategy: usize,
     /// The conditions that must all hold.
     pub when: &'static [Condition],
@@ -309,13 +310,13 @@ pub const RULES: [Rule; 12] = [
     },
 ];
 
-/// The rule with an id.
+/// Finds the rule with an ID.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     static ALL: [Rule; 12] = RULES;
     ALL.iter().find(|rule| rule.id == id)
 }
 
-/// Whether some rule for a wink-out applies to a region.
+/// Whether a rule with wink-out applies to a region.
 pub fn may_wink_out(facts: &Facts, region: &Region) -> bool {
     let subject = Subject::Region(region);
     let is_for_regions = |rule: &&Rule| rule.about == About::Region && rule.winks_out();
@@ -328,7 +329,8 @@ impl Rule {
         self.when.iter().all(|condition| condition.holds(facts, subject))
     }
 
-    /// Why safety conditions fail, in their order. Empty if all of them hold.
+    /// Returns why safety conditions fail, in the order of the conditions. Empty if all of them
+    /// hold.
     pub fn failures<'a>(
         &'a self,
         facts: &'a Facts,
@@ -338,12 +340,12 @@ impl Rule {
         failed.filter_map(|condition| condition.failure(facts, subject))
     }
 
-    /// The conditions in words, with the figures of the subject.
+    /// Returns sentences for the conditions, with the figures of the subject.
     pub fn reasons(&self, facts: &Facts, subject: &Subject) -> Vec<String> {
         self.when.iter().filter_map(|condition| condition.sentence(facts, subject)).collect()
     }
 
-    /// The strategy that is played.
+    /// Returns the strategy that is measured. `None` for a rule without a strategy.
     pub fn strategy(&self) -> Option<Strategy> {
         Strategy::new(self.strategy)
     }

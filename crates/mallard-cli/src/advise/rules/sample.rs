@@ -10,12 +10,12 @@ use mallard_trace::replay::{End, Plan, Scope, Strategy};
 use mallard_trace::residency::{MemorySummary, Moment, Parts};
 use mallard_trace::SiteRow;
 
-/// A judgement with an interval of 1 % in both directions.
+/// Makes a judgement whose interval is one percentage point wide in both directions.
 pub fn judged(saving: f64, verdict: Verdict) -> Judgement {
     Judgement { saving, low: saving - 0.01, high: saving + 0.01, p: 0.001, verdict, why: None }
 }
 
-/// A program that allocates for 40 % of its CPU time. Nothing is known of its parts.
+/// Returns a program that spends 40 % of its CPU time on memory, without regions and sites.
 pub fn program() -> Measured {
     let facts = Facts {
         program: Program {
@@ -49,13 +49,13 @@ pub fn program() -> Measured {
     Measured { recordings: 2, ..Measured::begin(facts) }
 }
 
-/// Measured with other facts.
+/// Changes the facts of some results.
 pub fn with(mut evidence: Measured, change: impl FnOnce(&mut Facts)) -> Measured {
     change(evidence.facts_mut());
     evidence
 }
 
-/// A region that just meets the conditions of each rule for regions.
+/// Returns a region that just meets the conditions of each rule for regions.
 pub fn region() -> Region {
     Region {
         function: "render_document(std::string const&)".to_string(),
@@ -92,7 +92,7 @@ fn owner(function: &str) -> Owner {
     }
 }
 
-/// A site to which a rule for pools applies: blocks come and go.
+/// Returns a site to which a rule for pools applies, because many blocks are allocated and freed.
 pub fn site(sizes: (i64, i64)) -> Site {
     let v = Estimate { value: Some(2.0), low: Some(1.9), high: Some(2.1), n: 1000 };
     let u = Estimate { value: Some(0.1), low: Some(0.1), high: Some(0.1), n: 1000 };
@@ -124,7 +124,7 @@ pub fn site(sizes: (i64, i64)) -> Site {
     }
 }
 
-/// A candidate of a strategy for a region or a site.
+/// Returns a candidate that uses a strategy for a region or a site.
 pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) -> Candidate {
     let strategy = Strategy::new(number).unwrap();
     let is_region = matches!(scope, Scope::Region(_));
@@ -161,7 +161,7 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
     }
 }
 
-/// A candidate that needs no change of code.
+/// Returns a candidate that needs no change of code: a malloc or a setting.
 pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)) -> Candidate {
     let before = 100u64 << 20;
     Candidate {
@@ -193,8 +193,7 @@ fn of_region() -> Scope {
     Scope::Region(region().function)
 }
 
-/// A program with a function that renders documents. The memory of this function can be dropped at
-/// once.
+/// Returns a program with a function that renders documents, for which wink-out is safe.
 pub fn document() -> Measured {
     let wink_out = strategy(4, "wink-out-arena", of_region(), 0.31);
     let others = [
@@ -206,8 +205,9 @@ pub fn document() -> Measured {
     Measured { candidates, ..with(program(), |facts| facts.regions = vec![region()]) }
 }
 
-/// The same program, after runs with its plans in force: each saved `saving` against its control. The program
-/// spends between the two shares of `calls` on calls that inlined code does not make, and `ends` on what wink-out skips.
+/// Adds runs with plans applied to the same program. Each plan saved `saving` compared with its
+/// control. `calls` is the interval of the CPU time share that inline allocator code would avoid,
+/// and `ends` is the share that wink-out skips.
 pub fn in_program(evidence: Measured, saving: f64, calls: (f64, f64), ends: f64) -> Measured {
     let applied = |of: Candidate| {
         let ends = if of.account.as_ref().is_some_and(|of| of.winked_out > 0) { ends } else { 0.0 };
@@ -236,7 +236,7 @@ pub fn in_program(evidence: Measured, saving: f64, calls: (f64, f64), ends: f64)
     Measured { candidates, ..evidence }
 }
 
-/// The program of [`document`], but one block of each document outlives the document.
+/// Returns the program of [`document`], in which one block of each document outlives the document.
 pub fn one_escapes() -> Measured {
     let mut evidence = document();
     let region = &mut evidence.facts_mut().regions[0];
@@ -246,7 +246,7 @@ pub fn one_escapes() -> Measured {
     evidence
 }
 
-/// The result of AS4 for the function of [`document`], if the user asked for it.
+/// Returns the result of AS4 for the function of [`document`], as if the user had asked for it.
 pub fn wish(dangling: u64) -> Forced {
     Forced {
         name: "AS4 in render_document".to_string(),
@@ -258,7 +258,8 @@ pub fn wish(dangling: u64) -> Forced {
     }
 }
 
-/// A program with a structure whose blocks come and go. `sizes` are the least and the largest.
+/// Returns a program with a structure whose blocks are often allocated and freed. `sizes` are the
+/// smallest and the largest block.
 pub fn structure(sizes: (i64, i64)) -> Measured {
     let rule = if sizes.0 == sizes.1 { "object-pool" } else { "multipool" };
     let site = site(sizes);
@@ -266,13 +267,13 @@ pub fn structure(sizes: (i64, i64)) -> Measured {
     Measured { candidates, ..with(program(), |facts| facts.sites = vec![site]) }
 }
 
-/// A program for which another malloc, or a setting, saves CPU time.
+/// Returns a program for which another malloc, or a setting, saves CPU time.
 pub fn malloc(name: &str, kind: Kind) -> Measured {
     let of = whole(name, kind, (0.08, Verdict::Gain), (0.0, Verdict::NoDifference));
     Measured { candidates: vec![of], ..program() }
 }
 
-/// A program whose malloc holds much free memory.
+/// Returns a program whose malloc holds much free memory.
 pub fn fragmented() -> Measured {
     let none = Verdict::NoDifference;
     let of = whole("jemalloc", Kind::Malloc, (0.0, none), (0.3, Verdict::Gain));
@@ -289,7 +290,7 @@ pub fn fragmented() -> Measured {
     Measured { candidates: vec![of], ..with(program(), |facts| facts.memory = memory) }
 }
 
-/// A program whose live memory grows until the program ends.
+/// Returns a program whose live memory grows until the program ends.
 pub fn leak() -> Measured {
     let mut site = site((16, 64));
     site.function = "std::vector<int>::push_back(int)".to_string();
@@ -303,7 +304,7 @@ pub fn leak() -> Measured {
     with(program(), |facts| facts.sites = vec![site])
 }
 
-/// A program that no allocator can improve.
+/// Returns a program that no allocator can improve.
 pub fn nothing() -> Measured {
     let none = Verdict::NoDifference;
     let of = whole("mimalloc", Kind::Malloc, (0.004, none), (0.0, none));
@@ -312,14 +313,14 @@ pub fn nothing() -> Measured {
     Measured { candidates: vec![of], ..with(program(), |facts| facts.bound = bound) }
 }
 
-/// A program on a machine with too much noise.
+/// Returns a program on a machine with too much noise.
 pub fn noisy() -> Measured {
     let open = Verdict::NotMeasurable;
     let of = whole("mimalloc", Kind::Malloc, (0.05, open), (0.0, open));
     Measured { candidates: vec![of], noise: Some(0.05), ..program() }
 }
 
-/// All samples: at least one for each rule.
+/// Returns all samples, at least one for each rule.
 pub fn all() -> Vec<Measured> {
     vec![
         document(),

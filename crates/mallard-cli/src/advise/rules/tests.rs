@@ -1,4 +1,5 @@
-//! Tests that each rule applies to evidence made for it, and not if one condition just fails.
+//! Tests that each rule applies to evidence that is made for it, and does not apply if one
+//! condition just fails.
 
 use super::condition::{Condition, Subject};
 use super::{rule, sample, About, Rule, RULES};
@@ -11,7 +12,7 @@ use mallard_measure::verdict::Verdict;
 use mallard_trace::regions::Region;
 use mallard_trace::replay::{End, Plan, Scope};
 
-/// Measured in which the first region, site or candidate meets all conditions of a rule.
+/// Returns results in which the first region, site or candidate meets all conditions of a rule.
 fn made_for(rule: &Rule) -> Measured {
     match rule.id {
         "multipool" => sample::structure((16, 64)),
@@ -149,7 +150,7 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
         evidence.facts_mut().regions[0].shown = shown.to_string();
         assert!(winks_out().any(|rule| applies(rule, &evidence)), "{shown}");
     }
-    // Other marks, and marks with scopes or several words, are not the function.
+    // Marks with other scopes or with several words do not mean the function.
     evidence.facts_mut().regions[0].shown = "xml::render_document".to_string();
     for mark in ["html::render_document", "render_document 1", "the render_document"] {
         evidence.facts_mut().regions[1].function = mark.to_string();

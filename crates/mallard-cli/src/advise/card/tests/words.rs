@@ -200,7 +200,7 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     let card = first(&evidence);
     assert_eq!(card.action, Action::Leave);
     assert!(card.why_not.contains(&expected.to_string()));
-    // If its instances end in another way, a rule applies to the function.
+    // A second region of the function, whose instances end in another way, makes a rule apply.
     evidence.facts_mut().regions.push(Region { ends: End::Drained, ..sample::region() });
     assert!(!first(&evidence).why_not.contains(&expected.to_string()));
     evidence.facts_mut().regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
@@ -320,7 +320,7 @@ fn a_plan_for_several_sites_names_them() {
     let mut node = sample::site((48, 48));
     node.function = "node::make()".to_string();
     evidence.facts_mut().sites.push(node.clone());
-    // Another instance of a template, which has the same short name.
+    // Another instance of a template has the same short name.
     node.function = "node::make(int)".to_string();
     evidence.facts_mut().sites.push(node);
     let plan = crate::advise::proposals::plans(&evidence.facts).pop().unwrap().plan;
@@ -350,7 +350,7 @@ fn the_code_is_for_the_c_library_that_allocates() {
         site.stack[0] = function.to_string();
         shown(&evidence)
     };
-    // Functions of the program, of the C library of the system, and of a library in C++.
+    // A function of the program, one of the system's C library, and one of a library in C++.
     for (function, module) in [
         ("node_new", "/usr/bin/app"),
         ("strdup", "/usr/lib/libc.so.6"),
@@ -378,7 +378,7 @@ fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
     }
 }
 
-/// The same program, written in C and without debug information.
+/// Returns the same program, written in C and without debug information.
 fn in_c(mut evidence: Measured) -> Measured {
     for of in &mut evidence.facts_mut().regions {
         (of.function, of.file, of.line) = (of.shown.clone(), None, None);
