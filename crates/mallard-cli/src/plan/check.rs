@@ -1,4 +1,5 @@
-//! `mallard plan check`: runs a program under a plan, and says what each rule would serve.
+//! `mallard plan check`: runs a program under a plan, and reports which blocks each rule would
+//! serve.
 
 use super::report::{self, Process, Rule};
 use super::{misfits, must_be_whole};
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long each wait for the end of the program takes at most.
+/// The maximum time of each wait for the end of the program.
 const WAIT: Duration = Duration::from_secs(3600);
 
 /// Runs a program under a plan, and says what each rule would serve.

@@ -1,4 +1,4 @@
-//! `mallard plan make`: compiles rules with a recording.
+//! `mallard plan make`: makes a plan from rules and a recording.
 
 use crate::look::open;
 use crate::output::file::write_whole;
@@ -45,7 +45,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Makes the plan, and prints what its rules would have served.
+    /// Makes the plan, and prints which recorded blocks its rules would have served.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let trace = open(&self.name)?;
         let rules = Rules::read(&self.rules)?;

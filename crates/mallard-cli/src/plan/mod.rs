@@ -1,8 +1,9 @@
-//! `mallard plan`: makes plans of recordings, shows them, and says what they would serve. A plan gives the blocks of
-//! some call stacks to arenas and pools, in a program that is not changed.
+//! `mallard plan`: makes plans from recordings, shows them, and reports what they would serve. A
+//! plan allocates the blocks of some call stacks from arenas and pools, in an unchanged program.
 //!
-//! `make` compiles rules with a recording, `show` prints a compiled plan, `check` runs a program under one and
-//! reads the library's `report`, and `run` is `mallard run`, which refuses a damaged plan before the program starts.
+//! `make` compiles rules with a recording, and `show` prints a compiled plan. `check` runs a
+//! program under a plan and reads the library's `report`. `run` is `mallard run`, which rejects a
+//! corrupt plan before the program starts.
 
 mod check;
 mod make;
@@ -47,13 +48,14 @@ impl Command {
     }
 }
 
-/// Fails if a file is no compiled plan, or is damaged. The program would run without it.
+/// Reads a compiled plan. Returns an error if the file is no plan or is corrupt, because the
+/// program would run without the plan.
 pub fn must_be_whole(file: &Path) -> Result<CompiledPlan, Failure> {
     Ok(CompiledPlan::read(file)?)
 }
 
-/// Fails if a file is no whole plan, or if the program at `path` is another build than that of the plan. Returns the
-/// names of libraries that are other builds.
+/// Returns an error if a file is no valid plan, or if the program at `path` is another build than
+/// the program of the plan. Otherwise returns the names of the libraries that are other builds.
 pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
     let plan = must_be_whole(file)?;
     let misfits = misfits(&plan, path);
@@ -69,7 +71,8 @@ pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
     }
 }
 
-/// The names of modules of the plan that are other builds than the program at `path` and its libraries.
+/// Returns the names of the plan's modules that are other builds than the program at `path` and its
+/// libraries.
 pub fn misfits(plan: &CompiledPlan, path: &Path) -> BTreeSet<String> {
     let mut files = probe::libraries(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,59 +1,62 @@
-//! What the library reports about a program that ran under a plan.
+//! Reads what the plan library reports about a program that ran under a plan.
 
 use serde::Deserialize;
 
-/// A process.
+/// The report on one process.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Process {
-    /// The process id.
+    /// The process ID.
     pub process: u32,
     /// The name of the program.
     pub program: String,
-    /// Whether all blocks came from malloc.
+    /// Whether the rules only counted their blocks, and all blocks came from malloc.
     pub control: bool,
-    /// The rules, as the plan has them.
+    /// The rules, in the order of the plan.
     pub rules: Vec<Rule>,
-    /// The blocks whose call stacks the plan does not have.
+    /// The number of blocks whose call stacks are not in the plan.
     pub unknown_blocks: u64,
-    /// The blocks that the plan leaves to malloc. `None` if the library did not count them.
+    /// The number of blocks that the plan leaves to malloc. `None` if the library did not count
+    /// them.
     pub other_blocks: Option<u64>,
     /// The modules of the plan that the process does not have, or has in another build.
     pub modules_missing: Vec<String>,
 }
 
-/// What a rule served.
+/// The blocks that a rule served.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Rule {
-    /// The name.
+    /// The name of the rule.
     pub name: String,
     /// The local allocator.
     pub allocator: String,
-    /// The blocks, and their bytes.
+    /// The number of blocks. Their bytes are in the next field.
     pub blocks: u64,
     pub bytes: u64,
     /// The peak of the bytes in use.
     pub peak_bytes: u64,
-    /// The blocks that came from malloc since the rule had twice the bytes of the recording.
+    /// The number of blocks that came from malloc because the rule already held twice the bytes of
+    /// the recording, or because the system had no memory.
     pub refused: u64,
-    /// The blocks that came from malloc since they were too large for the rule.
+    /// The number of blocks that came from malloc because they were too large for the rule.
     pub large: u64,
 }
 
 impl Process {
-    /// All blocks of the process, if they were counted.
+    /// Returns the number of all blocks of the process, if they were counted.
     pub fn blocks(&self) -> Option<u64> {
         Some(self.unknown_blocks + self.other_blocks? + self.served())
     }
 
-    /// The blocks of the rules.
+    /// Returns the number of blocks that the rules served.
     pub fn served(&self) -> u64 {
         self.rules.iter().map(|rule| rule.blocks).sum()
     }
 }
 
-/// Reads the lines of a report. Other lines are left out: a process may have been killed while it wrote one.
+/// Reads the lines of a report. Invalid lines are skipped, because a process may be killed while it
+/// writes a line.
 pub fn read(text: &str) -> Vec<Process> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! `mallard plan show`: the rules of a plan, and which call stacks they serve.
+//! `mallard plan show`: prints the rules of a plan, and which call stacks they serve.
 
 use super::must_be_whole;
 use mallard_measure::error::Failure;
@@ -49,7 +49,7 @@ impl Command {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Where the file of a module may be.
+    /// Returns the paths at which the file of a module may be.
     fn places_of(&self, module: &PlanModule) -> Vec<PathBuf> {
         let name = OsStr::from_bytes(&module.name);
         let named = self.modules.iter().filter(|path| path.file_name() == Some(name)).cloned();
@@ -113,13 +113,13 @@ impl Command {
     }
 }
 
-/// The program of a plan.
+/// Returns the name of the plan's program.
 fn program(plan: &CompiledPlan) -> String {
     let program = plan.modules.iter().find(|module| module.is_program);
     program.map_or("a program".to_string(), |module| module.shown().into_owned())
 }
 
-/// What identifies a module.
+/// Returns the build ID or the key that identifies a module.
 fn identity(module: &PlanModule) -> String {
     match module.build_id.is_empty() {
         true => format!("key {:016x}", module.key),
@@ -131,7 +131,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The call stacks of each rule: callers that decide alone, and stacks of several frames.
+/// Returns the call stacks that each rule serves. A stack has only one frame if the caller alone
+/// decides.
 fn served(plan: &CompiledPlan) -> BTreeMap<u32, Vec<Vec<Place>>> {
     let mut served: BTreeMap<u32, Vec<Vec<Place>>> = BTreeMap::new();
     let callers = plan.callers.iter().filter_map(|caller| match caller.answer {
@@ -147,7 +148,7 @@ fn served(plan: &CompiledPlan) -> BTreeMap<u32, Vec<Vec<Place>>> {
     served
 }
 
-/// The functions at the places of a plan.
+/// The function names for the addresses in a plan.
 #[derive(Default)]
 struct Names {
     of: HashMap<Place, Vec<Named>>,
@@ -175,7 +176,7 @@ impl Names {
         names
     }
 
-    /// A call stack in one line, the caller first.
+    /// Formats a call stack in one line, the caller first.
     fn line(&self, plan: &CompiledPlan, stack: &[Place]) -> String {
         let functions = stack.iter().map(|place| self.function(plan, place));
         functions.collect::<Vec<_>>().join(" from ")
@@ -183,7 +184,8 @@ impl Names {
 
     fn function(&self, plan: &CompiledPlan, place: &Place) -> String {
         let functions = self.of.get(place).map_or(&[][..], Vec::as_slice);
-        // Functions of libraries that were inlined say less than the function of the program around them.
+        // Skip inlined library functions, because the program's function around them is more
+        // informative.
         let is_own = |of: &&Named| !is_wrapper(&of.function) && !is_standard(&of.function);
         let Some(named) = functions.iter().find(is_own).or(functions.last()) else {
             let module = plan.modules[place.module as usize].shown();
