@@ -6,21 +6,21 @@ use mallard_trace::trace::FrameInfo;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// Beside a very long place, a name is not shortened further.
+/// A name is not shortened below this width, even if the place next to it is very long.
 const NAME_MIN: usize = 16;
 
-/// A place in a module: `libx.so+0x123`.
+/// Matches a function without a name, which is shown by its offset in a module: `libx.so+0x123`.
 static PLACE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"([^\s'(]+)\+(0x[0-9a-f]+)\b").expect("the pattern is right"));
 
-/// Leaves out functions that only pass an allocation on, unless all functions do.
+/// Leaves out the innermost functions that are allocation wrappers, unless all functions are.
 pub fn without_wrappers<'a>(functions: &[FrameInfo<'a>]) -> Vec<FrameInfo<'a>> {
     let first = functions.iter().position(|frame| !is_wrapper(frame.function)).unwrap_or(0);
     functions[first..].to_vec()
 }
 
-/// The file and line of a call without folders: `parser.cpp:120`. The module if the file is
-/// unknown.
+/// Returns the file and line of a call without directories, such as `parser.cpp:120`. If the file
+/// is unknown, returns the module.
 pub fn place(frame: &FrameInfo) -> String {
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     match (file, frame.line) {
@@ -30,11 +30,11 @@ pub fn place(frame: &FrameInfo) -> String {
     }
 }
 
-/// The spaces before a function in a list.
+/// The number of spaces before a function in a list.
 pub const LISTED: usize = 8;
 
-/// The function and the place of a call, for a list. A function without a name is shown by its place. A
-/// long name is shortened, so that the line fits after `before` characters.
+/// Formats the function and the place of a call, for a list. A function without a name is described
+/// in words. A long name is shortened, so that the line fits after `before` characters.
 pub fn line(frame: &FrameInfo, before: usize) -> String {
     let name = short(frame.function);
     let shown = in_words(&name);
@@ -47,14 +47,14 @@ pub fn line(frame: &FrameInfo, before: usize) -> String {
     format!("{name}  {place}").trim_end().to_string()
 }
 
-/// A text whose functions without a name are in words: `a function of libx.so without symbols
-/// (+0x123)` instead of `libx.so+0x123`.
+/// Describes functions without a name in words. For example, `libx.so+0x123` becomes `a function of
+/// libx.so without symbols (+0x123)`.
 pub fn in_words(text: &str) -> String {
     let words = |of: &Captures| format!("a function of {} without symbols (+{})", &of[1], &of[2]);
     PLACE.replace_all(text, words).into_owned()
 }
 
-/// The name of a module without the folders.
+/// Returns the file name of a module, without directories.
 pub fn module<'a>(frame: &FrameInfo<'a>) -> &'a str {
     frame.module.rsplit('/').next().unwrap_or_default()
 }

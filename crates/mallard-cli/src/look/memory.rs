@@ -1,4 +1,4 @@
-//! The parts of the resident memory of a program, as `mallard stats` prints them.
+//! Formats the parts of the resident memory of a program, for `mallard stats`.
 
 use super::frames::{self, without_wrappers};
 use super::line;
@@ -9,10 +9,10 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::Trace;
 use std::collections::BTreeSet;
 
-/// The largest number of listed sites.
+/// The maximum number of growing sites that are listed.
 const GROWING_SHOWN: usize = 3;
 
-/// The parts of the resident memory, the main cause, and the growing sites.
+/// Formats the parts of the resident memory, the main cause, and the growing sites.
 pub fn text(trace: &Trace) -> Result<String, Failure> {
     let memory = &trace.manifest().memory;
     let Some(sentence) = memory.sentence() else {
@@ -55,7 +55,8 @@ fn why_unknown(trace: &Trace) -> &'static str {
     }
 }
 
-/// One line for each part, with its bytes and shares at the peak, at the end, and on average.
+/// Formats a table with one line for each part. A line has bytes and shares at the peak, at the
+/// end, and on average.
 fn table(memory: &MemorySummary) -> String {
     let moments = [&memory.peak.parts, &memory.end.parts, &memory.mean.parts];
     let cell = |part: i64, parts: &Parts| {

@@ -1,4 +1,4 @@
-//! Looks at a trace in the terminal: `mallard stats` and `mallard sites`.
+//! Prints what is in a trace, for `mallard stats` and `mallard sites`.
 
 pub mod frames;
 mod memory;
@@ -14,8 +14,8 @@ use mallard_trace::manifest::{self, Manifest};
 use mallard_trace::Trace;
 use std::path::Path;
 
-/// Opens the trace NAME, or NAME.mallard. A folder NAME with other content, such as the sources of the
-/// program, does not hide the trace NAME.mallard.
+/// Opens the trace NAME, or NAME.mallard. A directory NAME with other content, such as the sources
+/// of the program, does not hide the trace NAME.mallard.
 pub fn open(name: &Path) -> Result<Trace, Failure> {
     let recorded = trace_of(name);
     let hides_none = name.join(manifest::FILE).exists() || !recorded.is_dir();
@@ -37,7 +37,7 @@ pub fn lifetime(manifest: &Manifest, ns: i64) -> String {
     time(ns.max(manifest.time_step_ns()) as f64)
 }
 
-/// One line of the output: a name and its value.
+/// Formats one line of the output: a name and its value.
 pub fn line(name: &str, value: &str) -> String {
     format!("{name:<16}{value}\n")
 }

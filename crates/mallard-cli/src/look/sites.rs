@@ -1,4 +1,4 @@
-//! `mallard sites`: which call stacks allocate, how much, and how.
+//! `mallard sites`: prints which call stacks allocate, how much, and how.
 
 use super::{frames, lifetime, open};
 use crate::output::debuginfod::how_to_name;
@@ -94,7 +94,7 @@ impl Sort {
 }
 
 impl Command {
-    /// The list of call stacks that hold memory at the end of a trace.
+    /// Makes the command that lists the call stacks with the most bytes that were never freed.
     pub fn of_leaked(trace: &Path) -> Command {
         Command {
             name: Some(trace.to_path_buf()),
@@ -180,7 +180,7 @@ impl Command {
             "", "bytes", "share", "blocks", "at peak", "leaked", "size p50", "life p50", "D", "V",
             "L", "U", "C", "F",
         ];
-        // The functions of each call stack follow below its numbers.
+        // The functions of each call stack are printed below its numbers.
         let (titles, numbers) = plain_table(&titles, lines).rows();
         text += &format!("{}\n", titles.join("\n"));
         let stacks_of = sites.iter().map(|site| self.functions(stacks, site.stack)).collect();
@@ -200,7 +200,7 @@ impl Command {
         text
     }
 
-    /// The functions of a call stack, innermost first, as they are listed.
+    /// Returns the lines for the functions of a call stack, innermost first.
     fn functions(&self, stacks: &Stacks, stack: i32) -> Vec<String> {
         let all = stacks.functions(stack);
         if all.is_empty() {
@@ -214,7 +214,8 @@ impl Command {
         shown.iter().map(line).collect()
     }
 
-    /// Says how functions that are shown without a name get one. `None` if all have names.
+    /// Describes how functions that are shown without a name can get names. `None` if all have
+    /// names.
     fn unnamed(&self, stacks: &Stacks, sites: &[SiteRow]) -> Option<String> {
         sites.iter().find_map(|site| {
             let all = stacks.functions(site.stack);
@@ -237,9 +238,9 @@ impl Command {
     }
 }
 
-/// Cuts call stacks to `depth` functions (0: none is cut), and adds how many follow. Where several would look
-/// the same, these get as many more functions as tell them apart. Some differ only in the place within a
-/// line, and more functions would not help.
+/// Cuts call stacks to `depth` functions (0 cuts none), and adds how many functions follow. If
+/// several stacks would look the same, they get as many more functions as are needed to distinguish
+/// them. Some stacks differ only in the place within a line, so more functions would not help.
 fn told_apart(all: Vec<Vec<String>>, depth: usize) -> Vec<Vec<String>> {
     let longest = all.iter().map(Vec::len).max().unwrap_or(0);
     let begin = if depth == 0 { longest } else { depth };
@@ -318,7 +319,7 @@ fn as_json(site: &SiteRow, stacks: &Stacks) -> Value {
     value
 }
 
-/// The explanations of the six measures.
+/// Returns the explanations of the six measures.
 pub fn explanations() -> String {
     EXPLANATIONS.iter().map(explanation).collect()
 }

@@ -1,4 +1,4 @@
-//! `mallard stats`: a trace in figures.
+//! `mallard stats`: prints the figures of a trace.
 
 use super::line;
 use super::{lifetime, memory, open, sites};
@@ -158,7 +158,7 @@ fn text(manifest: &Manifest) -> String {
     lines.iter().map(|(name, value)| line(name, value)).collect()
 }
 
-/// The measures D V L U C F of the program.
+/// Formats the measures D, V, L, U, C and F of the program.
 fn measures(manifest: &Manifest) -> String {
     let all = &manifest.totals.sites;
     let measures = [&all.d, &all.v, &all.l, &all.u, &all.c, &all.f];
@@ -187,13 +187,13 @@ fn run(manifest: &Manifest) -> String {
     text
 }
 
-/// The mean time of a free, as a part of a sentence. Empty if it is unknown.
+/// Formats the mean time of a free, as a part of a sentence. Empty if the time is unknown.
 fn of_free(manifest: &Manifest) -> String {
     let ns = manifest.notes.ns_per_free.filter(|&ns| ns > 0.0);
     ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))
 }
 
-/// The share of the CPU time that calls take at most, as `mallard advise` estimates it.
+/// Formats the share of the CPU time that calls take at most, as `mallard advise` estimates it.
 fn of_cpu(manifest: &Manifest) -> String {
     match shares(manifest, None) {
         Ok(shares) => format!("; with frees at most {} of the CPU time", percent(shares.calls)),
@@ -204,7 +204,7 @@ fn of_cpu(manifest: &Manifest) -> String {
     }
 }
 
-/// A measure with its interval and number of observations.
+/// Formats a measure with its interval and its number of observations.
 fn measure(letter: char, unit: &str, estimate: &Estimate) -> String {
     let n = count(estimate.n.max(0) as u64);
     match (estimate.value, estimate.low, estimate.high) {
