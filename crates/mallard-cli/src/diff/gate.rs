@@ -1,4 +1,4 @@
-//! Gates: limits for the change of a number between two traces.
+//! Gates, which are limits for the change of a number between two traces.
 
 use super::metrics::{Metric, OF_PROGRAMS};
 use mallard_measure::output::units::percent;
@@ -72,14 +72,14 @@ fn limit(metric: Metric, sign: i64, amount: &str) -> Result<Limit, String> {
 }
 
 impl Gate {
-    /// Whether the change of a number passes.
+    /// Whether the change of a number passes the gate.
     pub fn passes(&self, before: i64, after: i64) -> bool {
         let change = i128::from(after) - i128::from(before);
         let order = match self.limit {
             Limit::Absolute(limit) => change.cmp(&i128::from(limit)),
             Limit::Share(share) => (change as f64).total_cmp(&(share * before as f64)),
         };
-        // `total_cmp` tells 0 and -0 apart, but a user does not.
+        // `total_cmp` distinguishes 0 and -0, but a user does not.
         let is_equal = order.is_eq()
             || matches!(self.limit, Limit::Share(share) if change as f64 == share * before as f64);
         if is_equal {
@@ -89,7 +89,8 @@ impl Gate {
         }
     }
 
-    /// A sentence on how the number changed: `peak grew by 4.0 MiB (8.7 %), from 46 MiB to 50 MiB`.
+    /// Describes how the number changed, such as `peak grew by 4.0 MiB (8.7 %), from 46 MiB to 50
+    /// MiB`.
     pub fn outcome(&self, before: i64, after: i64) -> String {
         let (name, change) = (self.metric.name(), after.saturating_sub(before));
         let how = match change {

@@ -42,7 +42,7 @@ pub const OF_PROGRAMS: [Metric; 7] = [
 ];
 
 impl Metric {
-    /// The name of the metric in a gate, in the text and in JSON.
+    /// Returns the name of the metric in a gate, in the text and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Bytes => "bytes",
@@ -64,7 +64,7 @@ impl Metric {
         }
     }
 
-    /// Formats a change of this metric with its sign and unit: `+2.0 MiB`.
+    /// Formats a change of this metric with its sign and unit, such as `+2.0 MiB`.
     pub fn shown_change(self, change: i64) -> String {
         let sign = match change {
             0 => "",
@@ -80,14 +80,14 @@ impl Metric {
 pub struct Numbers(pub [i64; OF_SITES.len()]);
 
 impl Numbers {
-    /// Takes the numbers from a row of the table `sites`.
+    /// Reads the numbers from a row of the table `sites`.
     pub fn of(row: &SiteRow) -> Numbers {
         let calls = [row.allocs, row.frees, row.reallocs, row.failed];
         let calls = calls.into_iter().fold(0, i64::saturating_add);
         Numbers([row.bytes, row.allocs, row.at_peak_bytes, row.live_bytes, calls])
     }
 
-    /// The number of one metric. A site has no `rss` and no `time`.
+    /// Returns the number of one metric. It is 0 for `rss` and `time`, which a site does not have.
     pub fn get(&self, metric: Metric) -> i64 {
         OF_SITES.iter().position(|&known| known == metric).map_or(0, |index| self.0[index])
     }
@@ -99,19 +99,19 @@ impl Numbers {
         }
     }
 
-    /// The differences from other numbers: these minus `before`.
+    /// Returns the differences from other numbers, which are these numbers minus `before`.
     pub fn since(&self, before: &Numbers) -> Numbers {
         Numbers(std::array::from_fn(|index| self.0[index].saturating_sub(before.0[index])))
     }
 
-    /// The numbers as members of a JSON object.
+    /// Returns the numbers as members of a JSON object.
     pub fn json(&self) -> Map<String, Value> {
         let member = |(metric, number): (&Metric, i64)| (metric.name().to_string(), number.into());
         OF_SITES.iter().zip(self.0).map(member).collect()
     }
 }
 
-/// The number of the whole program. `None` if the trace does not have it.
+/// Returns the number of the whole program for a metric. `None` if the trace does not have it.
 pub fn of_program(manifest: &Manifest, metric: Metric) -> Option<i64> {
     match metric {
         Metric::Rss => manifest.notes.peak_rss.and_then(|rss| i64::try_from(rss).ok()),

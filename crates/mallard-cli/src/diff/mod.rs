@@ -1,4 +1,4 @@
-//! `mallard diff`: what has changed from one trace to another.
+//! `mallard diff`: prints what has changed from one trace to another.
 
 mod gate;
 mod metrics;
@@ -100,7 +100,8 @@ fn parsed(text: &str) -> Result<Gate, Failure> {
     })
 }
 
-/// Fails if a trace lacks the number of a gate: such a gate can neither pass nor fail.
+/// Returns an error if a trace lacks the number of a gate, because such a gate can neither pass nor
+/// fail.
 fn must_have(trace: &Trace, name: &Path, gate: &Gate) -> Result<(), Failure> {
     if of_program(trace.manifest(), gate.metric).is_some() {
         return Ok(());

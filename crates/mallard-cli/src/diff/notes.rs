@@ -1,4 +1,4 @@
-//! Remarks on two traces that are hard to compare.
+//! Makes remarks on two traces that are hard to compare.
 
 use crate::output::missing::{incomplete, losses};
 use crate::record::recorded;
@@ -7,8 +7,8 @@ use mallard_measure::output::units::count;
 use mallard_trace::manifest::Manifest;
 use std::ffi::OsString;
 
-/// Sentences about differences apart from the allocations (program, environment, sampling, window)
-/// and about missing data.
+/// Returns sentences about differences other than the allocations (program, environment, sampling,
+/// window), and about missing data.
 pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(programs(before, after));
@@ -33,7 +33,8 @@ pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     notes
 }
 
-/// The variables of the environment that change how a program allocates, in the order of their names.
+/// Returns the environment variables that change how a program allocates, in the order of their
+/// names.
 fn of_malloc(manifest: &Manifest) -> Vec<(String, OsString)> {
     let concerns = |name: &str| {
         concerns_malloc(name) || name.starts_with("LD_PRELOAD") || name.starts_with("MALLARD_")
@@ -44,8 +45,8 @@ fn of_malloc(manifest: &Manifest) -> Vec<(String, OsString)> {
     all
 }
 
-/// A remark if the traces are of different programs or arguments. The folder of the program may
-/// differ, as it does between two builds.
+/// Returns a remark if the traces are of different programs or arguments. The directory of the
+/// program may differ, as it does between two builds.
 fn programs(before: &Manifest, after: &Manifest) -> Option<String> {
     let name = |manifest: &Manifest| {
         let path = recorded::path(&manifest.notes.program)?;

@@ -1,4 +1,4 @@
-//! The difference of two traces as text and as JSON.
+//! Formats the difference of two traces as text and as JSON.
 
 use super::gate::Gate;
 use super::metrics::{of_program, Metric, OF_PROGRAMS};
@@ -63,7 +63,7 @@ struct Counted {
 }
 
 impl Difference {
-    /// The gates that failed. `None` if all passed.
+    /// Returns the gates that failed. `None` if all passed.
     pub fn failed(&self) -> Option<Failed> {
         let failed = |gate: &&Gate| {
             let (before, after) = self.numbers(gate.metric);
@@ -86,7 +86,8 @@ impl Difference {
         gate.outcome(before, after)
     }
 
-    /// A number before and after. A number that a trace does not have counts as 0.
+    /// Returns the numbers of a metric before and after. A number that a trace does not have counts
+    /// as 0.
     fn numbers(&self, metric: Metric) -> (i64, i64) {
         let number = |trace: &Trace| of_program(trace.manifest(), metric).unwrap_or(0);
         (number(&self.before), number(&self.after))
@@ -106,8 +107,8 @@ impl Difference {
         }
     }
 
-    /// The call stacks to list: new, gone, or with a changed number. Also returns how many there are,
-    /// the call stacks beyond `shown.top` included.
+    /// Returns the call stacks to list, which are new, gone, or have a changed number. Also returns
+    /// how many such stacks there are, including those beyond `shown.top`.
     fn listed(&self, shown: &Shown) -> (Vec<&Site>, usize) {
         let is_changed =
             |site: &&Site| site.state != State::Both || site.change().get(shown.sort) != 0;
@@ -174,7 +175,7 @@ impl Difference {
         );
         let lines = listed.iter().zip(1..).map(|(site, rank)| line(site, rank, shown));
         let titles = ["", "", "change", "before", "after", "blocks", "at peak", "leaked", "calls"];
-        // The functions of each call stack follow below its numbers.
+        // The functions of each call stack are printed below its numbers.
         let (titles, numbers) = plain_table(&titles, lines).rows();
         text += &format!("{}\n", titles.join("\n"));
         for (lines, site) in numbers.iter().zip(&listed) {
@@ -189,7 +190,7 @@ impl Difference {
         text
     }
 
-    /// The difference as JSON.
+    /// Formats the difference as JSON.
     pub fn json(&self, shown: &Shown) -> Value {
         let (listed, changed) = self.listed(shown);
         let counted = self.counted(shown.sort);
@@ -216,7 +217,7 @@ impl Difference {
     }
 }
 
-/// The word for the change of a call stack.
+/// Returns the word for the change of a call stack.
 fn state(site: &Site, sort: Metric) -> &'static str {
     match (site.state, site.change().get(sort)) {
         (State::New, _) => "new",
@@ -284,7 +285,7 @@ fn site_json(site: &Site, sort: Metric) -> Value {
     })
 }
 
-/// A change as a share of the number before, with its sign.
+/// Formats a change as a share of the number before, with its sign.
 fn share(change: i64, before: i64) -> String {
     match (change, before) {
         (0, _) => "0 %".to_string(),

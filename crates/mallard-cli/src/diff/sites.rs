@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Function {
     /// The name of the function.
     pub name: String,
-    /// The file name of its module, without folders.
+    /// The file name of the module, without directories.
     pub module: String,
-    /// Source file and line, from the trace that was read last.
+    /// The source file and line, from the trace that was read last.
     pub place: Place,
 }
 
-/// The source position of a function. Functions are not compared by position, since a line moves
+/// The source position of a function. Functions are not compared by position, because a line moves
 /// when code before it changes.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
@@ -74,13 +74,13 @@ pub struct Site {
 }
 
 impl Site {
-    /// How the numbers of the call stack have changed.
+    /// Returns how the numbers of the call stack have changed.
     pub fn change(&self) -> Numbers {
         self.after.since(&self.before)
     }
 }
 
-/// The functions of both traces with a number each, and the call stacks as lists of these numbers.
+/// Functions of both traces, each with a number, and the call stacks as lists of these numbers.
 #[derive(Default)]
 pub struct Matching {
     numbers: HashMap<Function, u32>,
@@ -89,7 +89,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Adds a site of the first trace (0) or of the second (1). Sites of one trace with equal
+    /// Adds a site of the first trace (0) or of the second (1). Sites of one trace that have equal
     /// functions are added up.
     fn add(&mut self, trace: usize, key: Box<[u32]>, row: &SiteRow) {
         let site = self.sites.entry(key).or_default();
@@ -107,7 +107,7 @@ impl Matching {
         number
     }
 
-    /// All call stacks, in no order.
+    /// Returns all call stacks, in no particular order.
     fn into_sites(self) -> Vec<Site> {
         let Matching { functions, sites, .. } = self;
         let site = |(key, numbers): (Box<[u32]>, [Option<Numbers>; 2])| {
@@ -130,8 +130,8 @@ pub fn matched(before: &Trace, after: &Trace) -> Result<Vec<Site>, Failure> {
     let mut matching = Matching::default();
     for (number, trace) in [before, after].into_iter().enumerate() {
         let stacks = trace.stacks()?;
-        // Most frames occur in many call stacks, so each frame is converted once. The key is the
-        // address of its strings.
+        // Most frames occur in many call stacks, so each frame is converted only once. The key of a
+        // frame has the addresses of its strings, and its line.
         let mut known: HashMap<_, u32> = HashMap::new();
         for row in trace.sites()? {
             let frames = stacks.functions(row.stack);
@@ -155,7 +155,7 @@ fn function(frame: &FrameInfo, builds: &[Builds; 2]) -> Function {
     Function { name, module, place }
 }
 
-/// The build-ids of modules, by file name.
+/// The build IDs of modules, by file name.
 type Builds = BTreeMap<String, String>;
 
 fn builds(trace: &Trace) -> Result<Builds, Failure> {
@@ -165,10 +165,10 @@ fn builds(trace: &Trace) -> Result<Builds, Failure> {
     Ok(names.zip(table.texts("build_id")?).collect())
 }
 
-/// The name by which a function is compared. Code without a symbol is named by its offset in the
-/// module if both traces have the same build of the module. Otherwise offsets do not match, and all
-/// such code of the module has one name. Code outside all modules has one name too, since its
-/// addresses differ between runs.
+/// Returns the name by which a function is compared. Code without a symbol is named by its offset
+/// in the module if both traces have the same build of the module. Otherwise offsets do not match,
+/// and all such code of the module has one name. Code outside all modules also has one name,
+/// because its addresses differ between runs.
 fn name(function: &str, module: &str, builds: &[Builds; 2]) -> String {
     let rest = function.strip_prefix(module).unwrap_or(function);
     if module.is_empty() && rest.starts_with("0x") {
