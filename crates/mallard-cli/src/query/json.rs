@@ -1,13 +1,14 @@
-//! SQL whose rows DuckDB writes as JSON with every number as a JSON number.
+//! Rewrites SQL so that DuckDB writes every number in its rows as a JSON number.
 //!
-//! The JSON mode of DuckDB's shell quotes numbers of 128 bits, unsigned 64-bit numbers and decimals, so
-//! that a sum of integers would be a string. DuckDB's own function `to_json` writes their digits, and the
-//! shell copies a value of type JSON as it is.
+//! The JSON mode of DuckDB's shell quotes numbers of 128 bits, unsigned 64-bit numbers and
+//! decimals, so a sum of integers would become a string. DuckDB's own function `to_json` writes
+//! their digits, and the shell writes a value of type JSON unchanged.
 
-/// Stands before a statement that returns rows. JSON has no number for NaN and the infinities.
+/// The text before a statement that returns rows. NaN and the infinities become NULL, because JSON
+/// has no numbers for them.
 const BEFORE: &str = "SELECT CASE WHEN typeof(COLUMNS(*)) IN ('FLOAT', 'DOUBLE') \
      AND CAST(COLUMNS(*) AS VARCHAR) IN ('nan', 'inf', '-inf') THEN NULL ELSE to_json(COLUMNS(*)) END FROM (\n";
-/// Stands after the statement, on a separate line, because the statement may end in a comment.
+/// The text after the statement, on a separate line, because the statement may end in a comment.
 const AFTER: &str = "\n);\n";
 
 /// The statements that return rows and can stand in FROM.
@@ -27,8 +28,8 @@ const QUERIES: [&str; 11] = [
 /// The statements that may follow WITH and cannot stand in FROM.
 const CHANGES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "MERGE"];
 
-/// Returns the SQL in which each query gives values of type JSON. Other statements, and commands of the
-/// shell, stay as they are.
+/// Returns the SQL, changed so that the values of each query have the type JSON. Other statements,
+/// and commands of the shell, stay as they are.
 pub fn with_json_values(sql: &str) -> String {
     let (mut text, mut rest) = (String::new(), sql);
     while !rest.is_empty() {
@@ -43,7 +44,7 @@ pub fn with_json_values(sql: &str) -> String {
             true => {
                 let query = first.strip_suffix(';').unwrap_or(first);
                 text.extend([BEFORE, query, AFTER]);
-                // A command of the shell begins a line.
+                // `AFTER` already ends with a line break, so that a shell command can follow.
                 rest = others.strip_prefix('\n').unwrap_or(others);
             }
             false => {
@@ -55,13 +56,14 @@ pub fn with_json_values(sql: &str) -> String {
     text
 }
 
-/// Returns an error message without the numbers of lines, which count the line of `BEFORE`.
+/// Removes the line numbers from an error message, because they count the line of `BEFORE`.
 pub fn without_line_numbers(message: &str) -> String {
     let mut indent = 0;
     let mut lines = Vec::new();
     for line in message.lines() {
         let cut = line.starts_with("LINE ").then(|| line.find(": ")).flatten();
-        // The line after it marks the place of the error.
+        // The next line marks the place of the error, so it is cut by the same number of
+        // characters.
         let begin = cut.map_or(std::mem::take(&mut indent), |at| at + 2);
         indent = cut.map_or(0, |at| at + 2);
         lines.push(line.get(begin..).unwrap_or(line));
@@ -69,8 +71,8 @@ pub fn without_line_numbers(message: &str) -> String {
     lines.join("\n")
 }
 
-/// A statement at the start of a text, with its semicolon. White space before the first statement, and
-/// after the last, counts as one that is not a query.
+/// A statement at the start of a text, with its semicolon. White space before the first statement,
+/// and after the last, counts as a statement that is not a query.
 struct Statement {
     bytes: usize,
     is_query: bool,
@@ -108,8 +110,9 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The length of the first word, quoted text, comment or white space of some SQL. Any other character is
-/// a token by itself. A quote in a quoted text is doubled, and so begins the next token.
+/// Returns the length of the first word, quoted text, comment or white space of some SQL. Any other
+/// character is a token by itself. A doubled quote in a quoted text ends one token and begins the
+/// next.
 fn token_bytes(sql: &str) -> usize {
     let after = |begin: usize, end: &str| {
         sql[begin..].find(end).map_or(sql.len(), |at| begin + at + end.len())
@@ -134,7 +137,7 @@ fn token_bytes(sql: &str) -> usize {
     }
 }
 
-/// The length of a comment, in which other comments may stand.
+/// Returns the length of a comment, which may contain other comments.
 fn comment_bytes(sql: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < sql.len() {
@@ -150,7 +153,7 @@ fn comment_bytes(sql: &str) -> usize {
     sql.len()
 }
 
-/// The length of a text such as `E'it\'s'`.
+/// Returns the length of a text such as `E'it\'s'`.
 fn escaped_bytes(sql: &str) -> usize {
     let mut is_escaped = false;
     let end = sql.bytes().enumerate().skip(2).find(|&(_, byte)| {
@@ -165,7 +168,7 @@ fn escaped_bytes(sql: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// The queries of some SQL, and the rest.
+    /// Returns the queries of some SQL, and the rest.
     fn parts(sql: &str) -> (Vec<String>, String) {
         let (mut queries, mut rest) = (Vec::new(), String::new());
         for part in with_json_values(sql).split(BEFORE) {

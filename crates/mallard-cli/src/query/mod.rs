@@ -1,4 +1,5 @@
-//! `mallard query`: SQL over the tables of a trace or of a fleet, answered by the program `duckdb`.
+//! `mallard query`: runs SQL queries on the tables of a trace or of a fleet, with the program
+//! `duckdb`.
 
 mod json;
 mod program;
@@ -50,15 +51,15 @@ pub struct Command {
 }
 
 impl Command {
-    /// Starts DuckDB, and returns when it ends.
+    /// Starts DuckDB, and returns when it exits.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let (name, sql) = self.name_and_sql()?;
         if name.is_none() && self.fleet.is_none() {
             return Err(no_name());
         }
         let sql = self.sql(sql)?;
-        // DuckDB puts data that do not fit into memory into this folder. Tables that DuckDB cannot
-        // read are copied there.
+        // DuckDB writes data that do not fit into memory to this directory. Tables that DuckDB
+        // cannot read are copied there.
         let scratch = tempfile::Builder::new().prefix("mallard-query.").tempdir();
         let scratch = scratch.map_err(|error| no_folder(&error))?;
         let (program, views) = match (&self.fleet, &name) {
@@ -100,7 +101,7 @@ impl Command {
         }
     }
 
-    /// Splits the words of the command line into the name of a trace, unless there is a fleet, and
+    /// Splits the words of the command line into the name of a trace, if there is no fleet, and
     /// SQL.
     fn name_and_sql(&self) -> Result<(Option<String>, Option<String>), Failure> {
         let mut words = self.words.iter().cloned();
@@ -116,8 +117,8 @@ impl Command {
         }
     }
 
-    /// The SQL, from the command line, a file or stdin. `None` if the user will type it in the
-    /// shell.
+    /// Returns the SQL from the command line, a file or stdin. `None` if the user will type SQL in
+    /// the shell.
     fn sql(&self, word: Option<String>) -> Result<Option<String>, Failure> {
         if word.is_some() && self.file.is_some() {
             return Err(Failure::new(
@@ -142,15 +143,15 @@ impl Command {
     }
 }
 
-/// Whether a query may read the events: if it names the events, or the blocks, which are derived
-/// from the events.
+/// Whether a query may read the events, because it names the events, or the blocks, which are
+/// derived from the events.
 fn needs_events(sql: Option<&str>) -> bool {
     let Some(sql) = sql else { return true };
     let sql = sql.to_ascii_lowercase();
     sql.contains("events") || sql.contains("allocs")
 }
 
-/// Whether a query may read the regions, which are found when they are first needed.
+/// Whether a query may read the regions. They are not searched for before a query needs them.
 fn needs_regions(sql: Option<&str>) -> bool {
     sql.is_none_or(|sql| sql.to_ascii_lowercase().contains("regions"))
 }

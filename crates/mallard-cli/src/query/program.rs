@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with the path of the program.
+/// The environment variable with the path of DuckDB.
 const VARIABLE: &str = "MALLARD_DUCKDB";
 /// The first version with the setting `allowed_directories`.
 const OLDEST: (u32, u32) = (1, 2);
@@ -22,8 +22,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds DuckDB: by the variable, in PATH, or where `./x` installs DuckDB in the checkout that
-    /// contains this program.
+    /// Finds DuckDB by the environment variable, in PATH, or where `./x` installs DuckDB in the
+    /// checkout that contains this program.
     pub fn find() -> Result<Program, Failure> {
         let path = behind(find()?);
         let version = version_of(&path)?;
@@ -51,15 +51,16 @@ fn find() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| missing("the program duckdb is not installed"))
 }
 
-/// The path at which `./x` installs DuckDB, if this program is build/cargo/PROFILE/mallard in a
-/// checkout.
+/// Returns the path at which `./x` installs DuckDB, if this program is build/cargo/PROFILE/mallard
+/// in a checkout.
 fn in_checkout() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
     Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
 }
 
-/// The program behind the Python script of the package `duckdb-cli`. Another file is returned as it is.
-/// Started without the script, DuckDB needs no Python, and its status tells whether a signal ended it.
+/// Returns the program that the Python script of the package `duckdb-cli` starts. Any other file is
+/// returned unchanged. Without the script, DuckDB needs no Python, and its exit status shows
+/// whether a signal terminated it.
 fn behind(path: PathBuf) -> PathBuf {
     let path = path.canonicalize().unwrap_or(path);
     let mut begin = [0; 2];
@@ -77,7 +78,8 @@ fn behind(path: PathBuf) -> PathBuf {
     programs.find(|program| program.is_file()).unwrap_or(path)
 }
 
-/// The version of a DuckDB: the first two numbers in the output `v1.5.6 (Variegata) 069cc9f9b5`.
+/// Returns the version of DuckDB, which is the first two numbers in an output such as `v1.5.6
+/// (Variegata) 069cc9f9b5`.
 fn version_of(path: &Path) -> Result<(u32, u32), Failure> {
     let shown = path.display();
     let output = Command::new(path).arg("-version").output().map_err(|error| {

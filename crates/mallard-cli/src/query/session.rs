@@ -1,4 +1,4 @@
-//! One run of DuckDB.
+//! Runs DuckDB once.
 
 use super::json::{with_json_values, without_line_numbers};
 use super::views::{quoted, Views};
@@ -22,22 +22,22 @@ pub enum Format {
     Csv,
 }
 
-/// The settings of a run of DuckDB.
+/// The settings for a run of DuckDB.
 pub struct Session<'a> {
     pub program: &'a Path,
     pub views: &'a Views,
-    /// A folder for data that do not fit into memory.
+    /// A directory for data that do not fit into memory.
     pub scratch: &'a Path,
     pub format: Format,
     /// The limit of DuckDB's memory in bytes.
     pub memory: Option<u64>,
-    /// Whether the SQL can access only files in the folders of the views.
+    /// Whether the SQL can access only files in the directories of the views.
     pub is_locked: bool,
     pub is_fleet: bool,
 }
 
 impl Session<'_> {
-    /// Starts DuckDB, and returns when it has ended. Without SQL its shell opens.
+    /// Starts DuckDB, and returns when it has exited. Without SQL, the shell of DuckDB opens.
     pub fn run(self, sql: Option<String>) -> Result<ExitCode, Failure> {
         let sql = sql.map(|sql| match self.format {
             Format::Json => with_json_values(&sql),
@@ -47,15 +47,15 @@ impl Session<'_> {
             Some(_) => self.batch(),
             None => self.shell(),
         };
-        // SIGINT is caught and not passed on. The terminal also sends it to DuckDB, and the shell of
-        // DuckDB then stops only the query.
+        // SIGINT is caught and not passed on, because the terminal also sends it to DuckDB. The
+        // shell of DuckDB then stops only the query.
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| self.no_start(&e))?;
         let mut child = command.spawn().map_err(|e| self.no_start(&e))?;
         let process = Pid::from_raw(child.id() as i32);
         let handle = signals.handle();
         let passing_on = std::thread::spawn(move || {
             for signal in signals.forever().filter(|&signal| signal != SIGINT) {
-                // The signal cannot be sent if DuckDB has ended.
+                // The signal cannot be sent if DuckDB has already exited.
                 let _ = Signal::try_from(signal).map(|signal| kill(process, signal));
             }
         });
@@ -75,8 +75,8 @@ impl Session<'_> {
         command
     }
 
-    /// A command for one query. It ignores the user's settings file, so that a query gives the same
-    /// result on every machine.
+    /// Makes the command for one query. It ignores the user's settings file, so that a query gives
+    /// the same result on every machine.
     fn batch(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(["-no-init", "-batch", "-bail"]);
@@ -111,14 +111,14 @@ impl Session<'_> {
         }
     }
 
-    /// The shell commands that select the format of the output.
+    /// Returns the shell commands that select the format of the output.
     fn output(&self) -> Vec<&str> {
         match self.format {
             Format::Json => vec![".mode json"],
             Format::Csv => vec![".mode csv", ".nullvalue \"\""],
             // By default DuckDB shows 40 rows of a table and truncates long lines.
             Format::Table if io::stdout().is_terminal() => vec![".maxrows 10000000"],
-            // Its output of DESCRIBE has colours unless they are turned off.
+            // The output of DESCRIBE has colours unless they are turned off.
             Format::Table => vec![".maxrows 10000000", ".maxwidth 1000000", ".highlight off"],
         }
     }
@@ -133,11 +133,11 @@ impl Session<'_> {
         .with_status(UNREADABLE)
     }
 
-    /// Converts the end of DuckDB into an exit status or an error.
+    /// Converts the exit status of DuckDB into an exit status of this command or an error.
     fn result(&self, status: ExitStatus, words: &str) -> Result<ExitCode, Failure> {
         match status.signal() {
-            // SIGPIPE: the reader of the rows has ended, as `head` does. SIGINT: the user has
-            // stopped the query.
+            // SIGPIPE means that the reader of the rows has exited, as `head` does. SIGINT means
+            // that the user has stopped the query.
             Some(signal) if signal == Signal::SIGPIPE as i32 => return Ok(ExitCode::SUCCESS),
             Some(signal) if signal == SIGINT => return Ok(ExitCode::from(130)),
             Some(signal) => return Err(killed(signal, self.memory)),
@@ -169,7 +169,7 @@ impl Session<'_> {
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)
     }
 
-    /// The exit status, the state and the help for an error message of DuckDB.
+    /// Returns the exit status, the state and the help for an error message of DuckDB.
     fn meaning(&self, words: &str) -> (u8, &'static str, &'static str) {
         let says = |part: &&str| words.contains(*part);
         let damages = ["Failed to read file", "No magic bytes", "IO Error", "INTERNAL Error"];
@@ -196,12 +196,12 @@ impl Session<'_> {
     }
 }
 
-/// Writes the SQL to DuckDB and waits for its end. Returns the status and the text that DuckDB
-/// wrote to stderr.
+/// Writes the SQL to DuckDB and waits until DuckDB exits. Returns the status and the text that
+/// DuckDB wrote to stderr.
 fn converse(child: &mut Child, sql: Option<String>) -> io::Result<(ExitStatus, String)> {
     let writer = child.stdin.take().zip(sql).map(|(mut stdin, sql)| {
         std::thread::spawn(move || {
-            // A failed write is ignored: DuckDB may end before it has read all SQL.
+            // A failed write is ignored, because DuckDB may exit before it has read all SQL.
             let _ = stdin.write_all(sql.as_bytes());
         })
     });

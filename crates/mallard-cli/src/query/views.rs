@@ -1,4 +1,4 @@
-//! The tables of a trace or of a fleet, as views of DuckDB.
+//! Makes the tables of a trace or of a fleet available as views of DuckDB.
 
 use crate::export::fleet::{Fleet, Key};
 use mallard_measure::error::status::UNREADABLE;
@@ -10,7 +10,8 @@ use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
 
-/// Views that are derived from tables: name, tables, and query. Spark can run the same queries.
+/// Views that are derived from tables: their names, tables and queries. Spark can run the same
+/// queries.
 const DERIVED: [(&str, &[&str], &str); 2] = [
     ("allocs", &["events"], include_str!("../../../../docs/examples/sql/views/allocs.sql")),
     (
@@ -20,22 +21,23 @@ const DERIVED: [(&str, &[&str], &str); 2] = [
     ),
 ];
 
-/// The statements that make the views, and the folders that the views read.
+/// The statements that make the views, and the directories that the views read.
 pub struct Views {
     /// The statements, one for each view.
     pub statements: Vec<String>,
     names: Vec<&'static str>,
-    /// The folders that contain all files of the views.
+    /// The directories that contain all files of the views.
     pub folders: Vec<String>,
-    /// The errors of damaged tables. Damaged tables have no views.
+    /// The errors of corrupt tables. Corrupt tables have no views.
     pub damaged: Vec<Failure>,
 }
 
 impl Views {
     /// Makes views of the tables of a trace, and the derived views. Each table gets the columns
-    /// `service`, `date` and `run`, as in a fleet, so that the same queries fit both. With a folder
-    /// `copy`, a table that DuckDB before 2.0 cannot read is copied into that folder, and the view
-    /// reads the copy. `regions` is the file of the table of regions, if the query needs the table.
+    /// `service`, `date` and `run`, as in a fleet, so that the same queries work for both. If there
+    /// is a directory `copy`, a table that DuckDB before 2.0 cannot read is copied there, and the
+    /// view reads the copy. `regions` is the file of the table of regions, if the query needs that
+    /// table.
     pub fn of_trace(
         trace: &Trace,
         copy: Option<&Path>,
@@ -75,7 +77,7 @@ impl Views {
         Ok(views)
     }
 
-    /// Makes views of the tables of all runs of a fleet. A fleet has the blocks as a table.
+    /// Makes views of the tables of all runs of a fleet. A fleet already has the blocks as a table.
     pub fn of_fleet(fleet: &Fleet) -> Result<Views, Failure> {
         let folder = text_of(fleet.root())?;
         if folder.contains(['*', '?', '[']) {
@@ -122,7 +124,7 @@ impl Views {
     }
 }
 
-/// The files of a table of a trace. Fails if the table is damaged.
+/// Returns the files of a table of a trace. Returns an error if the table is corrupt.
 fn files_of(
     trace: &Trace,
     schema: &'static Schema,
@@ -153,8 +155,8 @@ fn no_copy(folder: &Path, why: &str) -> Failure {
     .with_status(UNREADABLE)
 }
 
-/// An SQL expression for the rows of a table. Files are listed one by one, so that DuckDB does not take
-/// their names for patterns.
+/// Returns an SQL expression for the rows of a table. Files are listed one by one, so that DuckDB
+/// does not treat their names as patterns.
 fn rows(files: &[String], schema: &Schema) -> String {
     if !files.is_empty() {
         let files: Vec<String> = files.iter().map(|file| quoted(file)).collect();
@@ -175,7 +177,7 @@ fn rows(files: &[String], schema: &Schema) -> String {
     format!("(SELECT {} WHERE false)", columns.collect::<Vec<_>>().join(", "))
 }
 
-/// The path without symbolic links: DuckDB compares paths in this form.
+/// Returns the path without symbolic links, because DuckDB compares paths in this form.
 fn text_of(path: &Path) -> Result<String, Failure> {
     let failed = |why: &str| {
         Failure::new(
@@ -189,7 +191,7 @@ fn text_of(path: &Path) -> Result<String, Failure> {
     path.into_os_string().into_string().map_err(|_| failed("its path is not UTF-8"))
 }
 
-/// Quotes a text as a string of SQL.
+/// Quotes a text as an SQL string.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
