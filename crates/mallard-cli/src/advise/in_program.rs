@@ -236,9 +236,9 @@ fn candidate(entry: &Entry, in_program: InProgram, ran: &Ran, min_gain: f64) -> 
     }
 }
 
-/// Judges the change of the source that a plan stands for. Its saving is in the middle of the
-/// interval of expected savings. If the plan itself is a loss, the change is no gain, whatever it
-/// saves in addition.
+/// Judges the change of the source that a plan stands for. The saving of the change is in the
+/// middle of the interval of expected savings. If the plan itself is a loss, the change is no gain,
+/// whatever it saves in addition.
 fn with_parts(of: &InProgram, min_gain: f64) -> Judgement {
     let (low, high) = of.expected();
     let saving = (of.cpu.saving + (of.calls.0 + of.calls.1 + of.ends) / 2.0).min(1.0);

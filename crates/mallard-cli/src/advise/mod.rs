@@ -119,8 +119,8 @@ pub struct Command {
 impl Command {
     /// Records the program if necessary, measures, and prints the advice.
     pub fn run(mut self) -> Result<ExitCode, Failure> {
-        // `prepare` fixes the directory in which programs start, so `open` has to change to it
-        // before.
+        // `prepare` fixes the directory in which programs start, so `open` must change the
+        // directory before that.
         let named = self.name.clone().map(|name| self.open(&name)).transpose()?;
         starter::prepare();
         if let Some(program) = self.program.first() {

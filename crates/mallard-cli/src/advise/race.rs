@@ -21,7 +21,7 @@ const RACE_SPARE: f64 = 1.3;
 /// The part of the budget that a race reserves for later steps.
 #[derive(Clone, Copy, Default)]
 pub struct Kept {
-    /// The time for runs without which the results of a plan are incomplete.
+    /// The time for runs after the race that complete the results of each plan.
     pub always: Duration,
     /// The time for another step. It is not reserved if it would leave no time for any race.
     pub if_possible: Duration,

@@ -110,10 +110,10 @@ impl Piloted {
 /// The candidates that must be among the first, in addition to the best plan and the best malloc.
 #[derive(Clone, Copy, Default)]
 pub struct Needed {
-    /// The best plan without wink-out, which can be recommended even if there is no second
-    /// recording.
+    /// Whether the best plan without wink-out must be among the first, because it can be
+    /// recommended even without a second recording.
     pub runs_destructors: bool,
-    /// The candidate with the smallest peak.
+    /// Whether the candidate with the smallest peak must be among the first.
     pub saves_memory: bool,
 }
 

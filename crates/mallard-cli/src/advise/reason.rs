@@ -78,7 +78,8 @@ pub enum Reason {
 pub enum Difference {
     /// The second recording does not have the region.
     NoRegion,
-    /// More blocks outlive their call in the second recording, namely this number.
+    /// In the second recording, this number of blocks outlive their call, which is more than in the
+    /// first.
     Escapes(u64),
     /// The number of instances differs.
     Instances {

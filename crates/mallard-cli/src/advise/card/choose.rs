@@ -22,8 +22,8 @@ const LEVEL: f64 = 0.03;
 /// the program ends.
 const MOST_OF_LIVE: f64 = 0.5;
 const LEAK: f64 = 0.1;
-/// If a change saves this share of the peak memory more than the change of the first card, it gets
-/// the second card.
+/// If a change saves this share of the peak memory more than the change of the first card, the
+/// former gets the second card.
 const MUCH_LESS_MEMORY: f64 = 0.1;
 /// A change that needs less than this multiple of the smallest memory counts as equal in memory.
 const MUCH_MEMORY: f64 = 1.1;

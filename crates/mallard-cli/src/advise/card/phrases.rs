@@ -69,8 +69,8 @@ pub fn too_large(of: &Candidate) -> Option<String> {
     is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))
 }
 
-/// Formats a predicted interval of the share that a change saves. Ends above 100 % or not above 0
-/// are not shown, because no saving can be so.
+/// Formats a predicted interval of the share that a change saves. An end of the interval that is
+/// not between 0 and 100 % is left out, because no saving can be there.
 pub fn predicted(low: f64, high: f64) -> String {
     match (low > 0.0, high < 1.0) {
         (true, true) => percents(low, high),

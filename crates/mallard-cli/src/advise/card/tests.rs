@@ -501,7 +501,7 @@ fn random_evidence(random: &mut fastrand::Rng) -> Measured {
     let ids = ["wink-out-arena", "arena", "wink-out-multipool-over-arena", "multipool-over-arena"];
     for _ in 0..random.usize(0..8) {
         let id = ids[random.usize(0..ids.len())];
-        // Sometimes a rule comes with a plan of another strategy.
+        // Sometimes the strategy of the plan does not belong to the rule.
         let number = match random.u8(0..5) {
             0 => random.usize(1..15),
             _ => rule(id).unwrap().strategy,

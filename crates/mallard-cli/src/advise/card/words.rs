@@ -125,8 +125,8 @@ fn weight(evidence: &Measured, of: &Region) -> String {
     )
 }
 
-/// Describes the property C (contention), which shows how threads meet in the allocator. `None` if
-/// the program never has two threads at the same time.
+/// Describes the property C (contention), which shows how much threads contend in the allocator.
+/// `None` if the program never has two threads at the same time.
 fn threads(evidence: &Measured) -> Option<String> {
     let totals = &evidence.facts.program.totals;
     let other = totals.cross_thread_frees as f64 / totals.allocs.max(1) as f64;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// The maximum number of runs.
 const RUNS: usize = 5;
-/// Another run starts only while the runs have taken less than the remaining budget divided by this
-/// number.
+/// Another run starts only while all runs together have taken less than the remaining budget
+/// divided by this number.
 const PART: u32 = 20;
 /// If a run probably takes longer than the remaining budget divided by this number, the program
 /// does not run.

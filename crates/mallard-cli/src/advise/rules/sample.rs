@@ -10,7 +10,7 @@ use mallard_trace::replay::{End, Plan, Scope, Strategy};
 use mallard_trace::residency::{MemorySummary, Moment, Parts};
 use mallard_trace::SiteRow;
 
-/// Makes a judgement whose interval is one percentage point wide in both directions.
+/// Makes a judgement whose interval extends by one percentage point in both directions.
 pub fn judged(saving: f64, verdict: Verdict) -> Judgement {
     Judgement { saving, low: saving - 0.01, high: saving + 0.01, p: 0.001, verdict, why: None }
 }
