@@ -9,7 +9,7 @@
 // before, the thread answers with `detach` and exits. If the command ends, the socket is closed,
 // and the thread does the same.
 //
-// crates/mallard-cli/src/record/attach/request.rs must declare the same types. `version` changes
+// crates/mallard-attach/src/request.rs must declare the same types. `version` changes
 // with any of them.
 #pragma once
 

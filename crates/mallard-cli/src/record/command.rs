@@ -1,6 +1,5 @@
 //! The recording.
 
-use super::attach::{self, Attached, Interrupt};
 use super::options::{Command, Follow, Growth, OnFull, Stacks};
 use super::ring::{self, Ring};
 use super::serving::{ServerWork, Serving, Unserved};
@@ -9,6 +8,7 @@ use super::subject::Subject;
 use super::unrecorded::RecordedTime;
 use super::{names, summary, ticks};
 use crate::output::debuginfod::Debuginfod;
+use mallard_attach::{Attached, Interrupt};
 use mallard_measure::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use mallard_measure::error::tell;
 use mallard_measure::error::Failure;
@@ -134,13 +134,13 @@ impl Command {
     fn record_running(self, process: u32) -> Result<(ExitCode, Recorded), Failure> {
         let recorder = RECORDER.find("the process runs on, and nothing was recorded")?;
         let recorder = std::path::absolute(&recorder).unwrap_or(recorder);
-        let target = attach::check(process, &recorder)?;
+        let target = mallard_attach::check(process, &recorder)?;
         let path = target.path.clone();
         let limit = proc::address_space_limit(Process::Id(process));
         let Begun { ring, names, file, header, writer, start } =
             self.begin(limit, Path::new(&target.name))?;
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
-        let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
+        let loaded = mallard_attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
         if !self.quiet && !self.json {
             let end = match self.work.repeated_for {

@@ -1,12 +1,10 @@
 //! `mallard record`: records the allocations of a program that was not rebuilt.
 //!
 //! The recorder, `libmallard-record.so`, is preloaded into the program, or a process that runs already loads
-//! it (`attach`). `ring` is the memory that the
-//! recorder and this command share. `session` reads the ring while the program runs and writes a
-//! stream; `serving` gives work to a server meanwhile. At the end, the library `mallard_trace` makes
-//! tables of the stream.
+//! it (the crate `mallard_attach`). `ring` is the memory that the recorder and this command share. `session`
+//! reads the ring while the program runs and writes a stream; `serving` gives work to a server meanwhile. At the
+//! end, the library `mallard_trace` makes tables of the stream.
 
-mod attach;
 mod bound;
 mod command;
 mod handover;

@@ -1,6 +1,6 @@
 //! What is recorded: a program that this command has started, or a process that ran already.
 
-use super::attach::{Attached, Outcome};
+use mallard_attach::{Attached, Outcome};
 use mallard_measure::process::launch::{Ended, Running};
 use std::io;
 use std::time::Duration;

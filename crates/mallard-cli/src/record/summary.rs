@@ -1,7 +1,6 @@
 //! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
-use super::attach;
 use super::bound::{bound, cost, unknown};
 use super::names::Names;
 use super::options::Follow;
@@ -312,12 +311,12 @@ impl Summary<'_> {
         let Some(ending) = &self.outcome.ending else { return how_it_ended(&self.outcome.ended) };
         let process = ending.process;
         match ending.outcome {
-            attach::Outcome::Detached => format!("process {process} runs on as before"),
-            attach::Outcome::Ended => format!("process {process} has ended"),
-            attach::Outcome::Executed => {
+            mallard_attach::Outcome::Detached => format!("process {process} runs on as before"),
+            mallard_attach::Outcome::Ended => format!("process {process} has ended"),
+            mallard_attach::Outcome::Executed => {
                 format!("process {process} has executed another program or closed all its files")
             }
-            attach::Outcome::Silent => {
+            mallard_attach::Outcome::Silent => {
                 format!("process {process} does not answer, and detaches when it runs again")
             }
         }

@@ -20,6 +20,7 @@ const NOT_CHANGED: &str = "the process runs on, and nothing was changed in it";
 
 /// A process that can be recorded, as far as one can tell from outside.
 pub struct Target {
+    /// Its id in the PID namespace of this command.
     pub process: u32,
     /// Its id in the innermost PID namespace that it is in.
     pub pid_there: u32,

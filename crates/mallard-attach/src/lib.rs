@@ -1,4 +1,7 @@
-//! Begins to record a process that runs already.
+//! Lets a process that runs already load the recorder, and detaches the recorder again.
+//!
+//! [`check`] rejects processes that cannot be recorded, [`load`] lets the process load the recorder, and
+//! [`Attached::wait`] waits until the recording has ended.
 //!
 //! The process loads the recorder itself, in a thread that is at a safe point, because dlopen takes locks
 //! and allocates. `load` brings code into the process: `code` is the code, `request` its data. One thread
@@ -13,6 +16,8 @@
 //!
 //! `refusals` tells why a process cannot be recorded, `seccomp` whether its filter of system calls permits it,
 //! and `attached` ends the recording.
+
+#![warn(missing_docs)]
 
 mod attached;
 #[cfg(target_arch = "x86_64")]
@@ -35,5 +40,5 @@ mod tracee;
 mod waiting;
 
 pub use attached::{Attached, Interrupt, Outcome};
-pub use load::load;
-pub use refusals::check;
+pub use load::{load, Loaded};
+pub use refusals::{check, Target};
