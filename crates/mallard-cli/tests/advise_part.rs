@@ -12,16 +12,20 @@ use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
-/// A program that allocates and frees as fast all the time, for 1.5 s of CPU time.
+/// A program that makes 20 pairs of malloc and free in each millisecond of its CPU time, for 1.5 s of CPU
+/// time. So the calls for each second of CPU time are the same however busy the machine is.
 const STEADY: &str = r#"
 #include <stdlib.h>
 #include <time.h>
 static void* volatile p;
 __attribute__((noinline)) static void work(void) {
-    for (int i = 0; i < 100; ++i) { p = malloc(100); free(p); for (volatile int k = 0; k < 20000; ++k); }
+    for (int i = 0; i < 20; ++i) { p = malloc(100); free(p); }
 }
 int main(void) {
-    while (clock() < 3 * CLOCKS_PER_SEC / 2) work();
+    for (clock_t next = 0; next < 3 * CLOCKS_PER_SEC / 2; next += CLOCKS_PER_SEC / 1000) {
+        while (clock() < next) {}
+        work();
+    }
     return 0;
 }
 "#;
