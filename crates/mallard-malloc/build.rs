@@ -37,19 +37,20 @@ fn main() {
     }
 }
 
-/// Whether the engine supports the target.
+/// Returns whether the engine supports the target.
 fn has_engine() -> bool {
     let of = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
     (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) == ("linux", "x86_64", "gnu")
 }
 
-/// A file to compile, and its optimisation: "O2", "Os" or "Os-clang".
+/// A source file to compile, and its optimisation: "O2", "Os" or "Os-clang" (`-Os` with clang
+/// only).
 struct Source {
     path: PathBuf,
     optimise: String,
 }
 
-/// The sources that the list names for this crate, in the order of the list.
+/// Returns the sources that the list names for this crate, in the order of the list.
 fn sources() -> Vec<Source> {
     let list = fs::read_to_string(SOURCE_LIST).unwrap_or_else(|_| {
         fail(
@@ -71,8 +72,8 @@ fn sources() -> Vec<Source> {
     list.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }
 
-/// A compiler for the engine. It optimises in every profile, so that a debug build of a program
-/// also has a fast allocator.
+/// Returns a compiler for the engine. The compiler optimises in every build profile, so that a
+/// debug build of a program also has a fast allocator.
 fn compiler(level: u32) -> cc::Build {
     let mut build = cc::Build::new();
     build
@@ -81,7 +82,7 @@ fn compiler(level: u32) -> cc::Build {
         .std("c++20")
         .include("engine/include")
         .include(format!("{ENGINE}/malloc/unchecked"))
-        .include(format!("{ENGINE}/malloc/dlsym")) // a program in Rust may have no C++ runtime
+        .include(format!("{ENGINE}/malloc/dlsym")) // works without a C++ runtime
         .opt_level(level)
         .force_frame_pointer(false)
         .warnings(false)
@@ -106,7 +107,7 @@ fn compile(sources: &[Source], level: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Says why the engine does not compile, and exits.
+/// Prints why the engine does not compile, and exits.
 fn explain(build: &cc::Build, error: &str) -> ! {
     let command = build.try_get_compiler().map(|c| c.path().to_owned()).unwrap_or("c++".into());
     let name = command.display();

@@ -1,12 +1,12 @@
-//! Implements the `Allocator` traits of the standard library and of allocator-api2. One macro body
-//! serves all versions of the trait.
+//! Implements the `Allocator` traits of the standard library and of allocator-api2. One macro
+//! implements all versions of the trait.
 
 use crate::blocks::{move_block, Blocks};
 use crate::Mallard;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Allocates by calling `take`. For a layout of size 0, returns a dangling block.
+/// Allocates a block by calling `take`. For a layout of size 0, returns a dangling pointer.
 #[inline(always)]
 fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull<[u8]>> {
     let block = if layout.size() == 0 {
@@ -20,7 +20,7 @@ fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull
 /// Grows or shrinks a block.
 ///
 /// # Safety
-/// The same as for `Allocator::grow` and `Allocator::shrink`.
+/// The requirements are those of `Allocator::grow` and `Allocator::shrink`.
 #[inline(always)]
 unsafe fn change(
     blocks: &impl Blocks,
@@ -30,11 +30,11 @@ unsafe fn change(
 ) -> Option<NonNull<[u8]>> {
     slice(to, |to| match from.size() {
         0 => blocks.take(to),
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         _ if from.align() == to.align() => unsafe {
             blocks.resize(block.as_ptr(), from, to.size())
         },
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         _ => unsafe { move_block(blocks, block.as_ptr(), from, to) },
     })
 }
@@ -65,7 +65,7 @@ macro_rules! bridge {
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
                 if layout.size() != 0 {
-                    // SAFETY: the caller's promise covers this call.
+                    // SAFETY: the caller guarantees what this call requires.
                     unsafe { self.give(block.as_ptr(), layout) }
                 }
             }
@@ -76,7 +76,7 @@ macro_rules! bridge {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
-                // SAFETY: the caller's promise covers this call.
+                // SAFETY: the caller guarantees what this call requires.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
             #[inline]
@@ -87,11 +87,11 @@ macro_rules! bridge {
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $api::AllocError> {
                 if to.size() == 0 {
-                    // SAFETY: the caller's promise covers this call.
+                    // SAFETY: the caller guarantees what this call requires.
                     unsafe { $api::Allocator::deallocate(self, block, from) };
                 }
-                // SAFETY: the caller's promise covers this call. A block shrunk to size 0 is not
-                // read.
+                // SAFETY: the caller guarantees what this call requires. A block shrunk to size 0 is
+                // not read.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
         }

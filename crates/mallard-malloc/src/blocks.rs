@@ -1,4 +1,5 @@
-//! The trait that malloc and heaps implement. The `Allocator` implementations are built on it.
+//! Defines the trait `Blocks` of malloc and of heaps. The `Allocator` implementations call its
+//! methods.
 
 use core::alloc::Layout;
 
@@ -9,18 +10,19 @@ pub trait Blocks {
     fn take_zeroed(&self, layout: Layout) -> *mut u8;
 
     /// # Safety
-    /// The block is from this allocator, has this layout, and is no longer used.
+    /// The block must be from this allocator, must have this layout, and must no longer be used.
     unsafe fn give(&self, block: *mut u8, layout: Layout);
 
     /// # Safety
-    /// The same as for `give`. If the result is not null, the old block is freed.
+    /// The requirements are those of `give`. If the result is not null, the old block is freed.
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8;
 }
 
-/// Moves a block to a new layout: allocates, copies and frees. Used when the alignment changes.
+/// Moves a block to a new layout by allocating, copying and freeing. Used when the alignment
+/// changes.
 ///
 /// # Safety
-/// The same as for `Blocks::resize`.
+/// The requirements are those of `Blocks::resize`.
 #[cfg(any(
     feature = "nightly",
     feature = "allocator-api2-02",
@@ -38,7 +40,7 @@ pub unsafe fn move_block(
         // SAFETY: both blocks are at least as large as the bytes copied, and the new block overlaps
         // no other.
         unsafe { fresh.copy_from_nonoverlapping(block, from.size().min(to.size())) };
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { blocks.give(block, from) };
     }
     fresh

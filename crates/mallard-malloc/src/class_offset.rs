@@ -1,6 +1,6 @@
-//! The class offset of a size: the byte offset of the free list for that size within the engine's
-//! thread cache. This file repeats the computation of src/heap/classes.hpp in Rust, so that the
-//! offset is a constant if the compiler knows the size.
+//! Computes the class offset of a size, which is the byte offset of the free list for that size
+//! within the engine's thread cache. This file repeats the computation of src/heap/classes.hpp in
+//! Rust, so that the offset is a constant if the compiler knows the size.
 
 use core::alloc::Layout;
 
@@ -17,8 +17,8 @@ const OFFSETS: [u16; LOOKED_UP_MAX / 16 + 1] = {
     all
 };
 
-/// The size class of a size. The classes are multiples of 16 up to 128, then four classes in each
-/// doubling.
+/// Returns the size class of a size. The classes are multiples of 16 up to 128, then four classes
+/// for each doubling of the size.
 const fn class_of(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.saturating_sub(1) / 16;
@@ -27,13 +27,13 @@ const fn class_of(bytes: usize) -> usize {
     8 + (doubling - 7) * 4 + ((bytes - 1) >> (doubling - 2)) - 4
 }
 
-/// The class offset of a layout; `None` if the layout needs more than 16-byte alignment or is not in
-/// the table.
+/// Returns the class offset of a layout, or `None` if the layout needs more than 16-byte alignment
+/// or is not in the table.
 #[inline(always)]
 pub fn class_offset_of(layout: Layout) -> Option<usize> {
-    // Tests size and alignment in one comparison: two numbers below 1024 combined by `or` are below
-    // 1024. An alignment of 32 contributes 1984, and a larger alignment contributes more. (Callers
-    // never pass a size of 0.)
+    // Tests size and alignment in one comparison, because two numbers below 1024 combined by `or`
+    // are below 1024. An alignment of 32 contributes 1984, and a larger alignment contributes more.
+    // (Callers never pass a size of 0.)
     let bits = layout.size().wrapping_sub(1) | (layout.align() - 1) << 6;
     (bits < LOOKED_UP_MAX).then(|| OFFSETS[layout.size().div_ceil(16)] as usize)
 }

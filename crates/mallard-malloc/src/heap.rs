@@ -1,4 +1,4 @@
-//! Heaps: allocators whose blocks can all be freed at once.
+//! Heaps, which are allocators whose blocks can all be freed together.
 
 use crate::blocks::Blocks;
 use crate::class_offset::class_offset_of;
@@ -23,11 +23,11 @@ mod sharing {
     }
 }
 
-/// Marker of a [`Heap`] that one thread at a time uses. Such a heap allocates without a lock.
+/// Marks a [`Heap`] that one thread at a time uses. Such a heap allocates without a lock.
 #[derive(Debug)]
 pub enum OneThread {}
 
-/// Marker of a [`SharedHeap`], in which any thread can allocate, under a lock.
+/// Marks a [`SharedHeap`], in which any thread can allocate, under a lock.
 #[derive(Debug)]
 pub enum AnyThread {}
 
@@ -53,8 +53,8 @@ impl sharing::Sharing for AnyThread {
 /// ```
 pub type SharedHeap = Heap<AnyThread>;
 
-/// An allocator of blocks of any size. Any thread can free a block, and `reset` frees all blocks at
-/// once. Also known as a region or memory context.
+/// An allocator of blocks of any size. Any thread can free a block, and `reset` frees all blocks
+/// together. Also known as a region or memory context.
 ///
 /// ```
 /// let mut request = mallard_malloc::Heap::new();
@@ -66,27 +66,27 @@ pub type SharedHeap = Heap<AnyThread>;
 /// request.reset(); // frees all blocks, as do release() and drop
 /// ```
 ///
-/// A heap takes memory from Mallard's engine, whatever the program's global allocator is. The first
-/// chunk has 64 KiB, and each further chunk has twice as much, up to 4 MiB: a heap that has grown
-/// tends to grow more. Each block above 1 MiB has separate memory. `release` returns all memory to
-/// the engine, and `reset` keeps the chunks; the time of both does not depend on the number of
-/// blocks. An empty heap takes less than 4 KiB, so a program may have thousands of heaps.
+/// A heap gets memory from Mallard's engine, whatever the program's global allocator is. The first
+/// chunk has 64 KiB, and each further chunk is twice as large, up to 4 MiB, because a heap that has
+/// grown tends to grow more. Each block above 1 MiB has separate memory. `release` returns all
+/// memory to the engine, and `reset` keeps the chunks; the time of both does not depend on the
+/// number of blocks. An empty heap needs less than 4 KiB, so a program may have thousands of heaps.
 ///
-/// A `Heap` is `Send` and not `Sync`: one thread at a time uses it. [`Heap::shared`] makes a heap
-/// that is both.
+/// A `Heap` is `Send` and not `Sync`, so one thread at a time uses it. [`Heap::shared`] makes a
+/// heap that is both.
 ///
 /// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees a block early; a thread without
 /// access to the heap calls [`mallard_malloc::deallocate`](crate::deallocate).
-/// [`alloc`](Heap::alloc) returns a reference, and the value is never dropped. With a feature such
-/// as `allocator-api2-02`, `Heap` and `&Heap` implement `Allocator`: a container in a heap drops
-/// its elements.
+/// [`alloc`](Heap::alloc) returns a reference to a value, and the value is never dropped. With a
+/// feature such as `allocator-api2-02`, `Heap` and `&Heap` implement `Allocator`. A container in a
+/// heap drops its elements.
 pub struct Heap<Sharing = OneThread> {
     raw: NonNull<ffi::Heap>,
     of: PhantomData<Sharing>,
 }
 
 // SAFETY: the engine records which thread uses the heap. A thread that received the heap from
-// another one updates the record before it takes a slow path. Any thread may free blocks.
+// another thread updates the record before it enters a slow path. Any thread may free blocks.
 unsafe impl<Sharing> Send for Heap<Sharing> {}
 // SAFETY: a shared heap takes its lock in each call that changes it.
 unsafe impl Sync for Heap<AnyThread> {}
@@ -143,8 +143,8 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Allocates a block; `None` if there is no memory. A block of size 0 is dangling and takes no
-    /// memory.
+    /// Allocates a block; `None` if there is no memory. A block of size 0 is a dangling pointer and
+    /// needs no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -176,7 +176,7 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Allocates a block that reads as zero; `None` if there is no memory.
+    /// Allocates a block whose bytes are all 0; `None` if there is no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -196,7 +196,8 @@ impl<S> Heap<S> {
     /// Frees a block.
     ///
     /// # Safety
-    /// The block is from this heap and has this layout. It has not been freed, and is no longer used.
+    /// The block must be from this heap and must have this layout. It must not have been freed, and
+    /// must no longer be used.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -209,7 +210,7 @@ impl<S> Heap<S> {
     #[inline]
     pub unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
-            // SAFETY: the caller's promise covers this call.
+            // SAFETY: the caller guarantees what this call requires.
             unsafe { self.give(block.as_ptr(), layout) }
         }
     }
@@ -218,8 +219,8 @@ impl<S> Heap<S> {
     /// unchanged.
     ///
     /// # Safety
-    /// The same as for `deallocate`. Neither size is 0. The new size, rounded up to the alignment,
-    /// is at most `isize::MAX`.
+    /// The requirements are those of `deallocate`. In addition, neither size is 0, and the new
+    /// size, rounded up to the alignment, is at most `isize::MAX`.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -237,7 +238,7 @@ impl<S> Heap<S> {
         layout: Layout,
         bytes: usize,
     ) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
@@ -255,7 +256,7 @@ impl<S> Heap<S> {
         unsafe { ffi::mallard_heap_reset(self.raw.as_ptr()) }
     }
 
-    /// Frees every block, and returns the memory to the rest of the program.
+    /// Frees every block, and returns the memory to the engine, for the rest of the program.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -268,7 +269,8 @@ impl<S> Heap<S> {
         unsafe { ffi::mallard_heap_release(self.raw.as_ptr()) }
     }
 
-    /// Returns empty chunks to the rest of the program while the heap holds more than `keep` bytes.
+    /// Returns empty chunks to the engine, for the rest of the program, while the heap holds more
+    /// than `keep` bytes.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -285,7 +287,7 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Whether `p` points into memory of this heap, allocated or not. O(1).
+    /// Returns whether `p` points into memory of this heap, allocated or not, in constant time.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -297,7 +299,7 @@ impl<S> Heap<S> {
         unsafe { ffi::mallard_heap_owns(self.raw.as_ptr(), p.cast()) != 0 }
     }
 
-    /// Sets limits on the memory of this heap: its chunks and large blocks.
+    /// Sets limits on the memory of this heap, which consists of its chunks and large blocks.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -355,14 +357,14 @@ impl<S> Blocks for Heap<S> {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { ffi::mallard_rust_heap_deallocate(self.raw.as_ptr(), block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let (heap, now, align) = (self.raw.as_ptr(), layout.size(), layout.align());
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { ffi::mallard_rust_heap_reallocate(heap, block, now, align, bytes) }
     }
 }

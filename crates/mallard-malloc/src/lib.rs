@@ -5,7 +5,7 @@
 )]
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
-#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs says which feature each item needs
+#![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs shows which feature each item needs
 
 extern crate alloc;
 
@@ -50,10 +50,10 @@ compile_error!(
     help: leave the feature out, or enable it for that target only"
 );
 
-/// The usable size of a block in bytes: at least the requested size.
+/// Returns the usable size of a block in bytes, which is at least the requested size.
 ///
 /// # Safety
-/// `block` is from [`Mallard`] or from a heap, and no thread frees it during the call.
+/// `block` must be from [`Mallard`] or from a heap, and no thread may free it during the call.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -64,16 +64,16 @@ compile_error!(
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
-    // SAFETY: the caller's promise covers this call.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { ffi::mallard_usable_size(block.as_ptr()) }
 }
 
-/// Frees a block of [`Mallard`] or of any heap, in any thread. Useful in threads that have a block
-/// but not its heap.
+/// Frees a block of [`Mallard`] or of any heap. Any thread may call it, also a thread without
+/// access to the block's heap.
 ///
 /// # Safety
-/// `block` is from [`Mallard`] or from a heap, and is no longer used. If the block is from a heap,
-/// this call returns before the heap is reset, released or dropped.
+/// `block` must be from [`Mallard`] or from a heap, and must no longer be used. If the block is
+/// from a heap, this call must return before the heap is reset, released or dropped.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -90,6 +90,6 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
 /// ```
 #[cfg(mallard_engine)]
 pub unsafe fn deallocate(block: NonNull<u8>) {
-    // SAFETY: the caller's promise covers this call.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { ffi::mallard_rust_deallocate(block.as_ptr()) }
 }

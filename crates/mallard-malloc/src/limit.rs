@@ -1,4 +1,4 @@
-//! Limits on the memory of the program or of a heap.
+//! Sets limits on the memory of the program or of a heap.
 
 use crate::ffi;
 use core::ffi::c_void;
@@ -13,11 +13,11 @@ use core::ptr;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// When the memory in use exceeds this limit, `met` is called once, and again only after the
-    /// memory in use was below three quarters of the limit.
+    /// When the memory in use exceeds this limit, `met` is called once. `met` is called again only
+    /// after the memory in use was below three quarters of the limit.
     pub soft: usize,
-    /// An allocation that would exceed this limit calls `met` and tries again. It fails if the
-    /// second try would exceed the limit too.
+    /// An allocation that would exceed this limit calls `met` and tries again. The allocation fails
+    /// if the second try would exceed the limit too.
     pub hard: usize,
     /// A function that receives the bytes in use and the limit. The thread that reaches a limit
     /// calls it. The function may allocate and free, for example to drop a cache. If it panics, the
@@ -41,8 +41,8 @@ extern "C" fn call_met(context: *mut c_void, held: usize, limit: usize) {
 }
 
 /// Sets the limits of the whole program. The limits count the memory that holds blocks, in units of
-/// 16 KiB. Memory that is in use already stays in use. The environment variable
-/// `MALLARD_LIMIT=512M` sets the hard limit.
+/// 16 KiB. If the program already uses more memory than a limit allows, that memory stays in use.
+/// The environment variable `MALLARD_LIMIT=512M` sets the hard limit.
 ///
 /// ```
 /// use mallard_malloc::{set_limits, Limits};

@@ -24,10 +24,10 @@ use core::alloc::{GlobalAlloc, Layout};
 /// other code calls `handle_alloc_error`.
 ///
 /// The engine supports Linux on x86-64 with glibc. On every other target this type is the system's
-/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate is
-/// absent.
+/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate does
+/// not exist there.
 ///
-/// With a feature such as `allocator-api2-02`, `Mallard` implements `Allocator` too. So a container
+/// With a feature such as `allocator-api2-02`, `Mallard` implements `Allocator` too, so a container
 /// can use Mallard in a program with another global allocator. All values of this type are the same
 /// allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,13 +54,13 @@ impl Blocks for Mallard {
 
     #[inline(always)]
     unsafe fn give(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { ffi::mallard_rust_deallocate(block) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { ffi::mallard_rust_reallocate(block, layout.size(), layout.align(), bytes) }
     }
 }
@@ -78,12 +78,12 @@ unsafe impl GlobalAlloc for Mallard {
     }
     #[inline(always)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { self.give(block, layout) }
     }
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { self.resize(block, layout, bytes) }
     }
 }

@@ -14,8 +14,8 @@ const CLASSES: usize = 80;
 
 /// Statistics of malloc and of all heaps; see [`statistics`].
 ///
-/// While other threads allocate, the numbers belong to slightly different moments. `Display` writes
-/// the text that `MALLARD_STATS=text` prints.
+/// While other threads allocate, the numbers are read at slightly different moments. `Display`
+/// writes the text that `MALLARD_STATS=text` prints.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Statistics {
@@ -25,19 +25,19 @@ pub struct Statistics {
     pub bytes_live: usize,
     /// Free bytes in the caches of threads.
     pub bytes_cached: usize,
-    /// Bytes taken from the operating system, in use or not.
+    /// Bytes allocated from the operating system, in use or not.
     pub bytes_taken: usize,
     /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
-    /// Free bytes that are not returned to the system.
+    /// Free bytes that are not returned to the operating system.
     pub bytes_idle: usize,
-    /// Bytes returned to the system since the start.
+    /// Bytes returned to the operating system since the start.
     pub bytes_returned: usize,
     /// Blocks above 1 MiB.
     pub large_blocks: usize,
     /// Bytes of the blocks above 1 MiB.
     pub large_bytes: usize,
-    /// Threads that have allocated. A thread that has ended still counts until a new thread
+    /// Threads that have allocated. A thread that has exited still counts until a new thread
     /// reclaims its cache.
     pub threads: usize,
     classes: [ClassStatistics; CLASSES],
@@ -53,12 +53,12 @@ pub struct ClassStatistics {
     pub live: usize,
     /// Free blocks in the caches of threads.
     pub cached: usize,
-    /// Slabs of this class.
+    /// Slabs (runs of 16 KiB slices that hold the blocks) of this class.
     pub slabs: usize,
 }
 
-/// Computes the statistics. Takes a time proportional to the memory (one step for each 16 KiB), and
-/// does not allocate.
+/// Computes the statistics. The time is proportional to the memory (one step for each 16 KiB). The
+/// call does not allocate.
 ///
 /// ```
 /// # #[global_allocator]
@@ -73,7 +73,7 @@ pub struct ClassStatistics {
 /// ```
 pub fn statistics() -> Statistics {
     let mut all = MaybeUninit::<Statistics>::uninit();
-    // SAFETY: the engine's structure has the same layout, and the call writes all of it.
+    // SAFETY: the engine's structure has the same layout, and the call initialises all of it.
     unsafe {
         mallard_rust_statistics(all.as_mut_ptr());
         all.assume_init()
@@ -91,7 +91,7 @@ pub fn print_statistics() {
 }
 
 impl Statistics {
-    /// The size classes that have slabs, smallest first.
+    /// Returns the statistics of the size classes that have slabs, smallest first.
     ///
     /// ```
     /// # #[global_allocator]
@@ -105,7 +105,7 @@ impl Statistics {
         self.classes.iter().filter(|c| c.slabs != 0)
     }
 
-    /// The statistics as one line of JSON, as `MALLARD_STATS=json` prints it.
+    /// Returns the statistics as one line of JSON, as `MALLARD_STATS=json` prints it.
     ///
     /// ```
     /// let line = mallard_malloc::statistics().json().to_string();
@@ -137,9 +137,9 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Returns free memory to the system, except `keep` bytes. The result is false if there was no
-/// memory to return. Empties the caches of this thread and of all threads that are not allocating
-/// at the moment.
+/// Returns free memory to the operating system, except `keep` bytes. The result is false if there
+/// was no memory to return. Empties the caches of this thread and of all threads that are not
+/// allocating at the moment.
 ///
 /// ```
 /// mallard_malloc::trim(0);

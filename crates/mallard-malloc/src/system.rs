@@ -1,4 +1,4 @@
-//! [`Mallard`] on targets without the engine: forwards to the system's allocator.
+//! Implements [`Mallard`] on targets without the engine by forwarding to the system's allocator.
 
 extern crate std;
 
@@ -22,13 +22,13 @@ impl Blocks for Mallard {
 
     #[inline]
     unsafe fn give(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { System.dealloc(block, layout) }
     }
 
     #[inline]
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise covers this call.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { System.realloc(block, layout, bytes) }
     }
 }

@@ -1,5 +1,5 @@
-//! Tests in a program with another global allocator. Tests of a global allocator, or of the statistics of
-//! a whole process, are programs of their own.
+//! Tests in a program whose global allocator is not Mallard. Tests of Mallard as the global
+//! allocator, or of the statistics of a whole process, are separate programs.
 
 mod auto_traits;
 mod consumer;

@@ -6,7 +6,7 @@ use mallard_malloc::{
     Statistics,
 };
 
-/// Whether a type implements a trait.
+/// Evaluates to whether a type implements a trait.
 macro_rules! is {
     ($type:ty: $trait:ident) => {{
         #[allow(dead_code)]

@@ -1,4 +1,5 @@
-//! Tests that C code in the process keeps its malloc without the feature `override`.
+//! Tests that, without the feature `override`, C code in the process still calls the malloc of the
+//! C library.
 #![cfg(all(mallard_engine, not(feature = "override")))]
 
 use mallard_malloc::{statistics, Mallard};

@@ -13,7 +13,7 @@ fn layout(bytes: usize, align: usize) -> Layout {
     Layout::from_size_align(bytes, align).unwrap()
 }
 
-/// The test value of byte `i` of a block with this seed.
+/// Returns the test value of byte `i` of a block with this seed.
 fn byte(seed: usize, i: usize) -> u8 {
     (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }
@@ -151,7 +151,7 @@ fn random_operations_agree_with_a_model() {
         let slot = next(500);
         let shift = 1 + next(15);
         let bytes = 1 + next(1 << shift);
-        // SAFETY: no size is 0; a block of the model is freed once, with its layout.
+        // SAFETY: no size is 0; a block that `model` lists is freed once, with its layout.
         unsafe {
             match model.remove(&slot) {
                 None => {
@@ -180,7 +180,7 @@ fn random_operations_agree_with_a_model() {
     }
     for (block, l, seed) in model.into_values() {
         assert!(holds(block as *mut u8, l.size(), seed));
-        // SAFETY: the block is in the model, so it is live.
+        // SAFETY: `model` lists only live blocks.
         unsafe { A.dealloc(block as *mut u8, l) };
     }
 }

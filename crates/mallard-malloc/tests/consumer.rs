@@ -1,11 +1,13 @@
-//! Tests the package as its users get it: unpacked in a new project, without this repository.
+//! Tests the package as its users get it, which is unpacked in a new project, without this
+//! repository.
 #![cfg(mallard_engine)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A call of cargo in `folder` that builds in `folder/target`, whatever the environment says.
+/// Returns a call of cargo in `folder` that builds in `folder/target`, even if the environment
+/// names another target directory.
 fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -29,8 +31,8 @@ fn expect(output: Output) -> Output {
     output
 }
 
-/// Packs and unpacks the package, and makes a project with `files` beside the package. Returns the
-/// project's folder.
+/// Packs and unpacks the package, and makes a project with `files` next to the package. Returns the
+/// project's directory.
 fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -49,7 +51,8 @@ fn project(name: &str, files: &[(&str, &str)]) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // Use the versions of this repository's Cargo.lock: they are available without a network.
+    // Use the versions of this repository's Cargo.lock, because they are available without a
+    // network.
     let _ = fs::copy(here.join("../../Cargo.lock"), room.join("project/Cargo.lock"));
     room.join("project")
 }

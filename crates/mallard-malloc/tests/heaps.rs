@@ -1,4 +1,4 @@
-//! Tests heaps in a program with another global allocator.
+//! Tests heaps in a program whose global allocator is not Mallard.
 #![cfg(mallard_engine)]
 
 use mallard_malloc::{deallocate, Heap, Limits};

@@ -1,4 +1,4 @@
-//! Tests that the whole process uses Mallard's malloc with the feature `override`.
+//! Tests that, with the feature `override`, the whole process uses Mallard's malloc.
 #![cfg(mallard_engine)]
 
 use mallard_malloc::statistics;
@@ -37,7 +37,7 @@ fn the_c_library_allocates_from_mallard() {
 #[test]
 fn rusts_system_allocator_allocates_from_mallard() {
     let before = statistics().large_bytes;
-    // From the default global allocator, `System`, which calls malloc.
+    // The block is from the default global allocator, `System`, which calls malloc.
     let block = vec![1u8; 48 << 20];
     assert!(statistics().large_bytes >= before + block.len());
 }

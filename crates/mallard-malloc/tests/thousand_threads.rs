@@ -1,5 +1,6 @@
-//! Tests a thousand short threads, in a separate process: the statistics cover the whole
-//! process, and a thread that starts while another test forks gets a new cache.
+//! Tests a thousand short-lived threads, in a separate process. The statistics cover the whole
+//! process, and a thread that starts while another test forks gets a new cache, so other tests
+//! would change the result.
 #![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, Mallard};

@@ -1,4 +1,4 @@
-//! Tests threads that start and end, and free blocks that other threads allocated.
+//! Tests threads that start and exit, and threads that free blocks of other threads.
 
 use mallard_malloc::Mallard;
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! Tests `trim`. This test is alone in its process, so that no other test has idle memory.
+//! Tests `trim`. This test has a separate process, so that no other test has idle memory.
 #![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, trim, Mallard};

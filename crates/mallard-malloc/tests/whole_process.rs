@@ -1,5 +1,5 @@
-//! Tests the statistics of the whole process, in a program with another global allocator. The tests
-//! run one after the other, so the numbers are exact.
+//! Tests the statistics of the whole process, in a program whose global allocator is not Mallard.
+//! The tests run one after the other, so the numbers are exact.
 #![cfg(mallard_engine)]
 
 use mallard_malloc::{statistics, Heap};

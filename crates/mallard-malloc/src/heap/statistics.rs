@@ -1,4 +1,4 @@
-//! Statistics of a heap.
+//! Statistics of a heap (see [`Heap::statistics`]).
 
 use super::Heap;
 use crate::ffi;
@@ -11,7 +11,7 @@ pub struct HeapStatistics {
     pub blocks_live: usize,
     /// Sum of the usable sizes of the live blocks.
     pub bytes_live: usize,
-    /// Bytes of chunks and large blocks.
+    /// Bytes of chunks and large blocks, in use or not.
     pub bytes_taken: usize,
     /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
@@ -22,8 +22,8 @@ pub struct HeapStatistics {
 }
 
 impl<S> Heap<S> {
-    /// Counts the blocks of this heap. Takes a time proportional to the memory of the heap (one
-    /// step for each 16 KiB).
+    /// Counts the blocks of this heap. The time is proportional to the memory of the heap (one step
+    /// for each 16 KiB).
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();

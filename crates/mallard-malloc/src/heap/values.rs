@@ -5,8 +5,8 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 impl<S> Heap<S> {
-    /// Moves a value into the heap. The value is never dropped. Memory that the value owns outside
-    /// the heap leaks. Memory that it owns in this heap is freed with the heap.
+    /// Moves a value into the heap. The value is never dropped, so memory that the value owns
+    /// outside the heap leaks. Memory that the value owns in this heap is freed with the heap.
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();
@@ -15,7 +15,7 @@ impl<S> Heap<S> {
     /// assert_eq!(*point, (2.0, 2.0));
     /// ```
     #[inline]
-    #[allow(clippy::mut_from_ref)] // each call returns another block
+    #[allow(clippy::mut_from_ref)] // each call returns a different block
     pub fn alloc<T>(&self, value: T) -> &mut T {
         let block = self.allocate(Layout::new::<T>()).cast::<T>();
         // SAFETY: the block has the size and alignment of T and is new. `reset` and `release` borrow
@@ -35,7 +35,7 @@ impl<S> Heap<S> {
     /// assert_eq!(primes, [7, 3, 5]);
     /// ```
     #[inline]
-    #[allow(clippy::mut_from_ref)] // each call returns another block
+    #[allow(clippy::mut_from_ref)] // each call returns a different block
     pub fn alloc_slice_copy<T: Copy>(&self, values: &[T]) -> &mut [T] {
         let block = self.allocate(Layout::for_value(values)).cast::<T>();
         // SAFETY: the block is new and has the size and alignment of the slice; T is `Copy`. As in
@@ -53,7 +53,7 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.alloc_str("mallard"), "mallard");
     /// ```
     #[inline]
-    #[allow(clippy::mut_from_ref)] // each call returns another block
+    #[allow(clippy::mut_from_ref)] // each call returns a different block
     pub fn alloc_str(&self, text: &str) -> &mut str {
         // SAFETY: the bytes are a copy of a string.
         unsafe { core::str::from_utf8_unchecked_mut(self.alloc_slice_copy(text.as_bytes())) }
