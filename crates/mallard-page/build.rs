@@ -1,5 +1,5 @@
-//! Embeds Chart.js in the command, so that an installed `mallard` makes pages with curves. The text of
-//! Chart.js is not in this repository: Debian's package `libjs-chart.js` brings it.
+//! Embeds Chart.js in the command, so that an installed `mallard` can draw curves in its HTML
+//! pages. Chart.js is not in this repository. Debian's package `libjs-chart.js` has it.
 
 use std::path::Path;
 use std::{env, fs};

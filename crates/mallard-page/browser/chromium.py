@@ -1,7 +1,7 @@
-"""Helpers of the browser tests of all pages: a headless Chromium, its output, and promises.
+"""Helpers of the browser tests of all pages, which run a headless Chromium and check promises.
 
-A promise is a function whose name states what it checks. `keep` runs promises and prints each with
-its outcome. The tests need Debian's chromium, chromium-driver and python3-selenium.
+A promise is a check function whose name states what it checks. `keep` calls promises and prints the
+name and the outcome of each. The tests need Debian's chromium, chromium-driver and python3-selenium.
 """
 import json
 import sys
@@ -78,7 +78,7 @@ def is_too_wide(driver, width):
 
 
 def keep(driver, promises):
-    """Runs promises, and returns how many failed."""
+    """Checks promises, and returns how many failed."""
     failed = 0
     for check in promises:
         try:
@@ -93,7 +93,7 @@ def keep(driver, promises):
 
 
 def take_screenshots(driver, page, folder, widths=(1280, 390), schemes=("light", "dark"), name="", prepare=lambda driver: None):
-    """Writes pictures of the whole page, 1,800 pixels high each. `prepare` acts on the page before."""
+    """Writes screenshots that cover the whole page, each 1,800 pixels high. `prepare` may act on the page before."""
     folder.mkdir(parents=True, exist_ok=True)
     for width in widths:
         for scheme in schemes:

@@ -1,11 +1,11 @@
-//! Runs the tests of a page in Chromium. The tests of several crates have this file.
+//! Runs the browser tests of a page in Chromium. The tests of several crates include this file.
 
 use crate::skip;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script of tests/ that keeps promises in Chromium, and returns what it printed. `chromium.py` says what a
-/// promise is. Without a browser, skips the test and returns `None`.
+/// Runs a script of tests/ that checks a page in Chromium, and returns what the script printed.
+/// Skips the test and returns `None` if Chromium, chromedriver or Selenium is missing.
 pub fn in_browser(script: &str, words: &[&Path]) -> Option<String> {
     let has_selenium = Command::new("/usr/bin/python3").args(["-c", "import selenium"]).output();
     if !has_selenium.is_ok_and(|ran| ran.status.success())

@@ -1,4 +1,4 @@
-// Curves, drawn by Chart.js. A page without Chart.js shows its tables.
+// Draws curves with Chart.js. A page without Chart.js shows tables instead.
 
 const hasChartJs = () => typeof Chart !== "undefined";
 
@@ -9,12 +9,12 @@ function chartAxis(title, range, write) {
   return {
     ...range, title: { display: true, text: title, color: text },
     grid: { color: line, borderColor: line },
-    // A logarithmic axis has more ticks than there is room for.
+    // Chart.js makes more ticks on a logarithmic axis than there is room for.
     ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (value) => write(Number(value)) },
   };
 }
 
-// Returns the options of a chart with two axes. `label` says in words what is at a point.
+// Returns the options of a chart with two axes. `label` returns the tooltip of a point.
 function chartOptions(x, y, label) {
   return {
     responsive: true, maintainAspectRatio: false, animation: false, scales: { x, y },

@@ -2,7 +2,7 @@
 
 // Formats a figure with one decimal below 10, and without decimals otherwise.
 function short(figure) {
-  const rounded = Math.abs(figure) < 0.05 ? 0 : figure; // not -0.0
+  const rounded = Math.abs(figure) < 0.05 ? 0 : figure; // never -0.0
   return rounded.toFixed(Math.abs(rounded) < 9.95 ? 1 : 0);
 }
 
@@ -25,7 +25,8 @@ function time(ns) {
   return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
 }
 
-// The text of a large round figure without its unit: 1.25 s among ticks of 0.25 s.
+// Formats a large round time with at most three digits and no trailing zeros, for ticks: 1.25 s
+// next to 1.5 s.
 function seconds(ns) {
   return `${Number((ns / 1e9).toPrecision(3))} s`;
 }

@@ -1,5 +1,5 @@
-//! One HTML page that loads nothing from the network. The page of benchmarks and the report of a
-//! trace share this code: theme, tables, sorting, curves, and figures with units.
+//! Makes an HTML page in one file that loads nothing from the network. The benchmark page and the
+//! report of a trace share this code for theme, tables, sorting, curves, and figures with units.
 
 #![deny(missing_docs, unsafe_code)]
 
@@ -12,7 +12,7 @@ const POLICY: &str =
 const THEME_STYLE: &str = include_str!("theme.css");
 const TABLE_STYLE: &str = include_str!("table.css");
 
-/// The scripts that pages share. A script may use what the scripts above it define.
+/// The scripts that pages share. A script may use what the scripts before it in this list define.
 const SHARED: [&str; 4] = [
     include_str!("theme.js"),
     include_str!("table.js"),
@@ -22,19 +22,19 @@ const SHARED: [&str; 4] = [
 
 const CHART_JS: &str = include_str!(concat!(env!("OUT_DIR"), "/chart.js"));
 
-/// The text of Chart.js, if `build.rs` found it. Without Chart.js a page shows tables in place of
-/// curves.
+/// Returns the text of Chart.js, if `build.rs` found it. Without Chart.js a page shows tables in
+/// place of curves.
 pub fn chart_js() -> Option<&'static str> {
     Some(CHART_JS).filter(|text| !text.is_empty())
 }
 
-/// The parts that differ from page to page.
+/// What differs from page to page.
 pub struct Page<'a> {
     /// The title of the page.
     pub title: &'a str,
     /// The command that makes the page. It stands near the start of the file.
     pub made_by: &'a str,
-    /// The style sheets of this page alone.
+    /// The style sheets that only this page has.
     pub styles: &'a [&'a str],
     /// The class of the body.
     pub class: &'a str,
@@ -44,12 +44,12 @@ pub struct Page<'a> {
     pub data: &'a str,
     /// The text of Chart.js, or `None` for a page without curves.
     pub chart_js: Option<&'a str>,
-    /// The scripts of this page alone, in order.
+    /// The scripts that only this page has, in order.
     pub scripts: &'a [&'a str],
 }
 
 impl Page<'_> {
-    /// The page as one HTML file.
+    /// Returns the page as the text of an HTML file.
     pub fn render(self) -> String {
         html! {
             (DOCTYPE)
@@ -78,8 +78,8 @@ impl Page<'_> {
     }
 }
 
-/// All scripts of a page as one function, so that they share names with each other and with nothing
-/// else.
+/// Wraps all scripts of a page in one function, so that they share names with each other but define
+/// no global names.
 fn joined(own: &[&str]) -> String {
     let all: Vec<&str> = SHARED.iter().chain(own).copied().collect();
     format!("(() => {{\n\"use strict\";\n{}}})();\n", all.join("\n"))
@@ -91,12 +91,12 @@ fn safe_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Makes a script safe inside a `<script>` element: the result does not contain the closing tag.
+/// Escapes closing tags in a script, so that the script can stand inside a `<script>` element.
 fn inert(script: &str) -> String {
     script.replace("</script", "<\\/script")
 }
 
-/// The button that changes between the light and the dark theme.
+/// Returns the button that changes between the light and the dark theme.
 pub fn theme_button() -> Markup {
     html! { button id="theme" type="button" { "dark / light" } }
 }
@@ -116,7 +116,7 @@ mod tests {
     fn a_page_contains_no_closing_tag_of_its_scripts_or_data() {
         let text =
             page(r#"{"name":"</script><img onerror=alert(1)>"}"#, &["const x = '</script>';"]);
-        // One closing tag for the data, one for Chart.js and one for the scripts.
+        // Expects one closing tag for the data, one for Chart.js and one for the scripts.
         assert_eq!(text.matches("</script>").count(), 3, "{text}");
         assert!(!text.contains("<img") && text.contains("<title>&lt;t&gt;</title>"));
     }

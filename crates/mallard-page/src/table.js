@@ -1,14 +1,14 @@
-// Tables: how rows are ordered and shown. A title sorts, by mouse and by keyboard.
+// Sorts and fills tables. A reader sorts a table by a column title, with the mouse or the keyboard.
 
-// Returns the places in the order of `compare`. Places of a lower `rank` always come first, and
-// `down` reverses only rank 0, the figures.
+// Sorts `places` by `compare` and returns them. Places of a lower `rank` always come first, and
+// `down` reverses only rank 0, which has the figures.
 function ordered(places, rank, compare, down) {
   const groups = [];
   for (const place of places) (groups[rank(place)] ??= []).push(place);
   return groups.map((group, at) => group.sort(down && at === 0 ? (a, b) => compare(b, a) : compare)).flat();
 }
 
-// Calls `sort` with a title when the reader clicks the title, or presses Enter on the title.
+// Calls `sort` with a column title when the reader clicks the title, or presses Enter on the title.
 function onTitle(root, sort) {
   const chosen = (event) => {
     const title = event.target.closest?.("thead th[tabindex]");
@@ -18,14 +18,14 @@ function onTitle(root, sort) {
   root.addEventListener("keydown", chosen);
 }
 
-// Shows on a title that its column is sorted.
+// Marks a column title as sorted, and its neighbours as not sorted.
 function markSorted(title, down) {
   for (const other of title.parentNode.children) other.removeAttribute("aria-sort");
   title.setAttribute("aria-sort", down ? "descending" : "ascending");
 }
 
-// Returns the sort key of a cell: figures first, then FAIL, then words, then empty cells. The key of
-// a cell is its `data-key`, if the cell has one.
+// Returns the sort key of a cell. Figures come first, then FAIL, then words, then empty cells. A
+// cell with `data-key` has that key.
 function cellKey(cell) {
   const own = cell?.dataset.key;
   if (own !== undefined) return [own === "" ? 3 : 0, Number(own), ""];
@@ -56,7 +56,7 @@ function tableRow(cells, isHead) {
     const cell = document.createElement(isHead || i === 0 ? "th" : "td");
     if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
     if (isHead) cell.tabIndex = 0;
-    // A cell is a text, or a pair of a text and the figure by which to sort.
+    // A cell is a text, or a pair of a text and the figure to sort by.
     const [text, key] = Array.isArray(content) ? content : [content];
     cell.textContent = text;
     if (key !== undefined) cell.dataset.key = key;
@@ -65,7 +65,7 @@ function tableRow(cells, isHead) {
   return row;
 }
 
-// Fills a table with lines of cells. The first line has the titles.
+// Fills a table with `lines`, each of which is a list of cells. The first line has the titles.
 function tabulate(table, lines) {
   table.replaceChildren(document.createElement("thead"), document.createElement("tbody"));
   table.tHead.append(tableRow(lines[0], true));

@@ -1,4 +1,4 @@
-// Code for every page: finding elements, and the theme.
+// Code for every page, which finds elements and sets the theme.
 
 const byId = (id) => document.getElementById(id);
 const pageRoot = document.documentElement;
@@ -17,8 +17,8 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// Shows the theme that the reader chose before, or the theme of the system. `changed` is called
-// whenever the theme changes, because a canvas has to be drawn again.
+// Shows the theme that the reader chose before, or the theme of the system. Calls `changed`
+// whenever the theme changes, because canvases must be drawn again.
 function useTheme(changed) {
   const before = stored(() => localStorage.getItem("theme"));
   if (before) pageRoot.dataset.theme = before;
@@ -31,7 +31,7 @@ function useTheme(changed) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
-// Returns the current colour of a variable of the theme.
+// Returns the current colour of a CSS variable of the theme.
 function colour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
