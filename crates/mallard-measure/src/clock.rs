@@ -1,23 +1,25 @@
-//! The clock of budgets.
+//! The clock that measures budgets.
 //!
-//! By default, this is the clock of the machine. With `MALLARD_RUN_TAKES=60ms` each run of a program takes just
-//! this time, and all else takes no time. The tests of the commands use this, so that the number of runs does
-//! not depend on the load of the machine. CPU times and memory are always those of the machine.
+//! By default, this is the clock of the machine. With `MALLARD_RUN_TAKES=60ms`, each run of a
+//! program counts as exactly 60 ms, and everything else as 0. The tests of the commands set this
+//! variable, so that the number of runs does not depend on the load of the machine. CPU times and
+//! memory are always measured.
 
 use crate::parse;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The time of a run. `None` if runs take the time that they take.
+/// The time that each run counts, from `MALLARD_RUN_TAKES`. `None` if runs count their real time.
 static RUN_TAKES: LazyLock<Option<Duration>> =
     LazyLock::new(|| parse::duration(&std::env::var("MALLARD_RUN_TAKES").ok()?).ok());
 /// The number of runs so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
-/// A run may take at least this long, if the time of a run is not measured.
+/// The minimum limit of a run under `MALLARD_RUN_TAKES`, which says nothing about the real time of
+/// a run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A moment.
+/// A moment on this clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
@@ -25,12 +27,12 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// This moment.
+    /// Returns the current moment.
     pub fn now() -> Moment {
         Moment { at: Instant::now(), runs: RUNS.load(Ordering::Relaxed) }
     }
 
-    /// The time since then.
+    /// Returns the time since this moment.
     pub fn elapsed(self) -> Duration {
         match *RUN_TAKES {
             Some(each) => each * (RUNS.load(Ordering::Relaxed) - self.runs),
@@ -39,13 +41,13 @@ impl Moment {
     }
 }
 
-/// Notes a run that took the time `took`, and returns what it takes by this clock.
+/// Counts a run whose real time was `took`, and returns its time on this clock.
 pub fn ran(took: Duration) -> Duration {
     RUNS.fetch_add(1, Ordering::Relaxed);
     RUN_TAKES.unwrap_or(took)
 }
 
-/// The time of the machine after which a run is killed that may take `limit` of a budget.
+/// Returns the real time after which a run is killed, if the run may use `limit` of a budget.
 pub fn limit(limit: Duration) -> Duration {
     match *RUN_TAKES {
         Some(_) => limit.max(PATIENCE),

@@ -1,4 +1,4 @@
-//! The frame of a command: parses the arguments, runs the subcommand, and prints errors in three lines.
+//! Runs a command: parses the arguments, calls the subcommand, and prints errors in three lines.
 
 use crate::error::{tell, Failure};
 use crate::output::shell::as_called;
@@ -17,8 +17,9 @@ pub fn start<C: Parser>(run: impl FnOnce(C) -> Result<ExitCode, Failure>) -> Exi
         Ok(command) => command,
         Err(error) => return usage::<C>(&error),
     };
-    // At the limit of file sizes (ulimit -f), the signal ends the process. With a handler, the write
-    // fails instead. A recorded program gets the default action, because exec removes handlers.
+    // At the limit of file sizes (ulimit -f), the signal SIGXFSZ would end the process. With a
+    // handler, the write fails instead. A recorded program has the default action, because exec
+    // removes handlers.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     let status = panics::without(|| run(command)).unwrap_or_else(fail);
     preload::remove_links();
@@ -33,7 +34,7 @@ fn fail(failure: Failure) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Prints help in clap's format, and a usage error in three lines like every other error.
+/// Prints help in clap's format. Prints a usage error in three lines, like every other error.
 fn usage<C: Parser>(error: &clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
@@ -51,8 +52,8 @@ fn usage<C: Parser>(error: &clap::Error) -> ExitCode {
         }
         _ => {
             let text = error.to_string();
-            // In clap's text, the part before the first empty line says what is wrong. Its lines
-            // are joined into one.
+            // In clap's text, the part before the first empty line describes the error. The lines
+            // of this part are joined into one line.
             let what: Vec<&str> =
                 text.lines().take_while(|l| !l.is_empty()).map(str::trim).collect();
             let what = what.join(" ");
@@ -63,7 +64,8 @@ fn usage<C: Parser>(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The command and the subcommands that the user typed, for a help line: `mallard try`.
+/// Returns the command and the subcommands that the user typed, such as `mallard try`, for a help
+/// line.
 fn typed_subcommands<C: Parser>() -> String {
     let mut command = C::command();
     let mut text = command.get_name().to_string();

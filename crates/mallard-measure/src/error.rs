@@ -1,17 +1,18 @@
-//! Errors of the command. Each error has three lines: what happened, the state, and what to type
-//! next.
+//! Errors of the command. Each error has three lines: what happened, what the state is, and what to
+//! type next.
 
 use crate::output::width::{fitted, width};
 use std::fmt;
 use std::io::Write;
 
-/// Writes a text for people to stderr, in lines that fit. Fails as little as [`tell_as_is`].
+/// Writes a text for people to stderr, wrapped to the width of the terminal. Errors are ignored as
+/// in [`tell_as_is`].
 pub fn tell(text: impl fmt::Display) {
     tell_as_is(fitted(&text.to_string(), width()));
 }
 
-/// Writes a line to stderr. If stderr cannot be written, the line is lost and the status of the command
-/// stays as it is: no place is left where a message could be read.
+/// Writes a line to stderr. If stderr cannot be written, the line is lost and the status of the
+/// command stays as it is, because there is no other place for a message.
 pub fn tell_as_is(line: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -25,10 +26,10 @@ pub struct Failure {
     status: u8,
 }
 
-/// Exit statuses. Those from 125 on are the same as in `timeout` of coreutils, and so differ from most
-/// statuses of a recorded program.
+/// Exit statuses. Those from 125 on are the same as in `timeout` of coreutils. They differ from
+/// most statuses of recorded programs.
 pub mod status {
-    /// The arguments are wrong.
+    /// The arguments are invalid.
     pub const USAGE: u8 = 2;
     /// A file cannot be read, or the command cannot do what the user asked for.
     pub const UNREADABLE: u8 = 3;
@@ -41,38 +42,39 @@ pub mod status {
 }
 
 impl Failure {
-    /// Makes an error. All parts are in lower case, without a full stop. `help` is what to type next.
+    /// Makes an error. All parts are in lower case, without a full stop. `help` is what the user
+    /// should type next.
     pub fn new(what: impl Into<String>, state: impl Into<String>, help: impl Into<String>) -> Self {
         Failure { what: what.into(), state: state.into(), help: help.into(), status: status::USAGE }
     }
 
-    /// The same error with an exit status of its own instead of 2.
+    /// Returns the same error with `status` instead of the exit status 2.
     pub fn with_status(self, status: u8) -> Self {
         Failure { status, ..self }
     }
 
-    /// The same error with other words for what to type next.
+    /// Returns the same error with another text for what to type next.
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Failure { help: help.into(), ..self }
     }
 
-    /// The first line: what happened.
+    /// Returns the first line, which describes what happened.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The last line: what to type next.
+    /// Returns the last line, which describes what to type next.
     pub fn help(&self) -> &str {
         &self.help
     }
 
-    /// The exit status of the command.
+    /// Returns the exit status of the command.
     pub fn status(&self) -> u8 {
         self.status
     }
 }
 
-/// An error of another crate that consists of the same three parts becomes a failure.
+/// Converts an error of another crate, which consists of the same three parts.
 impl<E: Into<[String; 3]>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let [what, state, help] = error.into();

@@ -1,16 +1,17 @@
 //! Measures programs against each other, and judges the differences.
 //!
-//! A measurement compares a base with candidates: the same program under other mallocs, or other programs.
-//! Each round runs all of them once, in random order, so that a disturbance of the machine meets all of them
-//! alike. The base runs twice in each round, and the difference of these two runs shows how much two equal
-//! programs differ on this machine.
+//! A measurement compares a base with candidates: the same program under other mallocs, or other
+//! programs. Each round runs all of them once, in random order, so that a disturbance of the
+//! machine affects all of them alike. The base runs twice in each round. The difference of these
+//! two runs shows how much two equal programs differ on this machine.
 //!
 //! - [`process`] starts programs, gives work to servers, and reads `/proc`.
-//! - [`rounds`] runs subjects in turns: [`rounds::measure::measure`] is the way in.
-//! - [`verdict`] says of each candidate whether its difference from the base is a gain, a loss, no
-//!   difference, or not measurable.
-//! - [`mallocs`] is the one list of mallocs, finds those that are installed, and preloads them.
-//! - [`clock`] is the clock of budgets, which tests replace.
+//! - [`rounds`] runs the compared programs, interleaved. Its main function is
+//!   [`rounds::measure::measure`].
+//! - [`verdict`] decides for each candidate whether its difference from the base is a gain, a loss,
+//!   no difference, or not measurable.
+//! - [`mallocs`] has the list of known mallocs, finds those that are installed, and preloads them.
+//! - [`clock`] measures budgets. Tests replace the clock.
 //! - [`comparison`] has the commands `mallard try`, `mallard verify` and `mallard run`.
 //!
 //! # Example

@@ -1,16 +1,17 @@
-//! Turns a panic, which is a bug of Mallard, into an error of three lines.
+//! Reports a panic, which is a bug of Mallard, as an error of three lines.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Mutex;
 
-/// The message of the last panic. A panic is printed only if no code catches it: the library that reads
-/// tables panics at some damaged files, and the code that calls the library turns this panic into an
-/// error.
+/// The message of the last panic. A panic is printed only if no code catches it. The library that
+/// reads tables panics at some corrupt files, and the code that calls this library turns the panic
+/// into an error.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs a command. With RUST_BACKTRACE, panics are also printed as Rust prints them.
+/// Runs a command, and returns a panic as an error. With RUST_BACKTRACE, panics are also printed as
+/// Rust prints them.
 pub fn without<T>(command: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     if std::env::var_os("RUST_BACKTRACE").is_none() {
         set_hook(Box::new(|panic| {

@@ -1,5 +1,5 @@
-//! The command for `./x try`: the subcommands of `mallard` that need no recording. It is built while its user
-//! waits, in a third of the time of the whole command.
+//! The command for `./x try`, with the subcommands of `mallard` that need no recording. `./x try`
+//! builds it while the user waits, in a third of the time of the whole command.
 #![deny(unsafe_code)]
 
 use clap::{Parser, Subcommand};

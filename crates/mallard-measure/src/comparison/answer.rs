@@ -1,21 +1,21 @@
-//! What a comparison without a winner says about CPU time.
+//! Answers whether any malloc saves CPU time if a comparison has no winner.
 
 use crate::verdict::{Judgement, Verdict, Why};
 
 /// If no malloc can save more than this share of the CPU time, the answer is no.
 const PRECISION: f64 = 0.03;
-/// The least and the most times as many runs that are proposed.
+/// The minimum and the maximum factor by which a longer comparison is proposed.
 const TIMES: (f64, f64) = (2.0, 10.0);
 
-/// The answer to the question whether a malloc saves CPU time, if none was shown to.
+/// The answer to the question whether a malloc saves CPU time, if the comparison has no winner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer<'a> {
     /// No malloc saves more than this share, within the precision.
     No {
-        /// The largest upper end of all intervals, at least 0.
+        /// The largest upper end of all intervals, but not less than 0.
         most: f64,
     },
-    /// There were too few runs for any interval.
+    /// There were too few runs for intervals.
     TooFewRuns,
     /// More runs are needed.
     NotYet {
@@ -27,8 +27,8 @@ pub enum Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The answer of some candidates, which have names. `None` without candidates. A candidate that was dropped early
-    /// saves less than another one.
+    /// Returns the answer for some candidates, given with their names. `None` without candidates. A
+    /// candidate that was dropped early does not count, because it saves less than another one.
     pub fn of(
         candidates: impl Iterator<Item = (&'a str, &'a Judgement)>,
         min_gain: f64,
@@ -42,8 +42,9 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// How many times as many runs probably decide about a candidate. The width of an interval falls with the square root
-/// of the number of runs, until the interval is above 0, or below the precision.
+/// Returns by which factor the number of runs must probably grow to decide about a candidate. The
+/// width of an interval falls with the square root of the number of runs, until the interval is
+/// above 0, or below the precision.
 pub fn times_to_decide(of: &Judgement, min_gain: f64) -> f64 {
     let precision = PRECISION.max(min_gain);
     let to_gain = (of.saving - of.low) / of.saving;
@@ -52,12 +53,12 @@ pub fn times_to_decide(of: &Judgement, min_gain: f64) -> f64 {
     needed.map(|times| times * times).fold(f64::INFINITY, f64::min).clamp(TIMES.0, TIMES.1)
 }
 
-/// Whether a candidate has no verdict because it was dropped early.
+/// Returns whether a candidate has no verdict because it was dropped early.
 pub fn is_dropped(of: &Judgement) -> bool {
     matches!(of.why, Some(Why::DroppedEarly { .. }))
 }
 
-/// Whether more runs could decide about a candidate.
+/// Returns whether more runs could decide about a candidate.
 pub fn is_open(of: &Judgement) -> bool {
     of.verdict == Verdict::NotMeasurable && !is_dropped(of)
 }

@@ -1,7 +1,9 @@
-//! `mallard try`: runs a program under several mallocs in turns, and says which one it should use.
+//! `mallard try`: runs a program under several mallocs, interleaved, and prints which malloc the
+//! program should use.
 //!
-//! `report` judges the measurements, `shown` prints them, and `sentence` sums the result up. `verify` compares two programs
-//! in the same way, and `run` runs a program under another malloc.
+//! `report` judges the measurements, `shown` prints them, and `sentence` writes the result in one
+//! sentence. `verify` compares two programs in the same way, and `run` runs a program under another
+//! malloc.
 
 mod answer;
 mod options;
@@ -76,13 +78,13 @@ pub struct Command {
 }
 
 impl Command {
-    /// The program and its arguments. Empty if the mallocs are listed.
+    /// Returns the program and its arguments. Empty if the user only asked for a list of mallocs.
     pub fn program(&self) -> &[OsString] {
         &self.program
     }
 
-    /// Measures, and shows the result. `record` is the command that shows where a program allocates.
-    /// `add` may add what a recording tells.
+    /// Measures, and prints the result. `record` is the command that shows where a program
+    /// allocates. `add` may add the findings of a recording to the report.
     pub fn run(
         self,
         record: &str,
@@ -129,7 +131,7 @@ impl Command {
         Ok(report.status())
     }
 
-    /// The allocators that are compared with the base.
+    /// Returns the allocators to compare with the base.
     fn candidates(
         &self,
         base: &Allocator,
@@ -142,14 +144,15 @@ impl Command {
             return Ok(found);
         }
         let (mut found, missing) = mallocs::installed();
-        // Settings of glibc change nothing in a program that has another malloc.
+        // Settings of glibc change nothing in a program that has another malloc, so they are left
+        // out.
         let is_idle = |name: &str| base.name != "glibc" && name.starts_with("glibc:");
         found.retain(|allocator| allocator.name != base.name && !is_idle(&allocator.name));
         notes.extend(mallocs::note_of_missing(&missing));
         Ok(found)
     }
 
-    /// The command to type next.
+    /// Returns the command that the user should type next.
     fn next(&self, report: &Report, record: &str) -> String {
         let program = quoted_words(&self.program);
         let best = report.best();
@@ -180,7 +183,7 @@ fn add_plan(
     let first = candidates.len();
     for (name, applies) in [(PLAN, Applies::Serves), (CONTROL, Applies::Control)] {
         let mut variables = plan.variables(base, &bare.path, applies);
-        // What the library reports would be another output of the program.
+        // The reports of the library would count as a difference in the output of the program.
         variables.extend(["MALLARD_STATS", "MALLARD_PLAN_REPORT"].map(|name| (name.into(), None)));
         candidates.push(Subject {
             name: name.to_string(),
@@ -192,12 +195,12 @@ fn add_plan(
     Planned { file: plan.file, plan: first, control: first + 1 }
 }
 
-/// A note that a program is linked with a malloc of its own.
+/// Returns a note that a program is linked with its own malloc.
 pub fn linked_with(own: &str) -> String {
     format!("the program is linked with {own}: the base is that, not glibc")
 }
 
-/// The malloc of the program when it runs without mallard.
+/// Returns the malloc that the program has when it runs without mallard.
 pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     let base = mallocs::base();
     if base.name != "glibc" {
@@ -219,7 +222,7 @@ pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     base
 }
 
-/// Prints the known allocators.
+/// Prints the mallocs that Mallard knows.
 fn list(is_json: bool) -> Result<ExitCode, Failure> {
     let (found, missing) = mallocs::installed();
     let library = |name: &str| found.iter().find(|a| a.name == name).map(|a| a.library.clone());

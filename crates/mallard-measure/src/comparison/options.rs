@@ -1,4 +1,5 @@
-//! The options of `mallard try` and `mallard verify`, and a measurement with them.
+//! The options of `mallard try` and `mallard verify`, and the function that measures with these
+//! options.
 
 use crate::error::status::USAGE;
 use crate::error::Failure;
@@ -58,8 +59,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// These conditions, with the file to which stdin is redirected if the user names none. Refuses a
-    /// pipe with input, because only one run could read it.
+    /// Returns these conditions with a stdin file: if the user names none, the file to which stdin
+    /// is redirected. Rejects a pipe with input, because only one run could read the input.
     pub fn with_stdin(self) -> Result<Conditions, Failure> {
         let stdin = self.stdin.clone().or_else(stdin_file);
         if stdin.is_none() && is_pipe_with_input() {
@@ -72,7 +73,8 @@ impl Conditions {
         Ok(Conditions { stdin, ..self })
     }
 
-    /// The stdin of a recording: a file or /dev/null. `None` if the program keeps the terminal.
+    /// Returns the stdin file of a recording: the file of these conditions, or else /dev/null.
+    /// `None` if stdin is the terminal, which the program then uses.
     pub fn stdin_of_recording(&self) -> Option<PathBuf> {
         let empty = || (!io::stdin().is_terminal()).then(|| PathBuf::from("/dev/null"));
         self.stdin.clone().or_else(empty)
@@ -86,13 +88,13 @@ impl Conditions {
         }
     }
 
-    /// A runner of programs under these conditions.
+    /// Returns a runner that runs programs under these conditions.
     pub fn runner(&self, plain: Runner) -> Runner {
         Runner { stdin: self.stdin.clone(), setup: self.setup.clone(), ..plain }
     }
 }
 
-/// Whether stdin is a pipe or a socket that has input within `INPUT_MS`.
+/// Returns whether stdin is a pipe or a socket that has input within `INPUT_MS` milliseconds.
 fn is_pipe_with_input() -> bool {
     let stdin = io::stdin();
     let is_pipe = std::fs::metadata(proc::stdin()).is_ok_and(|of| {
@@ -106,8 +108,8 @@ fn is_pipe_with_input() -> bool {
 }
 
 impl Options {
-    /// Measures. Also returns the seed of the random order. `drops` tells whether candidates that cannot
-    /// win are dropped early, except those in `kept`.
+    /// Measures. Also returns the seed of the random order. If `drops` is true, candidates that
+    /// cannot win are dropped early, except those in `kept`.
     pub fn measure(
         &self,
         base: &Subject,
@@ -133,7 +135,8 @@ impl Options {
         Ok((measure(&runner, base, candidates, &plan)?, plan.seed))
     }
 
-    /// Whether each figure is about one piece of work of a server.
+    /// Returns whether the program is a server, whose figures are means for one request of the
+    /// load.
     pub fn is_server(&self) -> bool {
         self.load.is_some()
     }

@@ -1,4 +1,5 @@
-//! What a plan saves in the program as it is, against its own control, and what deciding costs.
+//! Computes what a plan saves in an unchanged program compared with the plan's control, and what
+//! the plan's decisions cost.
 
 use crate::output::units::{percent, percents};
 use crate::rounds::measured::Measured;
@@ -9,7 +10,8 @@ use std::path::PathBuf;
 
 /// The name of the plan in tables.
 pub const PLAN: &str = "plan";
-/// The name of the control of the plan in tables: the same decisions, and all blocks from malloc.
+/// The name of the plan's control in tables. The control makes the same decisions as the plan, and
+/// allocates all blocks from malloc.
 pub const CONTROL: &str = "plan control";
 
 /// A plan among the candidates of a comparison.
@@ -19,27 +21,27 @@ pub struct Planned {
     pub file: PathBuf,
     /// The index of the candidate that the plan is.
     pub plan: usize,
-    /// The index of the candidate that is its control.
+    /// The index of the candidate that is the plan's control.
     pub control: usize,
 }
 
 /// What a plan does, as shares of the CPU time of the program without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// What the plan saves against its control.
+    /// What the plan saves compared with its control.
     pub saving: Interval,
-    /// What the control costs against the program: the decisions.
+    /// What the control costs compared with the program, which is the cost of deciding.
     pub deciding: Interval,
 }
 
 impl Planned {
-    /// Computes what the plan does. `None` if the plan or its control was not measured.
+    /// Computes the effect of the plan. `None` if the plan or its control was not measured.
     pub fn effect(&self, measured: &Measured) -> Option<Effect> {
         let cpu = |figures: &Figures| figures.cpu_ns;
         let ran = |of: &&Measured| {
             [self.plan, self.control].iter().all(|index| of.alive().contains(index))
         };
-        // Difference in CPU time from one candidate to another, as a share of the base.
+        // Returns the difference in CPU time between two candidates, as a share of the base.
         let share = |from: Option<usize>, to: usize| {
             let fresh = measured.fresh.as_deref().filter(ran);
             let pairs = [Some(measured), fresh].into_iter().flatten().flat_map(|of| {
@@ -60,7 +62,7 @@ impl Planned {
         Some(Effect { saving, deciding })
     }
 
-    /// Lines for people about the plan.
+    /// Returns lines about the plan for the text output.
     pub fn lines(&self, measured: &Measured) -> String {
         let Some(Effect { saving, deciding }) = self.effect(measured) else {
             return format!(
@@ -77,7 +79,7 @@ impl Planned {
         )
     }
 
-    /// The plan as JSON.
+    /// Returns the plan as JSON.
     pub fn json(&self, measured: &Measured) -> Value {
         let effect = self.effect(measured);
         json!({
@@ -106,7 +108,7 @@ mod tests {
         assert!((effect.saving.saving - 0.4).abs() < 0.01, "{effect:?}");
         assert!((effect.deciding.saving - 0.05).abs() < 0.01, "{effect:?}");
         assert!(effect.deciding.low <= 0.05 && effect.deciding.high >= 0.05);
-        // Fresh runs without the control say nothing about the plan.
+        // Without runs of the control, confirmation runs show nothing about the plan.
         let mut fresh = Measured::nothing_of(&[1], 3);
         let figures = |column| Figures {
             cpu_ns: [100.0, 100.0, 0.0, 10.0, 0.0][column],

@@ -1,4 +1,4 @@
-//! Shows a measurement: as a table, a sentence and the next command, or as JSON.
+//! The report on a measurement: the judgements, the winner, and the next command.
 
 use super::answer::{is_open, times_to_decide, Answer};
 use super::options::Options;
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A shorter run is mostly the start of a process.
+/// The time of a shorter run is mostly the start of a process.
 const SHORT: Duration = Duration::from_millis(10);
 
 /// The words that differ between reports of `mallard try` and of `mallard verify`.
 pub struct Words {
-    /// The title of the first column.
+    /// The title of the first column, such as `malloc`.
     pub kind: &'static str,
     /// The program with its arguments, as the user typed it.
     pub program: String,
     /// The short name of the program.
     pub name: String,
-    /// Words for a candidate whose output or status differs from those of the base.
+    /// The words that say that a candidate's output or status differs from the base's.
     pub breaks: &'static str,
     /// Whether two programs are compared, instead of mallocs.
     pub is_pair: bool,
@@ -53,14 +53,14 @@ impl Default for Words {
 
 /// The result of one candidate.
 pub struct Row<'a> {
-    /// The candidate.
+    /// The candidate, as it runs.
     pub subject: &'a Subject,
     /// The index of the candidate.
     pub index: usize,
-    /// The judgements on CPU time and memory. `None` if the candidate is broken or without effect, or if nothing was
-    /// measured.
+    /// The judgements on CPU time and on memory. `None` if the candidate is broken or without
+    /// effect, or if nothing was measured.
     pub judged: Option<(&'a Judgement, &'a Judgement)>,
-    /// How the candidate breaks the program. `None` if it does not.
+    /// How the candidate breaks the program. `None` if the candidate works.
     pub broken: Option<&'a str>,
 }
 
@@ -72,21 +72,23 @@ pub struct Report {
     pub measured: Measured,
     pub(super) cpu: Judged,
     pub(super) memory: Judged,
-    /// The judgements on CPU time by the rounds of the choice alone (see `rounds`).
+    /// The judgements on CPU time from the rounds of the choice alone (see `rounds`).
     pub(super) chosen: Judged,
-    /// The results of fresh runs of the best candidates. Key: the place in `Measured::alive`.
+    /// The results of the confirmation runs of the best candidates. The key is the index in
+    /// `Measured::alive`.
     pub(super) confirmed: Confirmed,
-    /// The least difference that counts, as a share of the base.
+    /// The minimum difference that counts, as a share of the base.
     pub min_gain: f64,
     pub(super) seed: u64,
     pub(super) is_server: bool,
     /// The plan among the candidates. `None` if there is none.
     pub(super) planned: Option<Planned>,
-    /// The words of this comparison.
+    /// The words that this comparison uses.
     pub words: Words,
     /// The largest share of CPU time that an allocator could save.
     pub bound: Option<f64>,
-    /// The shares of the real savings that a replay finds, by the names of the candidates.
+    /// The shares of the real savings that a replay of a recording finds, by the names of the
+    /// candidates.
     pub(super) explained: BTreeMap<String, Interval>,
     /// Notes for the reader.
     pub notes: Vec<String>,
@@ -128,7 +130,7 @@ impl Report {
         report
     }
 
-    /// Notes about the measurement itself.
+    /// Returns notes about the measurement itself.
     pub(super) fn own_notes(&self, options: &Options) -> Vec<String> {
         let mut notes = Vec::new();
         let measured = &self.measured;
@@ -164,13 +166,14 @@ impl Report {
         notes
     }
 
-    /// The result of the fresh runs of a candidate.
+    /// Returns the result of the confirmation runs of a candidate.
     pub fn fresh(&self, index: usize) -> Option<&Fresh> {
         self.confirmed.get(&self.place(index)?)
     }
 
-    /// Stores which shares of the measured savings a replay found. `replayed` are the savings in the replay,
-    /// by the names of the mallocs, as shares of `program_ns`, the CPU time of the recorded program.
+    /// Stores which shares of the measured savings a replay found. `replayed` has the savings in
+    /// the replay, by the names of the mallocs, as shares of `program_ns`, the CPU time of the
+    /// recorded program.
     pub fn explain(&mut self, replayed: &BTreeMap<String, Differences>, program_ns: f64) {
         let scale = program_ns / self.measured.median_of_all(0, |f| f.cpu_ns);
         let measured = &self.measured;
@@ -183,7 +186,7 @@ impl Report {
         self.explained = self.measured.alive().into_iter().filter_map(share).collect();
     }
 
-    /// All candidates.
+    /// Returns the results of all candidates.
     pub fn rows<'a>(&'a self) -> Vec<Row<'a>> {
         let mut judged = self.cpu.candidates.iter().zip(&self.memory.candidates);
         let row = |(index, subject): (usize, &'a Subject)| {
@@ -195,40 +198,40 @@ impl Report {
         self.candidates.iter().enumerate().map(row).collect()
     }
 
-    /// The names of the settings that were left out for this reason.
+    /// Returns the names of the settings that were left out for the reason `why`.
     pub(super) fn left_out(&self, why: LeftOut) -> Vec<&str> {
         let all = self.candidates.iter().zip(&self.measured.left_out);
         let of = all.filter(|(_, of)| **of == Some(why));
         of.map(|(subject, _)| subject.name.as_str()).collect()
     }
 
-    /// The name of the winner.
+    /// Returns the name of the winner.
     pub fn best(&self) -> Option<String> {
         self.winner().map(|(row, _)| row.subject.name.clone())
     }
 
-    /// The candidate that the result names as the best, with its judgement on CPU time. `None` if no
-    /// candidate has a gain.
+    /// Returns the candidate that the result names as the best, with the judgement on its CPU time.
+    /// `None` if no candidate has a gain.
     pub fn winner(&self) -> Option<(Row<'_>, &Judgement)> {
         let place = winner(&self.chosen, &self.cpu, &self.confirmed)?;
         let row = self.rows().into_iter().find(|row| self.place(row.index) == Some(place))?;
         if self.is_control(row.index) {
-            return None; // by chance, since it does the same and more
+            return None; // a control wins only by chance, because it just adds work to the base
         }
         Some((row, &self.cpu.candidates[place]))
     }
 
-    /// Whether a candidate is the control of a plan, which nobody would use.
+    /// Returns whether a candidate is the control of a plan, which nobody would use.
     pub(super) fn is_control(&self, index: usize) -> bool {
         self.planned.as_ref().is_some_and(|planned| planned.control == index)
     }
 
-    /// The place of a candidate among those that are measured. `None` if it is not.
+    /// Returns the index of a candidate among the measured ones. `None` if it was not measured.
     pub(super) fn place(&self, index: usize) -> Option<usize> {
         self.measured.alive().iter().position(|&alive| alive == index)
     }
 
-    /// The candidate with a gain that saves the most of one metric.
+    /// Returns the candidate with a gain that saves the most CPU time or the most memory.
     pub fn best_by<'a>(
         &'a self,
         of: impl Fn((&'a Judgement, &'a Judgement)) -> &'a Judgement,
@@ -240,7 +243,7 @@ impl Report {
         gains.max_by(|(_, a), (_, b)| a.saving.total_cmp(&b.saving))
     }
 
-    /// What the comparison says about CPU time if it has no winner.
+    /// Returns the answer about CPU time for a comparison without a winner.
     pub(super) fn answer(&self) -> Answer<'_> {
         if self.measured.all_rounds() < ROUNDS_MIN {
             return Answer::TooFewRuns;
@@ -250,7 +253,7 @@ impl Report {
         Answer::of(judged, self.min_gain).unwrap_or(Answer::No { most: 0.0 })
     }
 
-    /// Whether a candidate loses CPU time or memory, or breaks the program.
+    /// Returns whether a candidate loses CPU time or memory, or breaks the program.
     pub fn has_loss(&self) -> bool {
         self.rows().iter().any(|row| {
             let lost = |(cpu, memory): (&Judgement, &Judgement)| {
@@ -260,12 +263,12 @@ impl Report {
         })
     }
 
-    /// The exit status of a command that is not a gate.
+    /// Returns the exit status of a command that is not a gate.
     pub fn status(&self) -> ExitCode {
         status(&self.measured)
     }
 
-    /// The command to type next, if more time is likely to decide more.
+    /// Returns the command to type next, if a longer measurement is likely to decide more.
     pub fn more_time(&self, options: &Options) -> Option<String> {
         let rounds = self.measured.all_rounds();
         if rounds > 0 && !self.cpu.candidates.iter().any(is_open) {
@@ -284,8 +287,9 @@ impl Report {
     }
 }
 
-/// The smallest peak that can be measured, in bytes. Between fork and exec, a process has a copy of the
-/// anonymous memory of the process that made it, and this copy counts as a part of the peak.
+/// Returns the smallest peak that can be measured, in bytes. Between fork and exec, a process has a
+/// copy of the anonymous memory of the process that made it. The kernel counts this copy in the
+/// peak.
 pub fn floor() -> f64 {
     let maker = starter::process().map_or(Process::This, |it| Process::Id(it.as_raw() as u32));
     proc::status_bytes(maker, "RssAnon:").unwrap_or(0) as f64

@@ -83,9 +83,10 @@ impl Command {
     }
 }
 
-/// Refuses a program into which no malloc can be preloaded. Returns other findings about the program.
+/// Rejects a program into which no malloc can be preloaded. Returns other findings about the
+/// program.
 pub fn refuse_unswitchable(path: &Path) -> Result<Vec<Finding>, Failure> {
-    // If the file is unreadable, the start of the program fails and says why.
+    // If the file is unreadable, the start of the program fails later and prints why.
     let findings = examine(path).unwrap_or_default();
     match findings.iter().find(|finding| finding.refuses) {
         Some(finding) => {

@@ -1,4 +1,4 @@
-//! The result of a comparison in one sentence.
+//! Writes the result of a comparison in one sentence.
 
 use super::answer::Answer;
 use super::plan::PLAN;
@@ -9,7 +9,7 @@ use crate::rounds::subject::failure;
 use crate::rounds::words::needs;
 use crate::verdict::{Judgement, Verdict};
 
-/// The result in one sentence.
+/// Returns the result in one sentence.
 pub fn sentence(report: &Report) -> String {
     if report.measured.rounds() == 0 {
         return match report.measured.interrupted {
@@ -30,7 +30,7 @@ pub fn sentence(report: &Report) -> String {
     failures(report) + &text + &bound(report) + &cut
 }
 
-/// A sentence that the program fails in every run. Empty if it does not.
+/// Returns a sentence that the program fails in every run. Empty if the program does not fail.
 fn failures(report: &Report) -> String {
     let name = match report.words.name.as_str() {
         "" => "the program",
@@ -40,7 +40,7 @@ fn failures(report: &Report) -> String {
     failure(report.measured.status).map_or(String::new(), sentence)
 }
 
-/// The result of a comparison of two programs.
+/// Returns the sentence for a comparison of two programs.
 fn pair(report: &Report) -> String {
     let rows = report.rows();
     let Some((cpu, memory)) = rows[0].judged else {
@@ -110,7 +110,7 @@ fn mallocs(report: &Report) -> String {
             format!("Under every other malloc {program} needs more CPU time")
         }
     };
-    // Memory is worth a change if it costs no time.
+    // A malloc that saves memory is worth a change if it costs no CPU time.
     let cheap = report
         .best_by(|(cpu, memory)| if cpu.verdict == Verdict::NoDifference { memory } else { cpu });
     match cheap {
@@ -124,7 +124,7 @@ fn mallocs(report: &Report) -> String {
     }
 }
 
-/// The words for a malloc, or for a plan.
+/// Returns the words for a malloc, or for a plan.
 fn under(name: &str) -> String {
     match name {
         PLAN => "With the plan".to_string(),
@@ -132,7 +132,8 @@ fn under(name: &str) -> String {
     }
 }
 
-/// A sentence with the bound of a recording. Empty if no bound is known.
+/// Returns a sentence with the bound of a recording, which is the maximum that any malloc could
+/// save. Empty if no bound is known.
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(

@@ -1,4 +1,4 @@
-//! A report as text and as JSON.
+//! Prints a report as text and as JSON.
 
 use super::answer::is_open;
 use super::options::Options;
@@ -17,12 +17,12 @@ use crate::verdict::{Judgement, Verdict, Why};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
-/// The columns of the table that have verdicts.
+/// The columns of the table that contain verdicts.
 const CPU_VERDICT: usize = 3;
 const MEMORY_VERDICT: usize = 7;
 
 impl Report {
-    /// Writes the result to stdout. The last line is a sentence that stands alone.
+    /// Writes the result to stdout. The last line is a sentence that is clear without the table.
     pub fn show(&self, options: &Options) -> Result<(), Failure> {
         if options.timing.json {
             return write(&format!("{}\n", self.json()));
@@ -56,7 +56,7 @@ impl Report {
         say(&text)
     }
 
-    /// The reasons why CPU time or memory is not measurable, each with its candidates.
+    /// Returns the reasons why CPU time or memory is not measurable, each with its candidates.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         let rows = self.rows();
@@ -103,7 +103,8 @@ impl Report {
         plain_table(&titles, lines)
     }
 
-    /// The line of a candidate. The cell of the verdict says whether it was dropped early.
+    /// Returns the table line of a candidate. The cell of the verdict shows whether the candidate
+    /// was dropped early.
     fn line_of(&self, row: &Row) -> Vec<String> {
         let mut line = self.line(&row.subject.name, row.index + 2, row.judged);
         let Some((cpu, memory)) = row.judged else { return line };
@@ -143,7 +144,7 @@ impl Report {
         ]
     }
 
-    /// The result as a JSON object.
+    /// Returns the result as a JSON object.
     pub fn json(&self) -> Value {
         let row = |row: Row| {
             let variables = row.subject.variables.iter().map(|(name, value)| {
@@ -183,7 +184,7 @@ impl Report {
         })
     }
 
-    /// The medians of a column (see `turns`) as JSON.
+    /// Returns the medians of a column of the measurement (see `rounds`) as JSON.
     fn figures(&self, name: &str, column: usize) -> Value {
         let is_left_out = column > 1 && !self.measured.alive().contains(&(column - 2));
         let median = |figure: fn(&Figures) -> f64| match is_left_out {
@@ -199,7 +200,8 @@ impl Report {
         })
     }
 
-    /// A line that says which rows are from fresh runs. Empty without fresh runs.
+    /// Returns a line that names the results from confirmation runs. Empty without confirmation
+    /// runs.
     fn fresh_lines(&self) -> String {
         let alive = self.measured.alive();
         let name = |place: &usize| self.candidates[alive[*place]].name.as_str();
@@ -212,7 +214,7 @@ impl Report {
         )
     }
 
-    /// One line for each malloc: the share of its real saving that a replay finds.
+    /// Returns one line for each malloc with the share of its real saving that a replay finds.
     fn explanations(&self) -> String {
         let line = |(name, of): (&String, &Interval)| {
             let range = percents(of.low, of.high).replace(" %", "");

@@ -42,7 +42,7 @@ pub struct Compared {
 }
 
 impl Command {
-    /// Measures, and shows what was measured. `record` is the command that shows where a program
+    /// Measures, and prints the result. `record` is the command that shows where a program
     /// allocates. `add` may add notes to the report.
     pub fn run(self, record: &str, add: impl FnOnce(&mut Report)) -> Result<Compared, Failure> {
         starter::prepare();
@@ -108,7 +108,7 @@ fn subject(name: &str, command: &str) -> Result<Subject, Failure> {
     })
 }
 
-/// Whether a command line has characters that mean something to a shell.
+/// Returns whether a command line has characters that are special in a shell.
 fn needs_shell(command: &str) -> bool {
     command.contains(|c: char| "'\"\\$`|&;<>()*?[]#~{}!\n".contains(c))
         || command.split_whitespace().next().is_some_and(|word| word.contains('='))

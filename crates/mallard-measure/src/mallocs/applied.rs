@@ -1,5 +1,5 @@
-//! Plans that are applied in a program which is not changed: a library in front of the program's malloc serves the
-//! call stacks of the plan from local allocators.
+//! Applies plans in programs without changing the programs. A preloaded library in front of the
+//! program's malloc serves the call stacks of the plan from local allocators.
 
 use super::{Allocator, Variables};
 use crate::error::Failure;
@@ -22,13 +22,14 @@ pub struct AppliedPlan {
 pub enum Applies {
     /// The library serves the blocks from local allocators.
     Serves,
-    /// The library decides about each block, and then asks the malloc of the program for it. The difference from a
-    /// program without the library is the cost of deciding.
+    /// The library decides about each block in the same way, but then allocates the block from the
+    /// program's malloc. The difference from a program without the library is the cost of deciding.
     Control,
 }
 
 impl AppliedPlan {
-    /// Finds the library. Does not read the plan: the library does, and so should the caller before.
+    /// Finds the library that applies plans. Does not read the plan; the library reads it, and the
+    /// caller should check it before.
     pub fn find(file: &Path) -> Result<AppliedPlan, Failure> {
         let library = PLAN.find("the program was not started")?;
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());

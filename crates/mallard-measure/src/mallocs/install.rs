@@ -1,4 +1,4 @@
-//! Installs the mallocs that a distribution has as packages: `mallard try --install`.
+//! `mallard try --install`: installs the mallocs that a distribution has as packages.
 
 use super::{library, list, Entry, Kind};
 use crate::error::status::MALLARD_FAILED;
@@ -6,11 +6,12 @@ use crate::error::{tell, Failure};
 use nix::unistd::geteuid;
 use std::process::{Command, Stdio};
 
-/// What to type if there is no apt-get. Package managers of other distributions have these names too.
+/// What to type if there is no apt-get. The package managers of other distributions have the same
+/// package names.
 const ELSEWHERE: &str =
     "install mimalloc, jemalloc and gperftools by the package manager of this system";
 
-/// Installs by apt-get the mallocs of the list that are missing. Shows what apt-get prints.
+/// Installs the missing mallocs of the list with apt-get. Shows the output of apt-get.
 pub fn install() -> Result<(), Failure> {
     let missing: Vec<&Entry> =
         list().filter(|of| of.kind == Kind::Debian && library::of(of).is_err()).collect();
@@ -34,18 +35,18 @@ pub fn install() -> Result<(), Failure> {
     as_root(&[&["install", "-y", "--no-install-recommends"], &packages[..]].concat())
 }
 
-/// Whether the distribution has a package.
+/// Returns whether the distribution has a package.
 fn is_known(package: &str) -> bool {
     runs(Command::new("apt-cache").args(["show", package]))
 }
 
-/// Whether a command can be started, and ends with status 0.
+/// Returns whether a command can be started and exits with status 0.
 fn runs(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// Runs apt-get as root. stdout belongs to the result of this command, so apt-get writes to stderr.
+/// Runs apt-get as root. stdout is for the result of `mallard`, so apt-get writes to stderr.
 fn as_root(arguments: &[&str]) -> Result<(), Failure> {
     let words = [&["apt-get"], arguments].concat();
     let words = if geteuid().is_root() { words } else { [&["sudo"], &words[..]].concat() };

@@ -35,7 +35,7 @@ pub fn of(entry: &Entry) -> Result<Option<PathBuf>, Failure> {
     })
 }
 
-/// Finds a library that the user has named: a path, or a name that the dynamic linker finds.
+/// Finds a library that the user has named by a path, or by a name that the dynamic linker finds.
 pub fn named(library: &Path) -> Result<PathBuf, Failure> {
     let (shown, pasted) = (library.display(), quoted_path(library));
     let is_path = library.components().count() > 1 || library.is_file();
@@ -59,7 +59,7 @@ pub fn named(library: &Path) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Finds a library by its name: in the cache of the dynamic linker, or in the usual folders.
+/// Finds a library by its name in the cache of the dynamic linker, or in the usual directories.
 fn in_system(name: &str) -> Option<PathBuf> {
     let cached = cache().iter().find(|(known, _)| known == name).map(|(_, path)| path.clone());
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
@@ -78,7 +78,7 @@ fn first(paths: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.canonicalize().and_then(must_be_library).is_ok())
 }
 
-/// The names and paths in the cache of the dynamic linker.
+/// Returns the names and paths in the cache of the dynamic linker.
 fn cache() -> &'static [(String, PathBuf)] {
     static CACHE: OnceLock<Vec<(String, PathBuf)>> = OnceLock::new();
     CACHE.get_or_init(|| {

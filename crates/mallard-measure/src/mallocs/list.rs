@@ -1,4 +1,4 @@
-//! The list of mallocs: spec/allocators.csv.
+//! The list of mallocs, read from spec/allocators.csv.
 
 use serde::Deserialize;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ pub enum Kind {
     Mallard,
     /// The C library's malloc with other settings.
     Tunable,
-    /// A malloc that is recognised in programs, and never preloaded.
+    /// A malloc that is recognised in programs, but never preloaded.
     Known,
 }
 
@@ -25,62 +25,67 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Matters {
-    /// Those with several threads at once.
+    /// Programs with several threads at the same time.
     Threads,
-    /// Those whose calls of malloc and free take much CPU time.
+    /// Programs whose calls of malloc and free take much CPU time.
     Calls,
-    /// Those whose page faults take much CPU time.
+    /// Programs whose page faults take much CPU time.
     Pages,
-    /// Those whose malloc holds much more memory than is in use.
+    /// Programs whose malloc holds much more memory than is in use.
     Memory,
 }
 
 /// One line of spec/allocators.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Entry {
-    /// What `--allocator` accepts.
+    /// The name that `--allocator` accepts.
     pub name: String,
-    /// Its name in rows of benchmarks. `*` stands for the version. Empty: it has no rows.
+    /// The name in benchmark results, in which `*` stands for the version. Empty if there are no
+    /// benchmark results for this malloc.
     pub contender: String,
     /// The origin of the allocator.
     pub kind: Kind,
-    /// The files for LD_PRELOAD, one for each version that distributions have, separated by spaces; empty for a
-    /// malloc of the C library.
+    /// The file names for LD_PRELOAD, separated by spaces. A library has several if distributions
+    /// have several versions. Empty for the malloc of the C library.
     library: String,
-    /// The packages of Debian that have the library, by their names in different versions of Debian and Ubuntu,
-    /// separated by spaces.
+    /// The Debian packages that contain the library, separated by spaces. A library has several if
+    /// versions of Debian and Ubuntu name the package differently.
     package: String,
-    /// Variables that are set, as NAME=VALUE, separated by spaces.
+    /// Environment variables to set, as NAME=VALUE, separated by spaces.
     pub environment: String,
-    /// The programs for which a setting can matter. `None` if the allocator can matter for all.
+    /// The programs for which a setting can matter. `None` if the allocator can matter for all
+    /// programs.
     pub matters: Option<Matters>,
-    /// Beginnings of the names of files that have this malloc, separated by spaces.
+    /// Prefixes of the names of files that contain this malloc, separated by spaces.
     pub files: String,
     /// Functions by which programs allocate if the malloc does not replace `malloc`, separated by spaces.
     pub functions: String,
-    /// Further functions that tell whose `malloc` a program contains, separated by spaces.
+    /// Further functions by which a program is recognised to contain this malloc, separated by
+    /// spaces.
     pub marks: String,
     /// A description of the allocator.
     pub about: String,
 }
 
 impl Entry {
-    /// The name without a version: `jemalloc` of `jemalloc-5.3.1`.
+    /// Returns the name without a version, such as `jemalloc` for `jemalloc-5.3.1`.
     pub fn library_name(&self) -> &str {
         self.name.split('-').next().unwrap_or_default()
     }
 
-    /// The files for LD_PRELOAD, the most common first. None for a malloc of the C library.
+    /// Returns the file names for LD_PRELOAD, the most common first. Empty for the malloc of the C
+    /// library.
     pub fn libraries(&self) -> impl Iterator<Item = &str> {
         self.library.split_whitespace()
     }
 
-    /// The packages that may have the library. A version of Debian or Ubuntu has one of them.
+    /// Returns the packages that may contain the library. Each version of Debian or Ubuntu has only
+    /// one of them.
     pub fn packages(&self) -> impl Iterator<Item = &str> {
         self.package.split_whitespace()
     }
 
-    /// The variables that are set, with their values.
+    /// Returns the environment variables to set, with their values.
     pub fn variables(&self) -> Vec<(String, String)> {
         let pairs = self.environment.split(' ').filter_map(|pair| pair.split_once('='));
         pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect()
@@ -94,7 +99,7 @@ pub struct Mallocs {
 }
 
 impl Mallocs {
-    /// The list.
+    /// Returns the list.
     pub fn get() -> &'static Mallocs {
         static LIST: OnceLock<Mallocs> = OnceLock::new();
         LIST.get_or_init(|| Mallocs::parse(include_str!("../../../../spec/allocators.csv")))
@@ -107,24 +112,26 @@ impl Mallocs {
         Mallocs { lines: lines.collect() }
     }
 
-    /// Those that a program can run under.
+    /// Returns the mallocs under which a program can run.
     pub fn to_start(&self) -> impl Iterator<Item = &Entry> {
         self.lines.iter().filter(|entry| entry.kind != Kind::Known)
     }
 
-    /// The malloc in a file, by the name of the file. `None` if it is that of the C library, or unknown.
+    /// Returns the malloc that a file contains, by the name of the file. `None` if the file has the
+    /// malloc of the C library, or an unknown malloc.
     pub fn in_file(&self, name: &str) -> Option<&Entry> {
         self.lines.iter().find(|entry| entry.files.split(' ').any(|begin| begins(name, begin)))
     }
 
-    /// A function by which a program allocates without `malloc`. `has` tells whether the program has a
-    /// function.
+    /// Returns a function by which a program allocates without calling `malloc`. `has` returns
+    /// whether the program has a given function.
     pub fn allocates_by(&self, has: impl Fn(&str) -> bool) -> Option<&str> {
         let all = self.lines.iter().flat_map(|entry| entry.functions.split(' '));
         all.filter(|name| !name.is_empty()).find(|name| has(name))
     }
 
-    /// The malloc that a program contains. `has` tells whether the program has a function.
+    /// Returns the malloc that a program contains. `has` returns whether the program has a given
+    /// function.
     pub fn contained(&self, has: impl Fn(&str) -> bool) -> Option<&Entry> {
         let names = |entry: &'_ Entry| [entry.marks.clone(), entry.functions.clone()].join(" ");
         self.lines
@@ -132,7 +139,7 @@ impl Mallocs {
             .find(|entry| names(entry).split(' ').any(|name| !name.is_empty() && has(name)))
     }
 
-    /// Whether rows of benchmarks with this contender are of a malloc.
+    /// Returns whether benchmark results with this competitor name are results of a malloc.
     pub fn has_rows_of(&self, contender: &str) -> bool {
         let library = |entry: &Entry| match entry.contender.rsplit_once('-') {
             Some((library, _)) => format!("{library}-"),
@@ -142,12 +149,12 @@ impl Mallocs {
     }
 }
 
-/// Whether `name` begins with `begin`, which is not empty.
+/// Returns whether `name` begins with `begin`, which is not empty.
 fn begins(name: &str, begin: &str) -> bool {
     !begin.is_empty() && name.starts_with(begin)
 }
 
-/// The allocators of spec/allocators.csv that a program can run under.
+/// Returns the allocators of spec/allocators.csv under which a program can run.
 pub fn list() -> impl Iterator<Item = &'static Entry> {
     Mallocs::get().to_start()
 }

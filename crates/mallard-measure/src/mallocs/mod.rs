@@ -1,8 +1,9 @@
-//! The list of mallocs, and the allocators that a program can run under: those of the list, and any other
-//! library with a malloc.
+//! The allocators under which a program can run: the list of known mallocs, and any other library
+//! with a malloc.
 //!
-//! `list` is spec/allocators.csv, `wanted` parses `--allocator`, `library` finds the file, `install` installs it, and `probe` loads the library into a small
-//! program to check which malloc is called there.
+//! `list` reads spec/allocators.csv, `wanted` parses `--allocator`, `library` finds the library
+//! file, `install` installs it, and `probe` loads the library into a small program to check whose
+//! malloc the program calls.
 
 pub mod applied;
 pub mod install;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Variables of the environment to set, or to remove (`None`).
+/// Environment variables to set, or to remove (`None`).
 pub type Variables = Vec<(OsString, Option<OsString>)>;
 
 /// An allocator whose library was found.
@@ -30,19 +31,19 @@ pub struct Allocator {
     pub name: String,
     /// The library that is preloaded. `None` for glibc.
     pub library: Option<PathBuf>,
-    /// Further variables of the environment.
+    /// Further environment variables.
     pub environment: Vec<(String, String)>,
-    /// Whether LD_PRELOAD stays as the user has set it. True for the base of a comparison.
+    /// Whether LD_PRELOAD keeps the value that the user has set. True for the base of a comparison.
     pub as_started: bool,
 }
 
 impl Allocator {
-    /// The allocator of a program that the user starts without mallard.
+    /// Returns the allocator that a program has if the user starts it without mallard.
     pub fn as_started(name: &str) -> Allocator {
         Allocator { name: name.to_string(), as_started: true, ..Allocator::default() }
     }
 
-    /// Finds the library of an entry of the list.
+    /// Finds the library of an allocator in the list.
     pub fn of(entry: &Entry) -> Result<Allocator, Failure> {
         Ok(Allocator {
             name: entry.name.clone(),
@@ -52,7 +53,7 @@ impl Allocator {
         })
     }
 
-    /// Returns the variables of the environment that give a program this malloc.
+    /// Returns the environment variables that make a program use this malloc.
     pub fn variables(&self, program: &Path) -> Variables {
         let mut variables = Variables::new();
         if !self.as_started {
@@ -66,9 +67,10 @@ impl Allocator {
         variables
     }
 
-    /// The libraries that have to be in front of the malloc that a program is linked with: the C library
-    /// for a row of glibc, and the C++ runtime for its operators new and delete. Without the runtime,
-    /// the operators would still be those of the linked malloc, unless the preloaded one has its own.
+    /// Returns the libraries that must be loaded before the malloc that a program is linked with:
+    /// the C library if the allocator is glibc, and the C++ runtime for its operators new and
+    /// delete. Without the runtime, the program would still call the operators of the linked
+    /// malloc, unless the preloaded malloc has its own operators.
     fn in_front_of_linked_malloc(&self, program: &Path) -> Vec<PathBuf> {
         let libraries = probe::libraries(program);
         if !libraries.iter().any(|(name, _)| probe::is_malloc(name)) {
@@ -79,14 +81,14 @@ impl Allocator {
         libc.into_iter().chain(runtimes.map(|(_, path)| path)).collect()
     }
 
-    /// Sets the variables for a program that is to be started.
+    /// Sets the environment variables of a command before it is started.
     pub fn apply(&self, command: &mut Command) {
         let variables = self.variables(command.get_program().as_ref());
         set(command, variables);
     }
 }
 
-/// Sets or removes variables for a program that is to be started.
+/// Sets or removes the given environment variables of a command before it is started.
 pub fn set(command: &mut Command, variables: Variables) {
     for (name, value) in variables {
         match value {
@@ -96,7 +98,7 @@ pub fn set(command: &mut Command, variables: Variables) {
     }
 }
 
-/// The libraries in the user's LD_PRELOAD, without the one that has a malloc.
+/// Returns the libraries in the user's LD_PRELOAD, without the one that has a malloc.
 fn others_preloaded() -> &'static [PathBuf] {
     static OTHERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     OTHERS.get_or_init(|| {
@@ -109,14 +111,14 @@ fn others_preloaded() -> &'static [PathBuf] {
     })
 }
 
-/// The libraries in LD_PRELOAD.
+/// Returns the libraries in LD_PRELOAD.
 pub fn preloaded_by_user() -> Vec<PathBuf> {
     let text = std::env::var("LD_PRELOAD").unwrap_or_default();
     text.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
-/// The allocator under which a program runs when the user starts it: glibc, or what LD_PRELOAD
-/// brings.
+/// Returns the allocator under which a program runs when the user starts it, which is glibc or the
+/// malloc in LD_PRELOAD.
 pub fn base() -> Allocator {
     let own = if preloaded_by_user().is_empty() { None } else { probe::malloc_as_started() };
     match own.filter(|path| !probe::is_of_libc(path)) {
@@ -125,12 +127,13 @@ pub fn base() -> Allocator {
     }
 }
 
-/// The name of a file, as text.
+/// Returns the name of a file, as text.
 pub fn shown(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether a name in the list means a setting of glibc that acts only through page faults and memory.
+/// Returns whether a name in the list means a setting of glibc that affects only page faults and
+/// memory.
 pub fn acts_by_pages(name: &str) -> bool {
     let matters = list().find(|entry| entry.name == name).and_then(|entry| entry.matters);
     matters.is_some_and(|of| of != Matters::Calls)
@@ -152,8 +155,9 @@ pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
     (found, missing)
 }
 
-/// A note that names the mallocs that are left out although a package of the distribution or Mallard's installation
-/// has them, with the command that helps. `None` if there are none.
+/// Returns a note that names the mallocs that are missing although a package of the distribution or
+/// Mallard's installation contains them, with the command that installs them. `None` if no such
+/// malloc is missing.
 pub fn note_of_missing(missing: &[(String, Failure)]) -> Option<String> {
     let of_kind = |kind: Kind| {
         let is_it = move |name: &&str| list().any(|of| of.name == **name && of.kind == kind);

@@ -1,6 +1,6 @@
-//! Loads an allocator into a small program, and checks which library's malloc is called there.
+//! Loads an allocator into a small program, and checks whose malloc the program calls.
 //!
-//! The program is this command itself, with the hidden subcommand `whose-malloc`.
+//! The small program is this command itself, with the hidden subcommand `whose-malloc`.
 
 use super::Allocator;
 use crate::error::status::MALLARD_FAILED;
@@ -26,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct WhoseMalloc {}
 
 impl WhoseMalloc {
-    /// Does some work with that malloc, and then prints the path.
+    /// Does some work with the malloc, and then prints the path of the malloc's library.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(work)).collect();
         for thread in threads {
             let blocks = thread.join().expect("a thread that ends");
-            drop(blocks); // blocks of a thread that has ended
+            drop(blocks); // frees blocks of a thread that has exited
         }
         let malloc = library_of(libc::malloc as *const libc::c_void);
         let free = library_of(libc::free as *const libc::c_void);
@@ -60,26 +60,27 @@ fn library_of(function: *const libc::c_void) -> Option<PathBuf> {
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: the address is that of a function, and `info` is valid.
     let found = unsafe { libc::dladdr(function, &mut info) } != 0 && !info.dli_fname.is_null();
-    // SAFETY: the name ends with 0, and the linker keeps it as long as the library is loaded.
+    // SAFETY: the name ends with a zero byte, and the linker keeps it as long as the library is
+    // loaded.
     found.then(|| {
         PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes()))
     })
 }
 
-/// Whether a library is the C library.
+/// Returns whether a library is the C library.
 pub fn is_of_libc(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("libc.so") || name.starts_with("libc-")
 }
 
-/// The library whose malloc a program calls in the user's environment. `None` if the probe fails.
+/// Returns the library whose malloc a program calls in the user's environment. `None` if the probe
+/// fails.
 pub fn malloc_as_started() -> Option<PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| run(|_| {}).ok().map(|answer| answer.0)).clone()
 }
 
-/// Checks that a program calls the malloc of an allocator if the library of the allocator is
-/// preloaded.
+/// Checks that a program calls the allocator's malloc if the allocator's library is preloaded.
 pub fn check(allocator: &Allocator) -> Result<(), Failure> {
     let (found, errors) = run(|command| allocator.apply(command)).map_err(|why| {
         let what = format!("a small program under {} {why}", allocator.name);
@@ -117,7 +118,8 @@ fn failed(what: String, allocator: &Allocator, errors: &str) -> Failure {
     Failure::new(what, "nothing was started", help).with_status(MALLARD_FAILED)
 }
 
-/// Runs `whose-malloc`. Returns its answer, and the text that it or the dynamic linker wrote to stderr.
+/// Runs `whose-malloc`. Returns the path that it prints, and the text that it or the dynamic linker
+/// wrote to stderr.
 fn run(prepare: impl FnOnce(&mut Command)) -> Result<(PathBuf, String), String> {
     let program = std::env::current_exe().map_err(|e| format!("cannot be started: {e}"))?;
     let mut command = Command::new(program);
@@ -151,12 +153,12 @@ fn run(prepare: impl FnOnce(&mut Command)) -> Result<(PathBuf, String), String> 
     }
 }
 
-/// Reads a pipe to its end while its writer runs: a malloc may print more than a pipe holds, and would
-/// wait for a reader.
+/// Reads a pipe to its end while its writer runs. A malloc may print more than a pipe can hold, and
+/// would otherwise wait for a reader.
 fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
-        let _ = pipe.read_to_end(&mut text); // what was read until then is used
+        let _ = pipe.read_to_end(&mut text); // on an error, the text read so far is used
         text
     })
 }
@@ -167,7 +169,8 @@ const LINKER: &str = if cfg!(target_arch = "aarch64") {
     "/lib64/ld-linux-x86-64.so.2"
 };
 
-/// The libraries that a program loads when it starts, by name and path, without running the program.
+/// Returns the libraries that a program loads when it starts, by name and path, without running the
+/// program.
 pub fn libraries(program: &Path) -> Vec<(String, PathBuf)> {
     let output = Command::new(LINKER).arg("--list").arg(program).output();
     let output = output.map(|output| output.stdout).unwrap_or_default();
@@ -180,17 +183,19 @@ pub fn libraries(program: &Path) -> Vec<(String, PathBuf)> {
     parsed.collect()
 }
 
-/// The name of the malloc library that a program is linked with. `None` if it is the C library.
+/// Returns the name of the malloc library that a program is linked with. `None` if the program uses
+/// the C library's malloc.
 pub fn linked_malloc(program: &Path) -> Option<String> {
     libraries(program).into_iter().map(|(name, _)| name).find(|name| is_malloc(name))
 }
 
-/// Whether a library, by the name of its file, has the operators new and delete of a C++ runtime.
+/// Returns whether a library, given by its file name, has the operators new and delete of a C++
+/// runtime.
 pub fn is_cpp_runtime(name: &str) -> bool {
     ["libstdc++.so", "libc++.so", "libc++abi.so"].iter().any(|known| name.starts_with(known))
 }
 
-/// Whether a library, by the name of its file, has another malloc than that of the C library.
+/// Returns whether a library, given by its file name, contains a malloc other than the C library's.
 pub fn is_malloc(name: &str) -> bool {
     Mallocs::get().in_file(name).is_some()
 }
@@ -201,7 +206,7 @@ fn unknown_setting(allocator: &Allocator) -> Option<String> {
     let output = Command::new(LINKER).arg("--list-tunables").output().ok()?;
     let known = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        return None; // older than glibc 2.33
+        return None; // glibc before 2.33 cannot list its settings
     }
     let names = wanted.split(':').map(|pair| pair.split('=').next().unwrap_or_default());
     let is_known = |name: &str| known.lines().any(|line| line.split(':').next() == Some(name));

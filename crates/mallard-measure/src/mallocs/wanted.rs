@@ -6,7 +6,7 @@ use crate::error::Failure;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What `--allocator` accepts, for help texts.
+/// The syntax of `--allocator`, for help texts.
 pub const SYNTAX: &str = "NAME[=LIBRARY][,VAR=VALUE]";
 
 /// An allocator that the user has named.
@@ -44,7 +44,7 @@ impl FromStr for Wanted {
 }
 
 /// Parses VAR=VALUE,VAR=VALUE. A part without an equals sign continues the value before it, because
-/// a value may be a list: MALLOC_CONF=narenas:1,tcache:false.
+/// a value may contain commas, as in MALLOC_CONF=narenas:1,tcache:false.
 fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut variables: Vec<(String, String)> = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -59,7 +59,7 @@ fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
 }
 
 impl Wanted {
-    /// Finds the library.
+    /// Finds the library of the allocator that the user named.
     pub fn find(&self) -> Result<Allocator, Failure> {
         let mut allocator = match &self.library {
             Some(library) => {
@@ -72,8 +72,8 @@ impl Wanted {
         Ok(allocator)
     }
 
-    /// Returns the entry of the list with this name, or the entry with this name and a version if
-    /// there is only one.
+    /// Returns the list entry with this name. Without such an entry, returns the entry with this
+    /// name and a version, if there is only one.
     fn entry(&self) -> Result<&'static Entry, Failure> {
         if let Some(entry) = list().find(|entry| entry.name == self.name) {
             return Ok(entry);

@@ -1,43 +1,44 @@
-//! Tables of text without a frame.
+//! Text tables without a frame.
 //!
-//! A table that is wider than the output gets narrower titles, names and gaps. If that is not enough, the
-//! columns that do not fit follow below, beside the names again.
+//! If a table is wider than the output, its titles, names and gaps are made narrower. If that is
+//! not enough, the columns that do not fit follow below, next to a repetition of the names.
 
 use super::width::{shortened, width};
 use comfy_table::{presets, Cell, CellAlignment, ContentArrangement, Table};
 use std::fmt;
 use std::ops::Range;
 
-/// The width of names if the table would be too wide.
+/// The maximum width of names in a table that would otherwise be too wide.
 const NAME_MAX: usize = 32;
 
-/// What stands before columns of which the names are in a line above.
+/// The indent of columns whose names are in a line above.
 const INDENT: usize = 6;
 
-/// A table. The first columns have names, and are at the left; the others have figures.
+/// A table. The first columns have names and are aligned to the left; the other columns have
+/// figures.
 #[derive(Clone)]
 pub struct Columns {
     titles: Vec<String>,
     rows: Vec<Vec<Cell>>,
     names: usize,
     figures: CellAlignment,
-    /// The spaces between two columns.
+    /// The number of spaces between two columns.
     gap: u16,
 }
 
 impl Columns {
-    /// A table whose first `names` columns are names.
+    /// Makes a table whose first `names` columns are names.
     pub fn new(titles: Vec<String>, rows: Vec<Vec<Cell>>, names: usize) -> Columns {
         Columns { titles, rows, names, figures: CellAlignment::Right, gap: 2 }
     }
 
-    /// The same table, in which all columns are at the left.
+    /// Aligns all columns to the left.
     pub fn left(self) -> Columns {
         Columns { figures: CellAlignment::Left, ..self }
     }
 
-    /// The lines of the titles, and the lines of each row. What does not fit beside the names is in further
-    /// lines of the row.
+    /// Returns the lines of the titles, and the lines of each row. Columns that do not fit next to
+    /// the names are in further lines of the row.
     pub fn rows(self) -> (Vec<String>, Vec<Vec<String>>) {
         let number = self.rows.len();
         let (mut titles, mut rows) = (Vec::new(), vec![Vec::new(); number]);
@@ -49,8 +50,9 @@ impl Columns {
         (titles, rows)
     }
 
-    /// The lines of each part of the table, with its titles. The first part begins with the names, and so
-    /// do the others if `repeats_names` is set.
+    /// Splits the table into parts that fit into `width`, and returns the lines of each part with
+    /// its titles. The first part begins with the names, and so do the others if `repeats_names` is
+    /// set.
     fn parts(mut self, width: usize, repeats_names: bool) -> Vec<Vec<String>> {
         if self.width_of(0..self.titles.len()) > width {
             let columns = 0..self.titles.len();
@@ -61,7 +63,7 @@ impl Columns {
             self.gap = 1;
         }
         if self.width_of(0..self.titles.len()) > width {
-            self.gap = 2; // narrow gaps are not enough
+            self.gap = 2; // narrow gaps were not enough, so they are not used
         }
         let (mut parts, mut begin) = (Vec::new(), self.names);
         loop {
@@ -92,7 +94,7 @@ impl Columns {
         cells.map(|cell| widest(&cell.content())).max().unwrap_or(0)
     }
 
-    /// A title in several lines, if its cells are narrower.
+    /// Returns the title of a column, in several lines if the cells of the column are narrower.
     fn narrow_title(&self, column: usize) -> String {
         let title = &self.titles[column];
         match widest(title) > self.cells_width(column) {
@@ -105,7 +107,7 @@ impl Columns {
         for row in &mut self.rows {
             for cell in row.iter_mut().take(self.names) {
                 let name = cell.content();
-                // A path is not shortened, because it could not be used any more.
+                // A path is not shortened, because the user could not paste a shortened path.
                 if widest(&name) > NAME_MAX && !name.starts_with(['/', '.']) {
                     *cell = Cell::new(shortened(&name, NAME_MAX));
                 }
@@ -113,7 +115,7 @@ impl Columns {
         }
     }
 
-    /// Some columns as lines, which begin with the names or with spaces.
+    /// Returns some columns as lines, which begin with the names or with spaces.
     fn part(&self, columns: Range<usize>, has_names: bool) -> Vec<String> {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -144,7 +146,7 @@ impl fmt::Display for Columns {
     }
 }
 
-/// The length of the longest line.
+/// Returns the length of the longest line.
 fn widest(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Texts for the terminal: units, shell words, tables, lines that fit, and progress.
+//! Writes text for the terminal: units, quoted shell words, tables, wrapped lines, and progress.
 
 pub mod columns;
 pub mod progress;

@@ -1,16 +1,16 @@
-//! Shows the progress of the command's own work on a terminal.
+//! Shows the progress of the command's own work, which is not that of a program, on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// A line on stderr that changes while the command works. The line exists only if stderr is a terminal,
-/// and disappears when the value is dropped.
+/// A line on stderr that changes while the command works. The line is shown only if stderr is a
+/// terminal, and disappears when the value is dropped.
 pub struct Work {
     bar: ProgressBar,
 }
 
 impl Work {
-    /// Shows the line.
+    /// Shows the progress line.
     pub fn begin() -> Work {
         let bar = ProgressBar::new_spinner();
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");

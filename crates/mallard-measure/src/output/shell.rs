@@ -1,40 +1,41 @@
-//! Words as a shell needs them, for commands that the user is asked to type.
+//! Quotes words for a shell, in commands that the user is asked to type.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The names of variables of the environment that change how programs allocate begin with these words.
-/// LD_PRELOAD is not among them: it names a malloc of its own.
+/// Prefixes of environment variables that change how programs allocate. LD_PRELOAD is not among
+/// them, because it selects another malloc.
 const VARIABLES: [&str; 5] =
     ["MALLOC_", "GLIBC_TUNABLES", "PYTHONMALLOC", "MIMALLOC_", "TCMALLOC_"];
 
 /// The longest command line that is shown, in bytes.
 const COMMAND_BYTES_MAX: usize = 2000;
 
-/// Whether a variable of the environment changes how programs allocate.
+/// Returns whether a variable of the environment changes how programs allocate.
 pub fn concerns_malloc(name: &str) -> bool {
     VARIABLES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The variables that change how programs allocate, as a shell needs them in front of a command:
-/// `PYTHONMALLOC=malloc `. Empty if there is none.
+/// Returns the variables that change how programs allocate, quoted for a shell, to put in front of
+/// a command: `PYTHONMALLOC=malloc `. Empty if there are none.
 pub fn assignments(variables: impl Iterator<Item = (String, OsString)>) -> String {
     let mut all: Vec<_> = variables.filter(|(name, _)| concerns_malloc(name)).collect();
     all.sort();
     all.iter().map(|(name, value)| format!("{name}={} ", quoted(value))).collect()
 }
 
-/// The assignments of the variables of this process.
+/// Returns the assignments of such variables in the environment of this process.
 pub fn own_assignments() -> String {
     assignments(
         std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value)),
     )
 }
 
-/// A command line, or a note with a command, in which the first `mallard` is as the user called this process: the
-/// word itself, or a path if the user typed one, because then PATH may have no `mallard`. The command may stand
-/// at the beginning, after assignments of variables, or after a semicolon.
+/// Replaces the first `mallard` in a command line, or in a note with a command, by the path that
+/// the user typed to call this process, because PATH may have no `mallard`. Changes nothing if the
+/// user typed `mallard` without a path. The command may stand at the beginning, after assignments
+/// of variables, or after a semicolon.
 pub fn as_called(line: &str) -> String {
     let name = std::env::args_os().next();
     let is_own = |path: &OsString| {
@@ -59,8 +60,8 @@ fn called(line: &str, name: &str) -> String {
     }
 }
 
-/// A word as a shell needs it. A word with control characters, or with bytes that are not UTF-8, has the
-/// form $'a\nb', which bash, ksh and zsh know.
+/// Quotes a word for a shell. A word with control characters, or with bytes that are not UTF-8,
+/// gets the form $'a\nb', which bash, ksh and zsh understand.
 pub fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref();
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
@@ -73,7 +74,7 @@ pub fn quoted(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// Bytes as they stand between $' and '.
+/// Escapes bytes that stand between $' and '.
 fn escaped(bytes: &[u8]) -> String {
     let octal = |byte: &u8| format!("\\{byte:03o}");
     let letter = |c: char| match c {
@@ -90,8 +91,8 @@ fn escaped(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(chunk).collect()
 }
 
-/// The words of a command line as a shell needs them. Of a command line that would fill the screen, only the
-/// program and the word `ARGS`.
+/// Quotes the words of a command line for a shell. A command line that would fill the screen is
+/// shortened to the program and the word `ARGS`.
 pub fn quoted_words(words: &[OsString]) -> String {
     let line = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     match words.first() {
@@ -100,8 +101,8 @@ pub fn quoted_words(words: &[OsString]) -> String {
     }
 }
 
-/// A path as a shell needs it. A path that begins with a dash becomes `./-x`, because commands take
-/// `-x` for an option.
+/// Quotes a path for a shell. A path that begins with a dash becomes `./-x`, because commands would
+/// parse `-x` as an option.
 pub fn quoted_path(path: &Path) -> String {
     match path.as_os_str().as_bytes().starts_with(b"-") {
         true => quoted(Path::new(".").join(path)),
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(quoted, ["a/b.mallard", "'sp ace'", "./-.mallard", "'./-a;b'", r"'it'\''s'"]);
     }
 
-    /// What a shell makes of the words of a command line.
+    /// Returns the words that a shell makes of a command line, each with a zero byte at its end.
     fn read_by_shell(line: &str) -> Vec<u8> {
         let script = format!("printf '%s\\0' {line}");
         let ran = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();

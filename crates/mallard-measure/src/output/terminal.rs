@@ -6,13 +6,14 @@ use crate::error::status::UNREADABLE;
 use crate::error::Failure;
 use std::io::{ErrorKind, Write};
 
-/// Writes a text for people to stdout, in lines that fit. Fails as [`write`] does.
+/// Writes a text for people to stdout, wrapped to the width of the terminal. Returns the same
+/// errors as [`write`].
 pub fn say(text: &str) -> Result<(), Failure> {
     write(&fitted(text, width()))
 }
 
-/// Writes a text for programs, such as JSON, to stdout as it is. A closed pipe, for example to `head`, is
-/// not an error, but a full disk is.
+/// Writes a text for programs, such as JSON, to stdout unchanged. A closed pipe, for example to
+/// `head`, is not an error, but a full disk is.
 pub fn write(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -26,7 +27,7 @@ pub fn write(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A table of text without a frame. The first column has names.
+/// Makes a text table without a frame. The first column has names.
 pub fn plain_table(titles: &[&str], lines: impl IntoIterator<Item = Vec<String>>) -> Columns {
     let titles = titles.iter().map(ToString::to_string).collect();
     let row = |line: Vec<String>| line.into_iter().map(comfy_table::Cell::new).collect();

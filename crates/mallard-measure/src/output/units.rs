@@ -1,8 +1,8 @@
-//! Figures with units, as people read them.
+//! Formats figures with units for people.
 
 use std::time::Duration;
 
-/// A number of bytes: `512 B`, `1.5 KiB`, `20 MiB`.
+/// Formats a number of bytes: `512 B`, `1.5 KiB`, `20 MiB`.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut figure = bytes as f64;
@@ -18,7 +18,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time of `ns` nanoseconds: `85 ns`, `1.2 ms`, `115 s`, and from 10 minutes on `33 min 20 s`.
+/// Formats a time in nanoseconds: `85 ns`, `1.2 ms`, `115 s`, and from 10 minutes on `33 min 20 s`.
 pub fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.0} ns"),
@@ -32,7 +32,7 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// A budget of at least `time`, as people type it: in tens of seconds, and from two minutes on in
+/// Rounds a time up to a budget as people type it: in tens of seconds, and from two minutes on in
 /// minutes.
 pub fn budget(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
@@ -41,7 +41,7 @@ pub fn budget(time: Duration) -> String {
     }
 }
 
-/// A count with separated thousands: `4,600,000`.
+/// Formats a count with separated thousands: `4,600,000`.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -54,7 +54,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// A count in words: `950,000`, `2.3 million`.
+/// Formats a count in words: `950,000`, `2.3 million`.
 pub fn about(number: u64) -> String {
     match number as f64 {
         figure if figure >= 1e9 => format!("{} billion", short(figure / 1e9)),
@@ -63,7 +63,7 @@ pub fn about(number: u64) -> String {
     }
 }
 
-/// A count with a noun: `1 thread`, `2,000 threads`, `3 processes`.
+/// Formats a count with a noun: `1 thread`, `2,000 threads`, `3 processes`.
 pub fn plural(number: u64, word: &str) -> String {
     match number {
         1 => format!("1 {word}"),
@@ -72,8 +72,8 @@ pub fn plural(number: u64, word: &str) -> String {
     }
 }
 
-/// Who made some calls: ` of 3 threads`, ` of 79 processes` with one thread each, ` of 12 threads of 3
-/// processes`. Empty if nobody did.
+/// Formats how many threads and processes made some calls: ` of 3 threads`, ` of 79 processes` with
+/// one thread each, ` of 12 threads of 3 processes`. Empty if there were none.
 pub fn of_threads(threads: u64, processes: u64) -> String {
     match (threads, processes) {
         (0, _) => String::new(),
@@ -83,19 +83,19 @@ pub fn of_threads(threads: u64, processes: u64) -> String {
     }
 }
 
-/// A share as a percentage: `0.4 %`, `12 %`.
+/// Formats a share as a percentage: `0.4 %`, `12 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", short(share * 100.0))
 }
 
-/// Two shares with one unit: `4.0 to 32 %`.
+/// Formats two shares with one unit: `4.0 to 32 %`.
 pub fn percents(low: f64, high: f64) -> String {
     format!("{} to {}", short(low * 100.0), percent(high))
 }
 
-/// One decimal below 10, otherwise no decimals.
+/// Formats a figure with one decimal below 10, and without decimals otherwise.
 fn short(figure: f64) -> String {
-    let figure = if figure.abs() < 0.05 { 0.0 } else { figure }; // not -0.0
+    let figure = if figure.abs() < 0.05 { 0.0 } else { figure }; // never -0.0
     if figure.abs() < 9.95 {
         format!("{figure:.1}")
     } else {

@@ -1,24 +1,26 @@
-//! Fits text to the width of the terminal.
+//! Wraps text to the width of the terminal.
 //!
-//! Each line of a text that is wider is wrapped at spaces. A command that the user can paste, a path and
-//! a quoted text are never broken: such a word may be wider, and then stands on a line of its own.
+//! A line that is too wide is wrapped at spaces. A command that the user can paste, a path and a
+//! quoted text are never broken. Such a word may be wider than the terminal, and then stands alone
+//! on a line.
 
 use std::sync::{LazyLock, OnceLock};
 use terminal_size::terminal_size_of;
 
-/// The width of text that goes to a file or a pipe, and the least of text for a terminal.
+/// The width of text that goes to a file or a pipe, and the minimum width of text for a terminal.
 const WIDTH_MIN: usize = 80;
 
-/// Stands for a space within a text that is not broken. No Unicode text has this character.
+/// Replaces a space in text that must not be broken. No Unicode text contains this character.
 const NO_BREAK: char = '\u{f8ff}';
 
-/// Lists the subcommands of the command that runs: see `know_subcommands`.
+/// The function that lists the subcommands of the running command (see `know_subcommands`).
 static SUBCOMMANDS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
 
-/// Units after a number: see `units`.
+/// Units that stay on the same line as the number before them.
 const UNITS: [&str; 11] = ["B", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "min", "%"];
 
-/// The width of a line: that of the terminal if stdout is one, or the variable COLUMNS, but at least 80.
+/// Returns the width of a line, which is that of the terminal if stdout is one, or else the
+/// variable COLUMNS, but at least 80.
 pub fn width() -> usize {
     static WIDTH: LazyLock<usize> = LazyLock::new(|| {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -28,18 +30,18 @@ pub fn width() -> usize {
     *WIDTH
 }
 
-/// Makes known which subcommands the running command has: such a word after `mallard` begins a command that the
-/// user can paste. The first call counts.
+/// Registers the subcommands of the running command. In messages, such a word after `mallard`
+/// begins a command that the user can paste. Only the first call has an effect.
 pub fn know_subcommands(list: fn() -> Vec<String>) {
     let _ = SUBCOMMANDS.set(list);
 }
 
-/// A text that is never broken, such as the command line of a program.
+/// Returns a text that is never broken, such as the command line of a program.
 pub fn unbroken(text: &str) -> String {
     text.replace(' ', NO_BREAK.encode_utf8(&mut [0; 4]))
 }
 
-/// A text whose lines are not wider than `width`.
+/// Wraps the lines of a text to `width`.
 pub fn fitted(text: &str, width: usize) -> String {
     let lines = text.split('\n').map(|line| match line.chars().count() > width {
         true => wrapped(line, width),
@@ -48,7 +50,7 @@ pub fn fitted(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
-/// A name of at most `width` characters, in whose middle the rest is left out.
+/// Shortens a name to at most `width` characters by leaving out its middle.
 pub fn shortened(name: &str, width: usize) -> String {
     let count = name.chars().count();
     if count <= width {
@@ -60,7 +62,8 @@ pub fn shortened(name: &str, width: usize) -> String {
     format!("{begin}…{end}")
 }
 
-/// A line as several lines. What is before a gap at the left, such as a name, stays before the text.
+/// Wraps a line into several lines. If the line begins with a name and a gap, the further lines are
+/// indented to the text after the gap.
 fn wrapped(line: &str, width: usize) -> String {
     let text_at = text_column(line);
     let indent = line.len() - line.trim_start().len();
@@ -96,7 +99,8 @@ fn wrapped(line: &str, width: usize) -> String {
     lines + last.trim_end()
 }
 
-/// A finished line. After a command that fills the line, a comma would be pasted too.
+/// Returns a finished line, without a comma at its end if a command fills the line, because the
+/// user would paste the comma too.
 fn without_comma(line: &str, width: usize) -> &str {
     let line = line.trim_end();
     match line.chars().count() > width {
@@ -105,7 +109,7 @@ fn without_comma(line: &str, width: usize) -> &str {
     }
 }
 
-/// The column of the text beside a name at the left of a line. 0 if there is no such name.
+/// Returns the column of the text after a name at the left of a line. 0 if there is no such name.
 fn text_column(line: &str) -> usize {
     let indent = line.len() - line.trim_start().len();
     let Some(gap) = line[indent..].find("  ").map(|at| indent + at) else { return 0 };
@@ -118,8 +122,8 @@ fn text_column(line: &str) -> usize {
     }
 }
 
-/// The words of a text. A command of mallard is one word, and so are a text in quotation marks, a number
-/// with its unit, and an option with its value.
+/// Splits a text into words that must not be broken. A command of mallard is one word, and so are a
+/// text in quotation marks, a number with its unit, and an option with its value.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start();
     std::iter::from_fn(move || {
@@ -139,15 +143,17 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether two words belong on one line: a number and its unit, or an option and its value.
+/// Returns whether two words belong on one line, because they are a number and its unit, or an
+/// option and its value.
 fn is_one(word: &str, next: &str) -> bool {
     let next = next.trim_end_matches([',', ';', ':', '.', ')']);
     let is_number = word.ends_with(|c: char| c.is_ascii_digit());
     is_number && UNITS.contains(&next) || word.starts_with("--") && next.contains('=')
 }
 
-/// The length of the command, such as one of mallard, with which a text begins: it may change the folder and set
-/// variables, and goes up to a comma, semicolon or colon at the end of a word, or to the end.
+/// Returns the length of the command with which a text begins, such as a command of mallard. The
+/// command may change the directory and set variables. It ends at a comma, semicolon or colon at
+/// the end of a word, or at the end of the text.
 fn command_bytes(text: &str) -> Option<usize> {
     let mut at = 0;
     let next = |at: &mut usize| {
@@ -182,8 +188,8 @@ fn command_bytes(text: &str) -> Option<usize> {
     Some(end)
 }
 
-/// Whether a word after `mallard` is a subcommand, and not a verb: `rest` begins with an option, or the running
-/// command has this subcommand.
+/// Returns whether a word after `mallard` is a subcommand, and not the verb of a sentence. That is
+/// so if `rest` begins with an option, or if the running command has this subcommand.
 fn is_subcommand(word: &str, rest: &str) -> bool {
     let rest = rest.trim_start();
     let known = || SUBCOMMANDS.get().map_or(Vec::new(), |list| list());
@@ -196,8 +202,9 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The length of the word with which a text begins. A quoted part of the word may have spaces: anywhere
-/// in a word of a command, and at the begin of another word, which may have an apostrophe.
+/// Returns the length of the word with which a text begins. A quoted part of a word may contain
+/// spaces. In a command, a quoted part may be anywhere in a word; elsewhere only at the beginning,
+/// because a word may contain an apostrophe.
 fn word_bytes(text: &str, is_of_command: bool) -> usize {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next().filter(|c| !c.is_whitespace()) {
@@ -210,8 +217,8 @@ fn word_bytes(text: &str, is_of_command: bool) -> usize {
     at
 }
 
-/// The parts of a word that is wider than a line. The names of templates are broken where their parts
-/// end; a path is not broken.
+/// Splits a word that is wider than a line. The names of C++ templates are split at their parts; a
+/// path is not split.
 fn broken(word: &str, room: usize) -> Vec<&str> {
     let is_name = ["::", "<", "("].iter().any(|part| word.contains(part));
     if word.chars().count() <= room || !is_name || word.contains(['/', NO_BREAK, ' ']) {

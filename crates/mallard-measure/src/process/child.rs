@@ -1,4 +1,4 @@
-//! Starts a process, reads its output, and waits for its end or kills the process. `Stop` has the
+//! Starts a process, reads its output, and waits for its end or kills the process. `Stop` lists the
 //! reasons why a run has no figures.
 
 use super::orphans;
@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The number of bytes of an output that are kept, to show differences.
+/// The number of output bytes that are stored, to show differences.
 const KEPT_BYTES: usize = 1 << 20;
-/// The number of bytes at the end of stderr that are kept, for messages.
+/// The number of bytes at the end of stderr that are stored, for messages.
 const ERRORS_BYTES: usize = 4096;
 /// How many characters of the last line of stderr are shown. The messages of mallocs have up to 300.
 const LINE_CHARACTERS: usize = 500;
-/// How long the memory of a process is searched for the library of its allocator.
+/// How long the mappings of a process are searched for the library of its allocator.
 const WATCH: Duration = Duration::from_millis(500);
 
 /// What to start, and how.
@@ -43,12 +43,13 @@ pub struct Start {
     pub variables: Vec<(OsString, Option<OsString>)>,
     /// The file for stdin. `None` means /dev/null.
     pub stdin: Option<PathBuf>,
-    /// Whether stdout and stderr are read. Otherwise they are discarded.
+    /// Whether stdout and stderr are read. If not, they are discarded.
     pub captures: bool,
-    /// How long processes that the program leaves running may run on. With `None`, only the process
-    /// group is killed.
+    /// How long processes that the program leaves running may continue. With `None`, only the
+    /// process group is killed.
     pub orphans: Option<Duration>,
-    /// A library that the process should map. The library is looked for while the process runs.
+    /// A library that the process should have mapped. The mappings of the process are searched for
+    /// it while the process runs.
     pub library: Option<PathBuf>,
 }
 
@@ -79,12 +80,12 @@ impl Output {
         self.errors.drain(..surplus);
     }
 
-    /// Whether another output has the same bytes.
+    /// Returns whether another output has the same length and hash.
     pub fn is_same(&self, other: &Output) -> bool {
         self.bytes == other.bytes && self.hash.finish() == other.hash.finish()
     }
 
-    /// The last line of stderr that is not empty. Its end is cut if it is very long.
+    /// Returns the last line of stderr that is not empty. A very long line is cut at its end.
     pub fn last_error(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.errors);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -96,18 +97,18 @@ impl Output {
     }
 }
 
-/// Whether the library of `Start::library` was seen in the memory of the process.
+/// Whether the library of `Start::library` was found in the mappings of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The library is mapped.
     Yes,
     /// The process ran for `WATCH` without the library.
     No,
-    /// The process ended too soon, or may not be examined, or has no library to look for.
+    /// The process ended too soon, or may not be examined, or `Start::library` is `None`.
     Unknown,
 }
 
-/// The reason why waiting ended.
+/// The reason why a wait ended.
 pub enum End {
     /// The process has ended, after this wall time.
     Ended(Ended, Duration),
@@ -123,9 +124,9 @@ pub enum Stop {
     Interrupted,
     /// The program ran for too long, and was killed.
     TooLong,
-    /// The program, or its load, failed in this way.
+    /// The program, or the load of a server, failed in this way.
     Broken(String),
-    /// The load ran for too long in this way, and was killed.
+    /// The load of a server ran for too long in this way, and was killed.
     LoadHangs(String),
     /// Mallard, the setup or the start failed.
     Failed(Failure),
@@ -157,7 +158,7 @@ pub struct Child {
     is_reaped: bool,
     library: Option<PathBuf>,
     orphans: Option<Duration>,
-    /// The names of the processes that this process left running. They were killed.
+    /// The names of the processes that this process left running. These processes were killed.
     pub left: Vec<String>,
     /// The output so far.
     pub output: Output,
@@ -166,7 +167,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a process in a process group of its own.
+    /// Starts a process in a separate process group.
     pub fn start(start: &Start) -> Result<Child, Failure> {
         let failed = |e: io::Error| refused(&start.path, &e);
         let null = File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
@@ -231,16 +232,17 @@ impl Child {
         }
     }
 
-    /// Returns whether the process has ended. Waits at most `pause` for the end, and reads the
-    /// output meanwhile.
+    /// Waits at most `pause` for the end of the process, and reads the output meanwhile. Returns
+    /// whether the process has ended.
     pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
-        // Without a pidfd, the end of the process does not wake `poll`, so wait only a millisecond.
+        // Without a pidfd, the end of the process does not wake `poll`, so each wait is at most a
+        // millisecond.
         let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
         let end = self.end.as_ref().map(AsFd::as_fd);
         let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
         let mut wanted: Vec<PollFd> = end.into_iter().chain(pipes).map(readable).collect();
         let pause = pause.as_nanos().div_ceil(1_000_000) as u16;
-        let _ = poll(&mut wanted, PollTimeout::from(pause)); // a signal ends the wait early
+        let _ = poll(&mut wanted, PollTimeout::from(pause)); // a signal may end the wait early
         self.read();
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         Ok(waitid(Id::Pid(self.process), flags)? != WaitStatus::StillAlive)
@@ -254,8 +256,7 @@ impl Child {
     /// Kills the rest of the process group, reads the rest of the output and returns how the process
     /// ended.
     pub fn finish(&mut self) -> io::Result<Ended> {
-        // The id of the group is not used again before `reap`, so the signal reaches no other
-        // group.
+        // The id of the group is not reused before `reap`, so the signal reaches no other group.
         self.signal(Signal::SIGKILL);
         if self.orphans.is_some() {
             orphans::kill_all(self.process);
@@ -270,7 +271,7 @@ impl Child {
         self.library.is_some() && self.seen == Seen::Unknown
     }
 
-    /// Looks for the library in the memory of the process.
+    /// Searches the mappings of the process for the library.
     pub fn watch(&mut self) {
         let Some(library) = self.library.as_ref().filter(|_| self.seen == Seen::Unknown) else {
             return;
@@ -283,7 +284,7 @@ impl Child {
         }
     }
 
-    /// Reads what the pipes contain.
+    /// Reads the available data of the pipes.
     fn read(&mut self) {
         let mut buffer = [0; 64 << 10];
         for (index, place) in self.pipes.iter_mut().enumerate() {
@@ -297,7 +298,7 @@ impl Child {
                     Ok(bytes) if index == 0 => self.output.add(&buffer[..bytes]),
                     Ok(bytes) => self.output.add_error(&buffer[..bytes]),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => break, // nothing more is there now
+                    Err(_) => break, // nothing more to read now
                 }
             }
         }
@@ -323,8 +324,8 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", format!("ls -l {}", quoted_path(path)))
 }
 
-/// How a process failed: `ended with status 3` or `was ended by signal 9 (SIGKILL)`. `None` if it
-/// succeeded.
+/// Describes how a process failed: `ended with status 3` or `was ended by signal 9 (SIGKILL)`.
+/// `None` if the process succeeded.
 pub fn failure(status: i32) -> Option<String> {
     let how = ending(status, &Output::default());
     match status {
@@ -334,7 +335,7 @@ pub fn failure(status: i32) -> Option<String> {
     }
 }
 
-/// How a process ended, in words.
+/// Describes in words how a process ended.
 pub fn ending(status: i32, output: &Output) -> String {
     use std::os::unix::process::ExitStatusExt;
     let status = std::process::ExitStatus::from_raw(status);

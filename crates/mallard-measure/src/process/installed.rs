@@ -1,5 +1,6 @@
-//! The parts of Mallard that are files of their own: the malloc, the recorder and the player. They lie
-//! below the prefix of an installed command, or in the build folder of the clone that built the command.
+//! Finds the parts of Mallard that are separate files: the malloc, the recorder and the replayer.
+//! They are below the prefix of an installed command, or in the build directory of the clone that
+//! built the command.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -8,15 +9,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A part that the command needs.
+/// A file that the command needs.
 pub struct Part<'a> {
     /// The name of the file.
     pub file: &'a str,
-    /// The folder of the file in a build folder.
+    /// The directory of the file within a build directory.
     pub built_in: &'a str,
     /// The component that installs the file.
     pub component: &'a str,
-    /// The variable of the environment that names another file.
+    /// The environment variable that names another file to use instead.
     pub variable: &'a str,
 }
 
@@ -36,7 +37,7 @@ pub const PLAN: Part = Part {
     variable: "MALLARD_PLAN_LIBRARY",
 };
 
-/// The program that plays recordings.
+/// The program that replays recordings.
 pub const PLAYER: Part = Part {
     file: "mallard-replay",
     built_in: "src/replay",
@@ -44,20 +45,21 @@ pub const PLAYER: Part = Part {
     variable: "MALLARD_REPLAY",
 };
 
-/// A library of Mallard's malloc.
+/// Returns a library of Mallard's malloc.
 pub fn malloc(file: &str) -> Part<'_> {
     Part { file, built_in: "src/malloc", component: "malloc", variable: "MALLARD_MALLOC" }
 }
 
-/// The folders in `build` that are searched: those of presets, and `build` itself for `cmake -B build`.
+/// The subdirectories of `build` that are searched: those of the CMake presets, and `build` itself
+/// for `cmake -B build`.
 const BUILDS: [&str; 4] = ["release", "bench", "dev", ""];
 
-/// Builds the parts, which `cargo install` does not: it makes the command alone.
+/// The command that builds the parts. `cargo install` builds only the command.
 const BUILT: &str = "in a clone: cmake -B build -DMALLARD_BUILD_COMMAND=OFF && cmake --build build";
 
 impl Part<'_> {
-    /// Finds the part: by its variable, or about this command. `state` is what an error says that was
-    /// not done.
+    /// Finds the part by its environment variable, or near this command. `state` is what the error
+    /// message reports as not done.
     pub fn find(&self, state: &str) -> Result<PathBuf, Failure> {
         self.look()
             .map_err(|what| Failure::new(what, state, self.help()).with_status(MALLARD_FAILED))
@@ -76,12 +78,12 @@ impl Part<'_> {
         found.ok_or_else(|| format!("{file} is not beside {}", this_program().display()))
     }
 
-    /// The paths at which the part may be.
+    /// Returns the paths at which the part may be.
     pub fn places(&self) -> Vec<PathBuf> {
         self.places_about(&this_program())
     }
 
-    /// What to type if the part is missing.
+    /// Returns what to type if the part is missing.
     pub fn help(&self) -> String {
         self.help_about(&this_program())
     }
@@ -107,21 +109,21 @@ impl Part<'_> {
     }
 }
 
-/// The paths at which a file may be in the build folders of the clone that built this command; none for
-/// an installed command.
+/// Returns the paths at which a file may be in the build directories of the clone that built this
+/// command. Empty for an installed command.
 pub fn in_builds(folder: &str, file: &str) -> Vec<PathBuf> {
     builds(&this_program(), folder, file)
 }
 
-/// The folders below a prefix that have libraries for this processor: on Debian and Ubuntu, below /usr,
-/// the one that is named for the processor and the C library; elsewhere the others. What is preloaded is
-/// for glibc, even if this command is not.
+/// Returns the directories below a prefix that have libraries for this processor. Debian and Ubuntu
+/// use the first below /usr, which is named for the processor and the C library; other systems use
+/// the others. Preloaded libraries are for glibc, even if this command is not.
 pub fn library_folders() -> [String; 3] {
     [format!("lib/{}-linux-gnu", std::env::consts::ARCH), "lib64".into(), "lib".into()]
 }
 
-/// Fails if the file is not a library or a program. The dynamic linker would ignore such a file, and
-/// start the program without the recorder.
+/// Fails if the file is not a library or a program. The dynamic linker would ignore such a file,
+/// and start the program without the recorder.
 pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut begin = [0; 4];
     File::open(&path)?.read_exact(&mut begin)?;
@@ -139,14 +141,14 @@ fn above(program: &Path, levels: usize) -> &Path {
     program.ancestors().nth(levels).unwrap_or(Path::new("/"))
 }
 
-/// Whether a program is in PREFIX/bin. Otherwise it is in build/cargo/PROFILE of a clone.
+/// Returns whether a program is in PREFIX/bin. If not, it is in build/cargo/PROFILE of a clone.
 fn is_installed(program: &Path) -> bool {
     above(program, 1).ends_with("bin")
 }
 
 fn builds(program: &Path, folder: &str, file: &str) -> Vec<PathBuf> {
     if is_installed(program) {
-        return Vec::new(); // above PREFIX, anybody may have written
+        return Vec::new(); // directories above PREFIX may be writable by anybody
     }
     BUILDS.map(|build| above(program, 3).join(build).join(folder).join(file)).to_vec()
 }

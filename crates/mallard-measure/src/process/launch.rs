@@ -1,4 +1,4 @@
-//! Starts the program, passes signals on to the program, and waits for its end.
+//! Starts the program, forwards signals to the program, and waits for its end.
 
 use crate::error::status::{CANNOT_RECORD, MALLARD_FAILED, NOT_FOUND};
 use crate::error::Failure;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The signals that ask a program to end.
+/// The signals that ask a program to terminate.
 const ENDS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// How a program ended.
@@ -31,20 +31,20 @@ const ENDS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 pub struct Ended {
     /// The status as `wait` returns it.
     pub status: i32,
-    /// CPU time of the program, and of the processes that it waited for, outside the kernel, in nanoseconds.
+    /// User CPU time of the program, and of the processes that it waited for, in nanoseconds.
     pub user_ns: u64,
-    /// CPU time of the same in the kernel, in nanoseconds.
+    /// System CPU time of the same processes, in nanoseconds.
     pub system_ns: u64,
-    /// The peak of the resident bytes.
+    /// The peak of the resident memory, in bytes.
     pub peak_rss: u64,
-    /// Page faults without and with reading from disk.
+    /// Page faults that needed no disk access.
     pub minor_faults: u64,
-    /// Page faults for which the kernel read a disk.
+    /// Page faults for which the kernel read from a disk.
     pub major_faults: u64,
 }
 
 impl Ended {
-    /// The status as a shell shows it: 128 + n if signal n ended the program.
+    /// Returns the status as a shell shows it, which is 128 + n if signal n ended the program.
     pub fn exit_code(&self) -> u8 {
         match self.signal() {
             Some(signal) => 128 + signal as u8,
@@ -52,7 +52,7 @@ impl Ended {
         }
     }
 
-    /// The signal that ended the program.
+    /// Returns the signal that ended the program. `None` if the program exited.
     pub fn signal(&self) -> Option<i32> {
         libc::WIFSIGNALED(self.status).then(|| libc::WTERMSIG(self.status))
     }
@@ -79,13 +79,14 @@ pub struct Streams {
     pub out: Out,
 }
 
-/// The file to which stdin of this process is redirected. `None` if stdin is no regular file.
+/// Returns the file to which stdin of this process is redirected. `None` if stdin is not a regular
+/// file.
 pub fn stdin_file() -> Option<PathBuf> {
     let stdin = proc::stdin();
     let of = std::fs::metadata(&stdin).ok().filter(|of| of.is_file())?;
     let name = std::fs::read_link(&stdin).ok()?;
     let is_it = |named: std::fs::Metadata| (named.dev(), named.ino()) == (of.dev(), of.ino());
-    // A deleted file has no name any more.
+    // A deleted file has no name any more, so the path in /proc is used.
     let has_name = std::fs::metadata(&name).is_ok_and(is_it);
     Some(if has_name { name } else { stdin })
 }
@@ -118,7 +119,8 @@ impl Streams {
 }
 
 impl Files {
-    /// The stdin, stdout and stderr of the program. `own` are those of this process.
+    /// Returns the stdin, stdout and stderr of the program. `own` are those of this process, which
+    /// are used where `Streams` names nothing else.
     fn instead_of<'a>(&'a self, own: [BorrowedFd<'a>; 3]) -> [BorrowedFd<'a>; 3] {
         let stdin = self.stdin.as_ref().map_or(own[0], |file| file.as_fd());
         match self.out {
@@ -136,14 +138,15 @@ pub struct Running {
     /// 5.3.
     end: Option<OwnedFd>,
     signals: SignalsInfo<WithOrigin>,
-    /// Set when the program has ended. From then on, SIGINT and similar signals end this process.
+    /// Set when the program has ended. While it is set, SIGINT and similar signals end this
+    /// process.
     has_ended: Arc<AtomicBool>,
-    /// The signal that came and asks a program to end. `None` if none came.
+    /// The signal that asked the program to terminate. `None` if no such signal arrived.
     pub interrupted_by: Option<i32>,
 }
 
 impl Running {
-    /// Starts a program with the recorder in front of all libraries that the user preloads.
+    /// Starts a program with the recorder preloaded before all libraries that the user preloads.
     pub fn start(
         path: &Path,
         name: &OsStr,
@@ -159,7 +162,7 @@ impl Running {
         Running::start_with(path, name, arguments, &variables, streams)
     }
 
-    /// Starts a program with some variables of the environment set, or removed (`None`).
+    /// Starts a program with some environment variables set, or removed (`None`).
     pub fn start_with(
         path: &Path,
         name: &OsStr,
@@ -189,26 +192,26 @@ impl Running {
         Ok(Running { process, end, signals, has_ended, interrupted_by: None })
     }
 
-    /// A flag that is set when the program has ended. While the flag is set, SIGINT, SIGTERM and
-    /// similar signals end this process.
+    /// Returns a flag that is set when the program has ended. While the flag is set, SIGINT,
+    /// SIGTERM and similar signals end this process.
     pub fn ends_by_signals(&self) -> Arc<AtomicBool> {
         self.has_ended.clone()
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn process(&self) -> u32 {
         self.process.as_raw() as u32
     }
 
     /// Waits until the program ends, but at most `limit`, and returns whether the program has
-    /// ended. Passes on signals that arrive while it waits. Until `reap` is called, the CPU time of
-    /// the program can still be read.
+    /// ended. Forwards signals that arrive meanwhile. Until `reap` is called, the CPU time of the
+    /// program can still be read.
     pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
         use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
         self.sleep(limit);
         for signal in self.signals.pending() {
             // The terminal sends SIGINT, SIGQUIT and others to the program as well as to this
-            // process. Only signals that a process sent to this one alone are passed on.
+            // process. Only signals that another process sent to this process alone are forwarded.
             let is_from_user = matches!(signal.cause, Cause::Sent(_));
             if ENDS.contains(&signal.signal) {
                 self.interrupted_by = Some(signal.signal);
@@ -257,7 +260,7 @@ pub fn reap(process: Pid) -> io::Result<Ended> {
     })
 }
 
-/// The error for a program that the system does not start.
+/// Returns the error for a program that the system does not start.
 pub fn refused(path: &Path, error: &io::Error) -> Failure {
     let (shown, pasted) = (path.display(), quoted_path(path));
     let (status, help) = match error.raw_os_error() {
@@ -280,7 +283,8 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
     Failure::new(what, "the program did not run", help).with_status(status)
 }
 
-/// A descriptor that becomes readable when the process ends. `None` if the kernel is older than 5.3.
+/// Returns a descriptor that becomes readable when the process ends. `None` if the kernel is older
+/// than 5.3.
 #[allow(unsafe_code)]
 pub fn end_descriptor(process: Pid) -> Option<OwnedFd> {
     // SAFETY: the call has no pointers. It returns a new descriptor or a negative number.

@@ -1,4 +1,4 @@
-//! Shell commands of the user: the work of a server, and what is to be done before a run.
+//! Runs shell commands of the user: the load of a server, and the setup before a run.
 
 use super::child::{ending, Child, End, Output, Start, Stop};
 use crate::error::status::MALLARD_FAILED;
@@ -9,35 +9,35 @@ use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The shell command that gives work to a server, and how it runs.
+/// A load, which is a shell command that sends work to a server, and how to run it.
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
     /// The command.
     pub command: &'a str,
-    /// The time for which the command is repeated. Without it, the command succeeds once.
+    /// The time for which the command is repeated. If `None`, the command must succeed once.
     pub repeated_for: Option<Duration>,
-    /// The time in which a server must start: the command must succeed once by then.
+    /// The time in which a server must start, which means that the command must succeed once.
     pub start: Duration,
     /// A command that takes longer is killed.
     pub limit: Duration,
-    /// When set, the load ends.
+    /// Stops the load when it is set.
     pub interrupted: &'a AtomicBool,
 }
 
-/// A load that the server has served.
+/// A load that is finished.
 pub struct Served {
     /// How often the command succeeded.
     pub count: u64,
     /// The output of the first command that succeeded.
     pub output: Output,
-    /// The ends of the first and of the last command that succeeded.
+    /// When the first successful command ended.
     pub first: Instant,
-    /// When the last one ended.
+    /// When the last successful command ended.
     pub last: Instant,
 }
 
 impl Load<'_> {
-    /// Gives the server its work. `alive` fails if the server has ended.
+    /// Runs the load. `alive` returns an error if the server has ended.
     pub fn run(&self, mut alive: impl FnMut() -> Result<(), Stop>) -> Result<Served, Stop> {
         let output = self.first(&mut alive)?;
         let first = Instant::now();
@@ -86,7 +86,7 @@ impl Load<'_> {
     }
 }
 
-/// The help for a load that does not wait until the server answers.
+/// The help for a load that fails because the server does not answer yet.
 pub const WAITING_LOAD: &str =
     "a load that waits for the server: --load 'until READY; do sleep 0.1; done; CMD', with a command \
      READY that fails as long as the server does not answer";

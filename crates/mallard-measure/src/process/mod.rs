@@ -1,10 +1,11 @@
-//! Programs and processes: how to find, start, measure and end them.
+//! Finds, starts, measures and ends programs and processes.
 //!
-//! `program` finds a program and says what keeps it from another malloc. `starter` starts processes from a
-//! small one. `launch` starts a program that the user sees, `child` one whose output is kept and whose
-//! figures are read. `load` gives work to a server, and `orphans` finds what a program leaves running.
-//! `installed` finds the libraries and programs of an installation, `preload` makes paths that LD_PRELOAD
-//! can have, and `proc` reads /proc.
+//! `program` finds a program and reports what prevents another malloc in it. `starter` starts
+//! processes from a small process. `launch` starts a program whose output the user sees, and
+//! `child` a process whose output is stored and whose figures are read. `load` sends work to a
+//! server, and `orphans` finds the processes that a program leaves running. `installed` finds the
+//! libraries and programs of an installation, `preload` makes paths that LD_PRELOAD can contain,
+//! and `proc` reads /proc.
 
 pub mod child;
 pub mod installed;

@@ -1,7 +1,8 @@
-//! Processes that a measured program leaves running when it ends, such as daemons.
+//! Finds and kills processes that a measured program leaves running when it ends, such as daemons.
 //!
 //! The kernel makes an orphan the child of its nearest ancestor that is a child subreaper. This
-//! process is one, so it finds the orphans of a program, even those in other process groups.
+//! process becomes a subreaper, so it finds all orphans of a program, even those in other process
+//! groups.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -12,16 +13,16 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// The time that processes have to end by themselves after the program that started them.
+/// The time in which left processes may end by themselves after the program that started them.
 pub const GRACE: Duration = Duration::from_millis(300);
 
-/// Makes orphans children of this process.
+/// Makes this process a child subreaper, so that orphans become its children.
 pub fn adopt() {
-    let _ = nix::sys::prctl::set_child_subreaper(true); // without it, orphans are not seen
+    let _ = nix::sys::prctl::set_child_subreaper(true); // on an error, orphans are not found
 }
 
-/// Returns the names of the processes that a program has left running. They have the time `grace` to
-/// end by themselves.
+/// Waits up to `grace` for the processes that a program has left running to end by themselves.
+/// Returns the names of those that still run.
 pub fn names(program: Pid, grace: Duration) -> Vec<String> {
     let begin = Instant::now();
     loop {
@@ -33,40 +34,40 @@ pub fn names(program: Pid, grace: Duration) -> Vec<String> {
     }
 }
 
-/// Kills all processes that a program left running, and the processes that these leave. A process of
-/// another user cannot be killed, and runs on.
+/// Kills all processes that a program left running, and the processes that those leave. A process
+/// of another user cannot be killed, and continues to run.
 pub fn kill_all(program: Pid) {
     let end =
         |process: &Pid| kill(*process, Signal::SIGKILL).is_ok() && waitpid(*process, None).is_ok();
     while orphans(program).iter().filter(|process| end(process)).count() > 0 {}
 }
 
-/// The children of this process without `program` and the starter. Empty if the kernel does not list
-/// children.
+/// Returns the children of this process except `program` and the starter. Empty if the kernel does
+/// not list children.
 fn orphans(program: Pid) -> Vec<Pid> {
     let known = [Some(program), starter::process()];
     children(Pid::this()).into_iter().filter(|process| !known.contains(&Some(*process))).collect()
 }
 
-/// All running descendants of a process: its children, their children, and so on.
+/// Returns all running descendants of a process: its children, their children, and so on.
 pub fn descendants(process: Pid) -> Vec<Pid> {
     let of = |child: Pid| [child].into_iter().chain(descendants(child));
     children(process).into_iter().flat_map(of).collect()
 }
 
-/// The children of a process. Empty if the kernel does not list children.
+/// Returns the children of a process. Empty if the kernel does not list children.
 fn children(process: Pid) -> Vec<Pid> {
     let children = proc::children(process.as_raw() as u32);
     children.into_iter().map(|child| Pid::from_raw(child as i32)).collect()
 }
 
-/// The name of a process. `None` if the process has ended.
+/// Returns the name of a process. `None` if the process has ended.
 fn name(process: Pid) -> Option<String> {
     let stat = proc::Stat::of(process.as_raw() as u32)?;
     (!stat.is_zombie()).then(|| String::from_utf8_lossy(&stat.name).into_owned())
 }
 
-/// The error for a program that leaves processes behind.
+/// Returns the error for a program that leaves processes running.
 pub fn refusal(left: &[String], program: &str) -> Option<Failure> {
     let first = left.first()?;
     let more = match left.len() {

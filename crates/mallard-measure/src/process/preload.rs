@@ -1,4 +1,4 @@
-//! Paths of libraries for LD_PRELOAD, in which a space or a colon ends a path.
+//! Makes paths of libraries for LD_PRELOAD, in which a space or a colon ends a path.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// Links to libraries, and their folder, which exists until `remove_links`.
+/// Links to libraries, and the directory of the links, which exists until `remove_links`.
 struct Links {
     folder: TempDir,
     of: HashMap<PathBuf, PathBuf>,
@@ -19,8 +19,9 @@ fn is_one_path(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte))
 }
 
-/// Returns a path of a library that LD_PRELOAD takes as one: its own, or that of a link to it. Where no link can
-/// be made, the dynamic linker will say which library it does not find.
+/// Returns a path of a library that LD_PRELOAD parses as one path: the library's own path, or the
+/// path of a link to the library. If no link can be made, the dynamic linker later reports which
+/// library it does not find.
 pub fn preloadable(library: &Path) -> PathBuf {
     if is_one_path(library) {
         return library.to_path_buf();
@@ -28,8 +29,8 @@ pub fn preloadable(library: &Path) -> PathBuf {
     link_to(library).unwrap_or_else(|_| library.to_path_buf())
 }
 
-/// Returns the value of LD_PRELOAD that has all of `parts`, each of which names libraries. An empty part
-/// names none.
+/// Joins the values of `parts`, each of which names libraries, to one value of LD_PRELOAD. Empty
+/// parts are skipped.
 pub fn joined(parts: impl IntoIterator<Item = OsString>) -> OsString {
     let parts: Vec<OsString> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(OsStr::new(":"))
@@ -47,7 +48,8 @@ fn link_to(library: &Path) -> std::io::Result<PathBuf> {
     if let Some(link) = of.get(library) {
         return Ok(link.clone());
     }
-    // The name of the library stays, by which programs and reports know it, without what ends a path.
+    // The link has the name of the library, by which programs and reports recognise it, unless the
+    // name itself contains a space or a colon.
     let name = library.file_name().filter(|name| is_one_path(Path::new(name)));
     let inner = folder.path().join(of.len().to_string());
     std::fs::create_dir(&inner)?;
@@ -57,7 +59,7 @@ fn link_to(library: &Path) -> std::io::Result<PathBuf> {
     Ok(link)
 }
 
-/// Removes the links, when no program will be started any more.
+/// Removes the links. Call it when no program will be started any more.
 pub fn remove_links() {
     *LINKS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }

@@ -1,7 +1,8 @@
-//! Reads what the kernel reports about processes, below /proc. No other module names a file there.
+//! Reads what the kernel reports about processes, below /proc. No other module names a file in
+//! /proc.
 //!
-//! Names and paths are bytes, because a program may choose any name, the kernel cuts names in the middle of
-//! a letter, and a path may have any byte but 0. So no file here is read as UTF-8.
+//! Names and paths are bytes, because a program may choose any name, the kernel cuts names in the
+//! middle of a character, and a path may contain any byte but 0. So no file here is read as UTF-8.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The bytes of a process name that the kernel keeps.
+/// The maximum number of bytes of a process name that the kernel stores.
 pub const NAME_BYTES_MAX: usize = 15;
 
 /// A process of the system.
@@ -31,53 +32,53 @@ impl fmt::Display for Process {
     }
 }
 
-/// The folder of a process, or a path below it.
+/// Returns the directory of a process in /proc, or a path below it.
 fn place(process: Process, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/{name}"))
 }
 
-/// Reads a file of a process. `None` if the process is gone, or may not be looked at.
+/// Reads a file of a process. `None` if the process is gone, or may not be examined.
 fn read(process: Process, name: &str) -> Option<Vec<u8>> {
     fs::read(place(process, name)).ok()
 }
 
-/// The number that is a text in bytes.
+/// Parses a decimal number in bytes.
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-/// The words of a line, which blanks separate.
+/// Splits a line at blanks.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// The names of the entries of a folder that are numbers.
+/// Returns the names of a directory's entries that are numbers.
 fn numbers_in(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The ids of all processes.
+/// Returns the ids of all processes.
 pub fn processes() -> Vec<u32> {
     numbers_in(Path::new("/proc"))
 }
 
-/// The ids of the threads of a process.
+/// Returns the ids of the threads of a process.
 pub fn threads(process: u32) -> Vec<u32> {
     numbers_in(&place(Process::Id(process), "task"))
 }
 
-/// Whether a thread of a process has not ended.
+/// Returns whether a thread of a process is still running.
 pub fn has_thread(process: u32, thread: u32) -> bool {
     place(Process::Id(process), &format!("task/{thread}")).exists()
 }
 
-/// The CPU time of a thread in nanoseconds. `None` if the thread has ended.
+/// Returns the CPU time of a thread in nanoseconds. `None` if the thread has ended.
 pub fn cpu_ns_of_thread(process: u32, thread: u32) -> Option<u64> {
     number(words(&read(Process::Id(process), &format!("task/{thread}/schedstat"))?).next()?)
 }
 
-/// The children of a process. Empty if the kernel does not list children.
+/// Returns the children of a process. Empty if the kernel does not list children.
 pub fn children(process: u32) -> Vec<u32> {
     let of_thread = |thread| {
         let list = read(Process::Id(process), &format!("task/{thread}/children"));
@@ -87,7 +88,7 @@ pub fn children(process: u32) -> Vec<u32> {
     threads(process).into_iter().flat_map(of_thread).collect()
 }
 
-/// The file /proc/PID/stat.
+/// The content of the file /proc/PID/stat.
 #[derive(Debug)]
 pub struct Stat {
     /// The name of the program, at most [`NAME_BYTES_MAX`] bytes.
@@ -110,45 +111,46 @@ impl Stat {
         Some(Stat { name, rest: text[end + 1..].to_vec() })
     }
 
-    /// The number in a field, counted as in proc_pid_stat(5): the process id is field 1.
+    /// Returns the number in a field. Fields are counted as in proc_pid_stat(5), where the process
+    /// id is field 1.
     pub fn field(&self, index: usize) -> Option<u64> {
         number(words(&self.rest).nth(index - 3)?)
     }
 
-    /// Whether the first thread has ended, and nobody has waited for the process.
+    /// Returns whether the first thread has exited, and no process has waited for the process yet.
     pub fn is_zombie(&self) -> bool {
         matches!(words(&self.rest).next(), Some(b"Z" | b"X"))
     }
 }
 
-/// The resident pages of a process, and those of them that belong to a file.
+/// Returns the number of resident pages of a process, and how many of those belong to a file.
 pub fn resident_pages(process: u32) -> Option<(u64, u64)> {
     let text = read(Process::Id(process), "statm")?;
     let mut pages = words(&text).skip(1).map_while(number);
     Some((pages.next()?, pages.next()?))
 }
 
-/// A value in the file /proc/PID/status. `name` ends with a colon.
+/// Returns a value in the file /proc/PID/status. `name` ends with a colon.
 pub fn status(process: Process, name: &str) -> Option<String> {
     let text = read(process, "status")?;
     let value = text.split(|&byte| byte == b'\n').find_map(|l| l.strip_prefix(name.as_bytes()))?;
     Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
 }
 
-/// A value in the file of the same kind of a thread.
+/// Returns a value in the status file of a thread, as `status` does for a process.
 pub fn status_of_thread(process: u32, thread: u32, name: &str) -> Option<String> {
     let text = read(Process::Id(process), &format!("task/{thread}/status"))?;
     let value = text.split(|&byte| byte == b'\n').find_map(|l| l.strip_prefix(name.as_bytes()))?;
     Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
 }
 
-/// A value of `status` in bytes, where the file has it in KiB.
+/// Returns a value of `status` that the file has in KiB, converted to bytes.
 pub fn status_bytes(process: Process, name: &str) -> Option<u64> {
     Some(status(process, name)?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// The limit of a process's address space in bytes (RLIMIT_AS), also if the process has ended but was
-/// not waited for. `None` if unlimited.
+/// Returns the limit of a process's address space in bytes (RLIMIT_AS). Works until the process was
+/// waited for, even if it has ended. `None` if unlimited.
 pub fn address_space_limit(process: Process) -> Option<u64> {
     let text = read(process, "limits")?;
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -162,15 +164,16 @@ pub fn read_smaps(process: u32, text: &mut Vec<u8>) -> bool {
     file.and_then(|mut file| file.read_to_end(text)).is_ok()
 }
 
-/// Whether a process has mapped the file with this inode and a path that ends with `path`. If `inode` is
-/// `None`, the path decides alone.
+/// Returns whether a process has mapped the file with this inode and a path that ends with `path`.
+/// If `inode` is `None`, only the path is compared.
 pub fn has_mapped(process: u32, path: &Path, inode: Option<u64>) -> bool {
     let text = read(Process::Id(process), "maps").unwrap_or_default();
     is_in_maps(&text, path, inode)
 }
 
 fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
-    // The kernel writes a line feed in a path as \012, and the end of a deleted file as below.
+    // In this file, the kernel writes a line feed in a path as \012, and adds ` (deleted)` to the
+    // path of a deleted file.
     let path = path.as_os_str().as_bytes();
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'\n').collect();
     let path = parts.join(&b"\\012"[..]);
@@ -181,33 +184,34 @@ fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
     })
 }
 
-/// A path to the file that a process executes. A stat or an open of it leads to the file even if the
-/// file was deleted.
+/// Returns a path to the file that a process executes. A stat or an open of this path reaches the
+/// file even if the file was deleted.
 pub fn executable(process: u32) -> PathBuf {
     place(Process::Id(process), "exe")
 }
 
-/// A path to the memory of a process. An offset in the file is an address.
+/// Returns a path to the memory of a process. An offset in that file is an address in the process.
 pub fn memory(process: u32) -> PathBuf {
     place(Process::Id(process), "mem")
 }
 
-/// A path to the root directory of a process.
+/// Returns a path to the root directory of a process.
 pub fn root(process: u32) -> PathBuf {
     place(Process::Id(process), "root")
 }
 
-/// A path to the file behind a descriptor of a process.
+/// Returns a path to the file behind a descriptor of a process.
 pub fn file_of(process: u32, descriptor: i32) -> PathBuf {
     place(Process::Id(process), &format!("fd/{descriptor}"))
 }
 
-/// The namespace of a kind, such as `mnt`, that a process is in.
+/// Returns the namespace of a given kind, such as `mnt`, in which a process is.
 pub fn namespace(process: Process, kind: &str) -> Option<PathBuf> {
     fs::read_link(place(process, &format!("ns/{kind}"))).ok()
 }
 
-/// The numbers in the auxiliary vector that the kernel passed to a program, by their types.
+/// Returns the numbers in the auxiliary vector that the kernel passed to a program, each with its
+/// type.
 pub fn auxiliary(process: u32) -> Vec<(u64, u64)> {
     let text = read(Process::Id(process), "auxv").unwrap_or_default();
     let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
@@ -219,15 +223,16 @@ pub fn auxiliary(process: u32) -> Vec<(u64, u64)> {
 pub struct Mapping {
     /// The first address, and the address after the last.
     pub range: std::ops::Range<u64>,
-    /// Whether the process may write to it.
+    /// Whether the process may write to the mapping.
     pub is_writable: bool,
-    /// Whether the process may execute it.
+    /// Whether the process may execute code in the mapping.
     pub is_executable: bool,
-    /// The path of its file, or a name that the kernel gives. Empty if there is none.
+    /// The path of the mapped file, or a name that the kernel gives to the mapping. Empty if there
+    /// is none.
     pub name: Vec<u8>,
 }
 
-/// The mappings of a process, by their addresses.
+/// Returns the mappings of a process, in order of their addresses.
 pub fn mappings(process: u32) -> Vec<Mapping> {
     let text = read(Process::Id(process), "maps").unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(mapping).collect()
@@ -250,45 +255,46 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// The state of a thread as the kernel shows it, such as `S` for one that waits.
+/// Returns the state of a thread as the kernel shows it, such as `S` for a thread that waits.
 pub fn state_of_thread(process: u32, thread: u32) -> Option<char> {
     let stat = Stat::parse(&read(Process::Id(process), &format!("task/{thread}/stat"))?)?;
     let state = words(&stat.rest).next()?.first().copied();
     state.map(char::from)
 }
 
-/// The number of the system call in which a thread waits. `None` if the thread runs.
+/// Returns the number of the system call in which a thread waits. `None` if the thread runs.
 pub fn system_call_of_thread(process: u32, thread: u32) -> Option<u64> {
     number(words(&read(Process::Id(process), &format!("task/{thread}/syscall"))?).next()?)
 }
 
-/// The value that restricts who may trace other processes: 0 to 3. `None` if the kernel has no such value.
+/// Returns the value of Yama's `ptrace_scope`, which restricts who may trace other processes: 0 to
+/// 3. `None` if the kernel has no Yama.
 pub fn trace_restriction() -> Option<u8> {
     let text = fs::read("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     number(&text).map(|value| value as u8)
 }
 
-/// A path to the stdin of this process.
+/// Returns a path to the stdin of this process.
 pub fn stdin() -> PathBuf {
     place(Process::This, "fd/0")
 }
 
-/// Whether a path leads below /proc, so that it has its meaning in one process only.
+/// Returns whether a path is below /proc, so that it has another meaning in another process.
 pub fn has(path: &Path) -> bool {
     path.starts_with("/proc")
 }
 
-/// A path by which other processes open a descriptor of this process.
+/// Returns a path by which other processes can open a descriptor of this process.
 pub fn descriptor(number: i32) -> PathBuf {
     place(Process::Id(std::process::id()), &format!("fd/{number}"))
 }
 
-/// Whether other processes can open descriptors of this process by their paths.
+/// Returns whether other processes can open descriptors of this process by their paths.
 pub fn is_mounted() -> bool {
     place(Process::Id(std::process::id()), "fd").exists()
 }
 
-/// The name of the processor. `None` if the kernel has no such name.
+/// Returns the name of the processor. `None` if the kernel shows no name.
 pub fn processor() -> Option<String> {
     let text = fs::read("/proc/cpuinfo").ok()?;
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -296,7 +302,7 @@ pub fn processor() -> Option<String> {
     Some(String::from_utf8_lossy(line.trim_ascii_start().strip_prefix(b":")?).trim().to_string())
 }
 
-/// The name that the kernel gives to a process when it executes a file.
+/// Returns the name that the kernel gives to a process when it executes a file.
 pub fn name_of(file: &OsStr) -> Vec<u8> {
     let name = file.as_bytes();
     name[..name.len().min(NAME_BYTES_MAX)].to_vec()
@@ -315,7 +321,7 @@ mod tests {
             assert_eq!((stat.name.as_slice(), stat.is_zombie()), (name, false));
             let fields = [10, 12, 14, 15, 20, 22].map(|index| stat.field(index));
             assert_eq!(fields, [11, 13, 15, 16, 2, 22].map(Some));
-            assert_eq!((stat.field(8), stat.field(99)), (None, None)); // -1, and beyond the end
+            assert_eq!((stat.field(8), stat.field(99)), (None, None)); // -1, and no such field
         }
         assert!(Stat::parse(b"7 (a) Z 1").unwrap().is_zombie());
         for damaged in ["", "7", "7 (a", ")("] {
@@ -375,7 +381,7 @@ mod tests {
                     false if path.ends_with("proc.rs") => {}
                     false => {
                         let text = fs::read_to_string(&path).unwrap();
-                        // Tests name files there; in a file, they come last.
+                        // Tests may name files in /proc. They come last in a source file.
                         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
                         assert!(!code.contains("\"/proc/"), "{}", path.display());
                     }

@@ -1,5 +1,5 @@
-//! Finds a program, and tells before it starts whether the recorder or another malloc can be preloaded
-//! into the program.
+//! Finds a program, and checks before the start whether the recorder or another malloc can be
+//! preloaded into the program.
 
 use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
 use crate::error::Failure;
@@ -24,12 +24,13 @@ pub struct Finding {
     pub what: String,
     /// What the user can do.
     pub help: String,
-    /// The function by which the program allocates, if the program has an allocator of its own. The
-    /// calls of that function are neither recorded nor served by a preloaded malloc.
+    /// The function by which the program allocates, if the program has its own allocator. Calls of
+    /// that function are neither recorded nor served by a preloaded malloc.
     pub allocates_by: Option<&'static str>,
 }
 
-/// The function by which a program allocates instead of malloc. `None` if no finding names one.
+/// Returns the function by which a program allocates instead of malloc. `None` if no finding names
+/// one.
 pub fn allocates_by(findings: &[Finding]) -> Option<&'static str> {
     findings.iter().find_map(|finding| finding.allocates_by)
 }
@@ -42,8 +43,9 @@ fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
     Finding { refuses: false, what: what.into(), help: help.into(), allocates_by: None }
 }
 
-/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH. `command`
-/// is the beginning of what the user typed, such as `mallard record --`, for the help line.
+/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH.
+/// `command` is the beginning of what the user typed, such as `mallard record --`, for the help
+/// line.
 pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
     // A name that begins with a dash is probably a mistyped option.
@@ -106,8 +108,8 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
         return examine_script(path, &line);
     }
     let mut findings = privileges(path)?;
-    // Reads the file instead of mapping it: if the file was truncated meanwhile, reading a mapping
-    // would raise SIGBUS.
+    // Reads the file instead of mapping it. If another process truncated the file meanwhile,
+    // reading a mapping would raise SIGBUS.
     let data = std::fs::read(path)?;
     if !data.starts_with(b"\x7fELF") {
         findings.push(refusal(
@@ -133,13 +135,13 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Whether the first bytes of an ELF file name this machine and 64 bits.
+/// Returns whether the first bytes of an ELF file name this machine's processor and 64 bits.
 fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// A warning about an interpreter with its own memory management, recognised by its file name. Such a
-/// program calls malloc for only a part of its memory.
+/// Returns a warning about an interpreter with its own memory management, recognised by its file
+/// name. Such an interpreter calls malloc for only a part of its memory.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
@@ -172,7 +174,8 @@ fn machine() -> u16 {
     }
 }
 
-/// The file that the system loads for a program: the interpreter if the program is a script.
+/// Returns the file that the system loads for a program, which is the interpreter if the program is
+/// a script.
 pub fn loaded(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     // The system follows at most four interpreters that are scripts themselves.
@@ -185,8 +188,8 @@ pub fn loaded(path: &Path) -> PathBuf {
     path
 }
 
-/// A warning about a script that runs under a shell or `env`: without `--follow fork,exec`, the
-/// programs that these start are not recorded.
+/// Returns a warning about a script that runs under a shell or `env`. Without `--follow fork,exec`,
+/// the programs that the shell or `env` starts are not recorded.
 pub fn script(path: &Path) -> Option<Finding> {
     let line = script_line(path).ok()??;
     let line = String::from_utf8_lossy(&line);
@@ -202,7 +205,7 @@ pub fn script(path: &Path) -> Option<Finding> {
     })
 }
 
-/// Examines the interpreter of a script. `line` is the beginning of the script, after #!.
+/// Examines the interpreter of a script. `line` is the first line of the script, after #!.
 fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
     let Some(interpreter) = words.next() else {
@@ -225,8 +228,8 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     examine(&interpreter)
 }
 
-/// Finds privileges that the file gives to the program. For a program with such privileges, the dynamic
-/// linker ignores LD_PRELOAD.
+/// Finds privileges that the file gives to the program, such as set-user-ID. For a program with
+/// such privileges, the dynamic linker ignores LD_PRELOAD.
 fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     let meta = path.metadata()?;
     let is_root = nix::unistd::geteuid().is_root();
@@ -254,7 +257,8 @@ fn copied(path: &Path) -> String {
 fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     #[allow(unsafe_code)]
-    // SAFETY: both strings end with 0, and with a size of 0 the call returns only the length.
+    // SAFETY: both strings end with a zero byte, and with a size of 0 the call returns only the
+    // length.
     unsafe {
         nix::libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
             > 0
@@ -302,7 +306,7 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
         .filter(|symbol| symbol.is_definition())
         .filter_map(|symbol| symbol.name().ok())
         .collect();
-    // A program that defines or imports such a function calls it instead of malloc.
+    // A program that defines or imports such a function calls the function instead of malloc.
     let own = Mallocs::get().allocates_by(|name| {
         defined.contains(name) || elf.dynamic_symbols().any(|symbol| symbol.name() == Ok(name))
     });
@@ -339,19 +343,19 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     findings
 }
 
-/// Whether a library has the usual operator new. A program with a static copy of such a library has the
-/// usual operator new in its own file.
+/// Returns whether a library has the usual operator new. A program that contains a static copy of
+/// such a library also has the usual operator new.
 fn is_library_of_cpp(name: &str) -> bool {
     name.starts_with("libstdc++.") || name.starts_with("libc++.")
 }
 
-/// The allocator whose functions a program contains, for a message.
+/// Names the allocator whose functions a program contains, for a message.
 fn whose(defined: &std::collections::HashSet<&str>) -> String {
     let of = Mallocs::get().contained(|name| defined.contains(name));
     of.map_or(String::new(), |entry| format!(" ({})", entry.library_name()))
 }
 
-/// The path of the dynamic linker. `None` if the program is static.
+/// Returns the path of the dynamic linker. `None` if the program is static.
 fn interpreter(elf: &ElfFile64) -> Option<String> {
     let endian = elf.endian();
     let header = elf.elf_program_headers().iter().find(|h| h.p_type(endian) == elf::PT_INTERP)?;

@@ -1,19 +1,19 @@
-//! Finds what disturbs measurements on this machine.
+//! Finds what disturbs measurements on this machine, such as a high load.
 
 use crate::output::units::{bytes, plural};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A larger load average of other processes leads to a note.
+/// A note is printed if the load average of other processes is larger than this.
 const LOAD_MAX: f64 = 0.7;
-/// A larger change of the processor's frequency, as a share, leads to a note.
+/// A note is printed if the processor's frequency changes by more than this share.
 const FREQUENCY_CHANGE: f64 = 0.1;
-/// The folder with one folder for each core, relative to the root.
+/// The directory with one subdirectory for each core, relative to the root.
 const CPUS: &str = "sys/devices/system/cpu";
 
 /// The state of the machine at the start of a measurement.
 pub struct Host {
-    /// The folder that contains /proc and /sys.
+    /// The root directory, which contains /proc and /sys.
     root: PathBuf,
     load: Option<f64>,
     throttled: u64,
@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Reads the state now.
+    /// Reads the current state.
     pub fn now() -> Host {
         Host::under(Path::new("/"))
     }
@@ -35,7 +35,7 @@ impl Host {
         }
     }
 
-    /// Notes on the machine, and on changes since the start. Call it after the measurement.
+    /// Returns notes on the machine, and on changes since the start. Call it after the measurement.
     pub fn notes(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -89,7 +89,7 @@ fn load(root: &Path) -> Option<f64> {
     fs::read_to_string(root.join("proc/loadavg")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// The mean frequency of the cores in kHz.
+/// Returns the mean frequency of the cores in kHz.
 fn frequency(root: &Path) -> Option<f64> {
     let cores = fs::read_dir(root.join(CPUS)).ok()?.filter_map(Result::ok);
     let of_core = |core: fs::DirEntry| {
@@ -100,7 +100,7 @@ fn frequency(root: &Path) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// The folders of this process's cgroup and of the cgroups above it.
+/// Returns the directories of this process's cgroup and of the cgroups above it.
 fn cgroups(root: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -109,7 +109,7 @@ fn cgroups(root: &Path) -> Vec<PathBuf> {
     own.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect()
 }
 
-/// The smallest number of cores that a cgroup allows. `None` without a limit.
+/// Returns the minimum number of cores that these cgroups allow. `None` without a limit.
 fn quota(root: &Path) -> Option<f64> {
     let limits = cgroups(root)
         .into_iter()
@@ -129,7 +129,7 @@ fn memory_limit(root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// How often the cgroups were stopped because their CPU time was used up.
+/// Returns how often these cgroups were throttled because their CPU time was used up.
 fn throttled(root: &Path) -> u64 {
     let counts = cgroups(root).into_iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;

@@ -1,4 +1,4 @@
-//! Runs the rounds of a measurement in turns.
+//! Runs the rounds of a measurement.
 
 use super::measured::{LeftOut, Measured};
 use super::outputs;
@@ -17,50 +17,53 @@ use crate::verdict::{self, Verdict, Why};
 use fastrand::Rng;
 use std::time::Duration;
 
-/// The number of rounds after which the measurement may end before its budget does.
+/// The number of rounds after which the measurement may end before the budget is used up.
 const ROUNDS_GOOD: usize = 15;
-/// The largest number of rounds. Further rounds would make no interval noticeably narrower.
+/// The maximum number of rounds. Further rounds would make no interval noticeably narrower.
 const ROUNDS_MAX: usize = 400;
-/// The length of the longest variable that moves the stack: more than a page.
+/// The maximum length of the environment variable that moves the stack, which is more than a page.
 const PADDING_MAX: usize = 4096 + 256;
-/// A run that takes this many times as long as the first run counts as a hang.
+/// A run that takes this many times as long as the first run counts as hanging.
 const PATIENCE: u32 = 10;
-/// A run that takes less time than this never counts as a hang.
+/// A run that takes less time than this never counts as hanging.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
-/// The budget divided by this number is kept for fresh runs of the best candidates.
+/// The budget divided by this number is reserved for confirmation runs of the best candidates.
 const FRESH_PART: u32 = 4;
-/// Fresh runs start only if there is time for this many rounds more than a verdict needs.
+/// Confirmation runs start only if there is time for this many rounds more than a verdict needs.
 const FRESH_SPARE: usize = 2;
-/// Settings of the base's malloc run only if the budget allows this many times as many runs as a verdict needs. Most
-/// settings have no effect, and the runs are worth more for the other candidates.
+/// Settings of the base's malloc run only if the budget allows this many times as many runs as a
+/// verdict needs. Most settings have no effect, and the other candidates need the runs more.
 const SETTINGS_SPARE: u32 = 2;
-/// The number of runs in a fresh round of one candidate: the base, its control and the candidate.
+/// The number of runs in a confirmation round of one candidate: the base, its control and the
+/// candidate.
 const FRESH_RUNS: usize = 3;
-/// Fresh rounds that a verdict needs may last longer than the budget, by the budget divided by this number.
-/// If the runs become slower in the last rounds, all runs before would be in vain otherwise.
+/// Confirmation rounds that a verdict needs may exceed the budget by the budget divided by this
+/// number. Otherwise, if runs became slower in the last rounds, all earlier runs would be useless.
 const OVERTIME_PART: u32 = 10;
-/// If candidates are dropped early, the rounds of the choice have the remaining budget divided by this
-/// number. Fresh rounds have the rest.
+/// If candidates are dropped early, the rounds of the choice may use the remaining budget divided
+/// by this number. Confirmation rounds use the rest.
 const CHOICE_PART: u32 = 2;
 
-/// How measurements are made.
+/// The settings of a measurement.
 pub struct Plan {
-    /// The time after which no more runs begin, but for fresh rounds that a verdict needs: see `OVERTIME_PART`.
+    /// The time after which no more runs begin, except confirmation rounds that a verdict needs
+    /// (see `OVERTIME_PART`).
     pub budget: Duration,
-    /// A run that takes longer is killed. `None` limits the first run to the budget, and the others to
-    /// a multiple of the first run's time.
+    /// A run that takes longer is killed. `None` limits the first run to the budget, and the others
+    /// to a multiple of the first run's time.
     pub timeout: Option<Duration>,
-    /// Whether outputs and statuses may differ.
+    /// Whether the outputs and statuses of runs may differ.
     pub ignores_output: bool,
-    /// The least difference that counts, as a share of the base.
+    /// The minimum difference that counts, as a share of the base.
     pub min_gain: f64,
     /// Whether candidates that cannot win are dropped early.
     pub drops: bool,
-    /// The candidates that are never dropped, and have fresh runs, such as a plan and its control.
+    /// The candidates that are never dropped, and always have confirmation runs, such as a plan and
+    /// its control.
     pub kept: Vec<usize>,
-    /// Candidates with a control of their own, as pairs of a candidate and its control. A control runs in fresh
-    /// rounds only, together with its candidate. The best of these candidates always has fresh runs, because only
-    /// its control shows what it saves.
+    /// Candidates with a separate control, as pairs of a candidate and its control. A control runs
+    /// in confirmation rounds only, together with its candidate. The best of these candidates
+    /// always has confirmation runs, because only its control shows what it saves.
     pub controls: Vec<(usize, usize)>,
     /// The seed of the random numbers.
     pub seed: u64,
@@ -83,13 +86,14 @@ struct Measurement<'a> {
     took: Vec<Duration>,
     /// Whether candidates are dropped early.
     races: bool,
-    /// The half-width of the widest interval at the last computation.
+    /// The half-width of the widest interval when it was last computed.
     known: Option<f64>,
 }
 
-/// The number of runs of the smallest race of some candidates that has a winner: one run of each to warm
-/// up, the rounds of the choice, and fresh rounds of the best. If `plans` of the candidates have controls, the
-/// fresh rounds have the best plan, its control, and the best other candidate.
+/// Returns the minimum number of runs of a measurement that drops candidates early and can have a
+/// winner: one run of each candidate to warm up, the rounds of the choice, and confirmation rounds
+/// of the best candidates. If `plans` of the candidates have controls, the confirmation rounds have
+/// the best plan, its control, and the best other candidate.
 pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     let others = usize::from(candidates > plans);
     let is_chosen = plans == 0 || candidates > 1 + others;
@@ -100,13 +104,13 @@ pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     (candidates + 2 + choice + fresh * (rounds_needed(winners) + spare)) as u32
 }
 
-/// The candidates without some of them.
+/// Returns the indices of all candidates except `some`.
 fn others(candidates: usize, some: &[usize]) -> Vec<usize> {
     (0..candidates).filter(|index| !some.contains(index)).collect()
 }
 
-/// Runs the base and the candidates in turns, until the differences are known well enough, the budget
-/// ends, or the user interrupts.
+/// Runs the base and the candidates, interleaved, until the differences are known well enough, the
+/// budget ends, or the user interrupts.
 pub fn measure(
     runner: &dyn Runs,
     base: &Subject,
@@ -159,7 +163,7 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Leaves out settings if the budget is small. Refuses a budget that does not allow one round.
+    /// Leaves out settings if the budget is small. Rejects a budget that does not allow one round.
     fn fit_into_budget(&mut self) -> Result<(), Failure> {
         if self.first.took * (SETTINGS_SPARE * self.runs_needed()) > self.plan.budget {
             let settings =
@@ -181,9 +185,9 @@ impl Measurement<'_> {
         Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
     }
 
-    /// The number of runs of the smallest measurement that can have a verdict: one run of each to warm
-    /// up, and then the rounds that a verdict needs. If candidates are dropped early, these are one
-    /// round of all, and rounds of one candidate.
+    /// Returns the minimum number of runs of a measurement that can have a verdict: one run of each
+    /// candidate to warm up, and then the rounds that a verdict needs. If candidates are dropped
+    /// early, these are one round of all candidates, and rounds of one candidate.
     fn runs_needed(&self) -> u32 {
         let all = self.out.alive().len();
         let rounds = match self.races_with(all) {
@@ -193,14 +197,16 @@ impl Measurement<'_> {
         (all + 2 + rounds) as u32
     }
 
-    /// The number of runs in a fresh round of one candidate, and of the candidates that always run. If some have
-    /// controls, the round has the best of them, its control, and the best of the others.
+    /// Returns the number of runs in a confirmation round of one candidate, and of the candidates
+    /// that always run. If some candidates have controls, the round has the best of them, its
+    /// control, and the best of the others.
     fn fresh_runs(&self) -> usize {
         let more = if self.plan.controls.is_empty() { 0 } else { 2 };
         FRESH_RUNS + self.plan.kept.len() + more
     }
 
-    /// The number of candidates without whose fresh rounds a race decides nothing.
+    /// Returns the number of candidates that must have confirmation rounds before a race can decide
+    /// anything.
     fn needed_winners(&self) -> usize {
         if self.plan.controls.is_empty() {
             1
@@ -209,15 +215,16 @@ impl Measurement<'_> {
         }
     }
 
-    /// Whether some running candidates are dropped early. None is if all may have fresh rounds. A candidate with a
-    /// control has its result from fresh rounds, which follow a race.
+    /// Returns whether some of the running candidates are dropped early. No candidate is dropped if
+    /// all may have confirmation rounds. A candidate with a control gets its result from
+    /// confirmation rounds, which follow a race.
     fn races_with(&self, running: usize) -> bool {
         self.plan.drops && (running > WINNERS_MAX || !self.plan.controls.is_empty())
     }
 
     /// Runs each subject once without measuring, which fills file caches and shows which candidates
-    /// break the program. A second run of the base shows whether its output is always the same. A setting without
-    /// effect is left out.
+    /// break the program. A second run of the base shows whether its output is always the same.
+    /// Leaves out settings without effect.
     fn warm_up(&mut self) -> Result<(), Stop> {
         let again = self.run(1, false)?;
         if let Some(difference) = self.difference(&again) {
@@ -243,15 +250,15 @@ impl Measurement<'_> {
         self.races = self.races_with(running.len());
         let with_control = running.iter().filter(|&&index| self.has_control(index)).count();
         match self.races {
-            // Both have fresh rounds in any case.
+            // The candidate and the best other one have confirmation rounds in any case.
             true if with_control == 1 && running.len() <= self.needed_winners() => Ok(()),
             true => self.race(),
             false => self.rounds(FRESH_PART, 0),
         }
     }
 
-    /// Runs rounds in which candidates are dropped early, until the differences are known well enough or
-    /// the time of the choice is over.
+    /// Runs rounds in which candidates are dropped early, until the differences are known well
+    /// enough or the time of the choice is over.
     fn race(&mut self) -> Result<(), Stop> {
         let begin = self.elapsed();
         let rest = self.plan.budget.saturating_sub(begin);
@@ -279,8 +286,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// The time that the rounds of the choice may take: `rest` divided by `CHOICE_PART`, or more
-    /// for the first rounds. Always leaves time for fresh rounds of one candidate.
+    /// Returns how long the rounds of the choice may last: `rest` divided by `CHOICE_PART`, or more
+    /// for the first rounds. Always leaves time for confirmation rounds of one candidate.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
         let rounds = (rounds_needed(1) + 1).max(rounds_needed(self.needed_winners()));
@@ -310,8 +317,8 @@ impl Measurement<'_> {
     }
 
     /// Runs rounds until the differences are known well enough or the budget ends. Once verdicts
-    /// are possible, reserves the budget divided by `kept_part` (0: nothing) for fresh rounds. The first `needed`
-    /// rounds may last a little longer than the budget.
+    /// are possible, reserves the budget divided by `kept_part` (0 reserves nothing) for
+    /// confirmation rounds. The first `needed` rounds may exceed the budget a little.
     fn rounds(&mut self, kept_part: u32, needed: usize) -> Result<(), Stop> {
         let mut next_look = ROUNDS_GOOD;
         while self.out.rounds() < ROUNDS_MAX {
@@ -337,8 +344,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Whether the differences are known well enough. Checks this only from `next_look` rounds on,
-    /// and then raises `next_look`.
+    /// Returns whether the differences are known well enough. Checks this only from `next_look`
+    /// rounds on, and then raises `next_look`.
     fn is_known(&mut self, next_look: &mut usize) -> bool {
         let done = self.out.rounds();
         if done < *next_look {
@@ -360,7 +367,7 @@ impl Measurement<'_> {
         }
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
-            // Without fresh rounds, further rounds of the choice may still decide.
+            // Without confirmation rounds, further rounds of the choice may still decide.
             return if self.races { self.rounds(0, 0) } else { Ok(()) };
         }
         let some = self.needed_for(&winners);
@@ -378,7 +385,7 @@ impl Measurement<'_> {
         ended
     }
 
-    /// The candidates that should have fresh rounds, the best first.
+    /// Returns the candidates that should have confirmation rounds, the best first.
     fn winners(&self) -> Vec<usize> {
         if self.races {
             let standing = Standing::of(&self.out, self.plan.min_gain);
@@ -389,8 +396,8 @@ impl Measurement<'_> {
         winners
     }
 
-    /// The candidates that run in fresh rounds of some winners. A plan and its control run in all rounds, because
-    /// they are compared with each other.
+    /// Returns the candidates that run in the confirmation rounds of some winners. A plan and its
+    /// control always run, because they are compared with each other.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         let mut needed = self.runner.needed_for(winners);
         let running = self.out.running();
@@ -403,7 +410,7 @@ impl Measurement<'_> {
         needed
     }
 
-    /// Marks the candidates that have no verdict, and are not kept.
+    /// Marks the candidates that have no verdict and are not in `kept` as not run again.
     fn drop_the_undecided(&mut self, kept: &[usize]) {
         let runs = self.out.rounds();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
@@ -415,12 +422,13 @@ impl Measurement<'_> {
         }
     }
 
-    /// Whether the rest of the budget is enough for fresh runs of some candidates.
+    /// Returns whether the rest of the budget is enough for confirmation runs of some candidates.
     fn is_affordable(&self, winners: &[usize]) -> bool {
         let some = self.needed_for(winners);
         let round: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        // A race cannot decide without fresh rounds, so its first candidates need no spare time for them.
+        // A race cannot decide without confirmation rounds, so its first candidates need no spare
+        // time for them.
         let is_needed = winners.len() <= self.needed_winners();
         let spare = if self.races && is_needed { 0 } else { FRESH_SPARE };
         let rounds = rounds_needed(winners.len()) + spare;
@@ -465,12 +473,12 @@ impl Measurement<'_> {
         Ok(run)
     }
 
-    /// The time after which a run counts as a hang.
+    /// Returns the time after which a run counts as hanging.
     fn patience(&self) -> Duration {
         self.plan.timeout.unwrap_or((self.first.took * PATIENCE).max(PATIENCE_MIN))
     }
 
-    /// Stores the figures of a candidate, or notes that the candidate breaks the program.
+    /// Returns the figures of a candidate's run, or records that the candidate breaks the program.
     fn accept(&mut self, index: usize, run: Result<Run, Stop>) -> Result<Option<Figures>, Stop> {
         let why = match run {
             Ok(run) if run.seen == Seen::No => {
@@ -492,7 +500,7 @@ impl Measurement<'_> {
         Ok(None)
     }
 
-    /// How a run differs from the first run of the base. `None` if it does not differ.
+    /// Describes how a run differs from the first run of the base. `None` if it does not differ.
     fn difference(&self, run: &Run) -> Option<String> {
         let first = &self.first;
         if is_crash(run.status) && !is_crash(first.status) {
@@ -550,7 +558,7 @@ pub fn shown(duration: Duration) -> String {
     time(duration.as_nanos() as f64)
 }
 
-/// The error for a program that does not end.
+/// Returns the error for a program that does not end.
 fn too_long(plan: &Plan) -> Failure {
     let (what, help) = match plan.timeout.filter(|timeout| *timeout <= plan.budget) {
         Some(timeout) => (
@@ -571,7 +579,7 @@ fn base_fails(how: &str) -> Failure {
     Failure::new(what, "nothing was compared", "run it alone, and see").with_status(MALLARD_FAILED)
 }
 
-/// The error for a load that does not end while the program runs under its own malloc.
+/// Returns the error for a load that does not end while the program runs under the base's malloc.
 fn load_hangs(how: String) -> Failure {
     let state = "the program was killed, and nothing was compared";
     Failure::new(how, state, WAITING_LOAD).with_status(MALLARD_FAILED)

@@ -1,4 +1,4 @@
-//! The result of a measurement in turns.
+//! The result of a measurement.
 
 use super::subject::Figures;
 use crate::verdict::fresh::{self, Confirmed};
@@ -6,15 +6,15 @@ use crate::verdict::paired::Differences;
 use crate::verdict::{judge_each, Judged, Round, Verdict, Why};
 use std::time::Duration;
 
-/// Why a candidate has no fresh runs. Never shown.
+/// The reason why a candidate has no confirmation runs. Never shown.
 const LEFT_OUT: &str = "it did not run again";
 
 /// Why a setting of the base's malloc is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// The first run has the same page faults and memory as the base.
+    /// In the first run, page faults and memory were about the same as those of the base.
     NoEffect,
-    /// The budget is too small for settings beside the other candidates.
+    /// The budget is too small for settings in addition to the other candidates.
     NoTime,
 }
 
@@ -26,9 +26,10 @@ pub struct Measured {
     pub columns: Vec<Vec<Figures>>,
     /// For each candidate, the reason why it was left out. `None` if it was not left out.
     pub broken: Vec<Option<String>>,
-    /// For each candidate that is a setting, why it is not measured. `None` if it is.
+    /// For each candidate that is a setting, why it is not measured. `None` if it is measured.
     pub left_out: Vec<Option<LeftOut>>,
-    /// For each candidate, why the others went on without it: `DroppedEarly` or `NotRunAgain`; `None` if they did not.
+    /// For each candidate, why the others continued without it: `DroppedEarly` or `NotRunAgain`.
+    /// `None` if the candidate was not dropped.
     pub dropped: Vec<Option<Why>>,
     /// The status of the base, as `wait` returns it.
     pub status: i32,
@@ -38,14 +39,14 @@ pub struct Measured {
     pub interrupted: bool,
     /// Whether the budget ended the measurement.
     pub ran_out: bool,
-    /// Fresh rounds of the best candidates. The other candidates count as broken there.
+    /// Confirmation rounds of the best candidates, in which the other candidates count as broken.
     pub fresh: Option<Box<Measured>>,
     /// Whether the budget was too small to run the best candidates again.
     pub lacks_fresh: bool,
 }
 
 impl Measured {
-    /// The empty result, before the first run.
+    /// Returns the empty result, before the first run.
     pub fn nothing(candidates: usize) -> Measured {
         Measured {
             columns: vec![Vec::new(); candidates + 2],
@@ -56,13 +57,13 @@ impl Measured {
         }
     }
 
-    /// The empty result of fresh runs of some candidates.
+    /// Returns the empty result of confirmation runs of some candidates.
     pub fn nothing_of(some: &[usize], candidates: usize) -> Measured {
         let why = |i: usize| (!some.contains(&i)).then(|| LEFT_OUT.to_string());
         Measured { broken: (0..candidates).map(why).collect(), ..Measured::nothing(candidates) }
     }
 
-    /// Adds fresh runs, and marks the candidates that were broken in them.
+    /// Adds confirmation runs, and marks the candidates that were broken in them.
     pub fn add_fresh(&mut self, some: &[usize], fresh: Measured) {
         for &i in some {
             if self.broken[i].is_none() {
@@ -72,9 +73,10 @@ impl Measured {
         self.fresh = Some(Box::new(fresh));
     }
 
-    /// The same measurement, in which each first candidate of `pairs` is compared with the second, its
-    /// own control, instead of with the base. Its CPU time and its peak are those of the base and the difference
-    /// between the two, so a saving is a share of the base. The result has a candidate for each pair.
+    /// Returns the same measurement, in which the first candidate of each pair is compared with the
+    /// second, its control, instead of with the base. The CPU time and peak of such a candidate
+    /// become those of the base plus the difference between candidate and control, so a saving is
+    /// still a share of the base. The result has one candidate for each pair.
     pub fn against_controls(&self, pairs: &[(usize, usize)]) -> Measured {
         let of_pair = |of: &Measured, (first, control): (usize, usize)| -> Vec<Figures> {
             let [base, first, control] = [0, first + 2, control + 2].map(|at| &of.columns[at]);
@@ -105,28 +107,29 @@ impl Measured {
         Measured { fresh, status, first, interrupted, ran_out, lacks_fresh, ..of(self) }
     }
 
-    /// The number of complete rounds.
+    /// Returns the number of complete rounds.
     pub fn rounds(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// The number of complete rounds, fresh rounds included.
+    /// Returns the number of complete rounds, including confirmation rounds.
     pub fn all_rounds(&self) -> usize {
         self.rounds() + self.fresh.as_ref().map_or(0, |fresh| fresh.rounds())
     }
 
-    /// The candidates that are measured: neither broken nor left out.
+    /// Returns the candidates that are measured, which are neither broken nor left out.
     pub fn alive(&self) -> Vec<usize> {
         let is_measured = |i: &usize| self.broken[*i].is_none() && self.left_out[*i].is_none();
         (0..self.broken.len()).filter(is_measured).collect()
     }
 
-    /// The candidates that still run: measured and not dropped.
+    /// Returns the candidates that still run, which are measured and not dropped.
     pub fn running(&self) -> Vec<usize> {
         self.alive().into_iter().filter(|&i| self.dropped[i].is_none()).collect()
     }
 
-    /// One figure of each run, as rounds for a verdict. The rounds have only the candidates of `running`.
+    /// Returns one figure of each run, as rounds for a verdict. The rounds have only the candidates
+    /// of `running`.
     pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Round> {
         let running = self.running();
         let round = |n: usize| Round {
@@ -137,7 +140,8 @@ impl Measured {
         (0..self.rounds()).map(round).collect()
     }
 
-    /// The differences of one candidate from the base in all its rounds, fresh rounds included.
+    /// Returns the differences of one candidate from the base in all its rounds, including
+    /// confirmation rounds.
     pub fn differences(&self, index: usize, figure: fn(&Figures) -> f64) -> Option<Differences> {
         let fresh = self.fresh.as_deref().filter(|fresh| fresh.broken[index].is_none());
         let pairs = |of: &Measured| -> Vec<(f64, f64)> {
@@ -147,16 +151,16 @@ impl Measured {
         Differences::of([Some(self), fresh].into_iter().flatten().flat_map(pairs))
     }
 
-    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the rounds that
-    /// it has.
+    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the rounds
+    /// in which it ran.
     pub fn judge(&self, figure: impl Fn(&Figures) -> f64, min_gain: f64) -> Judged {
         let column = |n: usize| -> Vec<f64> { self.columns[n].iter().map(&figure).collect() };
         let candidates: Vec<Vec<f64>> = self.alive().into_iter().map(|i| column(i + 2)).collect();
         judge_each(&column(0), &column(1), &candidates, min_gain)
     }
 
-    /// Judges one figure. For candidates with fresh rounds, the fresh rounds replace the rounds of the
-    /// choice. Candidates have the places that they have in `alive`.
+    /// Judges one figure. For candidates with confirmation rounds, these replace the rounds of the
+    /// choice. Candidates have the same indices as in `alive`.
     pub fn settle(&self, figure: fn(&Figures) -> f64, min_gain: f64) -> (Judged, Confirmed) {
         let mut judged = self.judge(figure, min_gain);
         let alive = self.alive();
@@ -174,14 +178,15 @@ impl Measured {
         (judged, settled)
     }
 
-    /// The number of measured runs of a candidate, fresh runs included.
+    /// Returns the number of measured runs of a candidate, including confirmation runs.
     pub fn runs(&self, index: usize) -> usize {
         let fresh = self.fresh.as_ref().filter(|fresh| fresh.broken[index].is_none());
         let own = self.columns[index + 2].len();
         fresh.map_or(own, |fresh| own + fresh.rounds())
     }
 
-    /// The median of one figure in a column, over the rounds of the choice and the fresh rounds.
+    /// Returns the median of one figure in a column, over the rounds of the choice and the
+    /// confirmation rounds.
     pub fn median_of_all(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         let ran_again = |fresh: &&Measured| column < 2 || fresh.broken[column - 2].is_none();
         let fresh = self.fresh.as_deref().filter(ran_again).map(|fresh| &fresh.columns[column]);
@@ -189,7 +194,7 @@ impl Measured {
         median(all.map(figure)).unwrap_or(f64::NAN)
     }
 
-    /// The median of one figure in a column, without fresh rounds.
+    /// Returns the median of one figure in a column, without confirmation rounds.
     pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         median(self.columns[column].iter().map(figure)).unwrap_or(f64::NAN)
     }

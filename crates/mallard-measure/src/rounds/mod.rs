@@ -1,13 +1,15 @@
-//! Runs programs in turns, and measures each run.
+//! Runs programs, interleaved, and measures each run.
 //!
-//! A subject is a program in an environment, for example under one malloc. A round has one run of each
-//! column, in random order: the base, the base again as its control, and each candidate. The rounds of
-//! the choice find the best candidates, and fresh rounds measure these again (see `verdict::fresh`).
+//! A subject is a program in an environment, for example under one malloc. A round has one run of
+//! each column, in random order: the base, the base again as its control, and each candidate. The
+//! rounds of the choice find the best candidates, and confirmation rounds (`fresh` in the code)
+//! measure these again (see `verdict::fresh`).
 //!
-//! `subject` is one run. `measure` runs subjects in turns, through the trait in `runs`. `race` drops
-//! candidates early that cannot win. `measured` is the result. `terminal` recognises programs that need a
-//! terminal or input, and `outputs` says where two outputs differ. `timing` has options, `host` finds what disturbs measurements on this machine, and `words`
-//! shows judgements.
+//! `subject` runs a subject once. `measure` runs all subjects, interleaved, through the trait in
+//! `runs`. `race` drops candidates early that cannot win. `measured` is the result. `terminal`
+//! recognises programs that need a terminal or input, and `outputs` shows where two outputs differ.
+//! `timing` has options, `host` finds what disturbs measurements on this machine, and `words`
+//! formats judgements.
 
 pub mod host;
 pub mod measure;

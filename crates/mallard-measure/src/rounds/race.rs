@@ -1,11 +1,12 @@
-//! Drops candidates early, so that the candidates that may win have most of the budget.
+//! Drops candidates early, so that the candidates that may win can use most of the budget.
 //!
-//! A candidate that is clearly worse than the best, or worse than the base, is dropped, as in a race (Maron and Moore
-//! 1994). The time of the choice also has parts of equal length, and half of the candidates should go on after each
-//! (successive halving, Jamieson and Talwalkar 2016); but a candidate of the worse half leaves only if it is probably
-//! worse than the best. So no candidate leaves for noise: the best is dropped in less than 2 % of races
-//! (`docs/decisions/0061-a-race-that-waits-for-evidence.md`). The rounds of the choice only choose: the verdict on the
-//! last candidates comes from fresh rounds.
+//! A candidate that is clearly worse than the best, or worse than the base, is dropped, as in a
+//! race (Maron and Moore 1994). In addition, the time of the choice has parts of equal length, and
+//! half of the candidates should continue after each part (successive halving, Jamieson and
+//! Talwalkar 2016). But a candidate of the worse half is dropped only if it is probably worse than
+//! the best. So no candidate is dropped because of noise: the best is dropped in less than 2 % of
+//! races (`docs/decisions/0061-a-race-that-waits-for-evidence.md`). The rounds of the choice only
+//! choose; the verdict on the last candidates comes from confirmation rounds.
 
 use super::measured::{median, Measured};
 use super::subject::Figures;
@@ -13,47 +14,49 @@ use crate::verdict::fresh::WINNERS_MAX;
 use crate::verdict::paired::Differences;
 use crate::verdict::Verdict;
 
-/// The choice has this many rounds if the budget allows it. They show the peaks of memory.
+/// The choice has at least this many rounds if the budget allows it. They show the peaks of memory.
 pub const ROUNDS_TO_CHOOSE: usize = 2;
-/// No candidate is dropped before this many rounds. Two rounds of short runs can agree by chance: a malloc that saved
-/// 13 % was dropped after two rounds, and one that saved 2 % was chosen.
+/// No candidate is dropped before this many rounds, because two rounds of short runs can agree by
+/// chance. With two rounds, a malloc that saved 13 % was dropped, and one that saved 2 % was
+/// chosen.
 pub const ROUNDS_TO_DROP: usize = 3;
-/// No candidate is dropped before this share of the time of the choice. On a machine whose speed changes
-/// every few seconds, rounds of less than a second are alike by chance.
+/// No candidate is dropped before this share of the time of the choice. On a machine whose speed
+/// changes every few seconds, rounds of less than a second may agree by chance.
 pub const RACE_FROM: f64 = 0.2;
-/// This many of the best candidates are never dropped, so that a choice is left.
+/// This many of the best candidates are never dropped, so that there is still a choice.
 const RUNNING_MIN: usize = 2;
-/// Candidates whose savings differ by less than this share of the base are equally good.
+/// Candidates whose savings differ by less than this share of the base count as equally good.
 const PRECISION: f64 = 0.01;
-/// A median of few figures varies by a quarter more than a mean.
+/// The standard error of a median of few figures, divided by that of their mean.
 const OF_MEDIAN: f64 = 1.25;
 /// A candidate is probably worse if the difference is more than `PRECISION` and this many standard errors.
 const PROBABLY: f64 = 2.5 * OF_MEDIAN;
 /// The 99.9 % quantile of the normal distribution.
 const CLEAR: f64 = 3.09;
-/// A candidate with a control may do work that its control does too, such as deciding which allocations a plan
-/// serves. This work takes at most this share of the CPU time: in programs that only allocate, a plan decides in 38
-/// instructions, and a malloc and a free take 138.
+/// A candidate with a control may do work that its control does too, such as deciding which
+/// allocations a plan serves. This work takes at most this share of the CPU time. In programs that
+/// only allocate, a plan decides in 38 instructions, and a malloc and a free take 138.
 const COST_OF_CONTROL: f64 = 0.25;
 /// The median distance from the middle of a normal distribution, in standard deviations.
 const MEDIAN_DISTANCE: f64 = 0.6745;
 
-/// The greatest number of candidates, of `all`, that go on after `share` of the time of the choice.
+/// Returns the maximum number of candidates, out of `all`, that continue after `share` of the time
+/// of the choice.
 pub fn most(all: usize, share: f64) -> usize {
     let halvings = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
     let done = (share * halvings).floor().min(halvings);
     ((all as f64 / done.exp2()).ceil() as usize).max(WINNERS_MAX)
 }
 
-/// The candidates that are running, in their order in the choice.
+/// The running candidates, ordered by their savings.
 pub struct Standing {
     /// The indices of the candidates. The largest saving of CPU time comes first.
     pub order: Vec<usize>,
-    /// The savings of CPU time in the same order, as shares of the base.
+    /// The CPU time savings in the same order, as shares of the base.
     savings: Vec<f64>,
     /// The standard error of the difference between two candidates.
     error: f64,
-    /// A difference above this is clear.
+    /// Differences above this count as clear.
     clear: f64,
     /// The candidate that saves clearly more memory than the first one, and does not need clearly more
     /// CPU time than the base.
@@ -61,14 +64,15 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Orders the candidates by the rounds so far. `min_gain` is the least difference that counts.
+    /// Orders the candidates by the rounds so far. `min_gain` is the minimum difference that
+    /// counts.
     pub fn of(measured: &Measured, min_gain: f64) -> Standing {
         let saving = |i: usize| saving_of(measured, i, |f| f.cpu_ns);
         let mut order = measured.running();
         order.sort_by(|&a, &b| saving(b).total_cmp(&saving(a)));
         let savings: Vec<f64> = order.iter().map(|&i| saving(i)).collect();
         let error = noise(measured) * (2.0 / measured.rounds().max(1) as f64).sqrt();
-        // Each column but one adds a change to each round but one.
+        // Each column but one contributes a change to each round but one.
         let freedom = (order.len() + 1) * measured.rounds().saturating_sub(1);
         let clear = PRECISION + clear_errors(freedom) * error;
         let mut standing = Standing { order, savings, error, clear, memory: None };
@@ -79,7 +83,7 @@ impl Standing {
     fn saves_memory(&self, measured: &Measured, min_gain: f64) -> Option<usize> {
         let saving = |i: usize| saving_of(measured, i, |f| f.peak_rss);
         let first = saving(*self.order.first()?).max(0.0);
-        // A loss of less than the least difference that counts is ignored.
+        // A loss that is smaller than the minimum difference that counts is ignored.
         let loss = min_gain.max(self.clear);
         let costs_no_time = |at: &usize| self.savings[*at] >= -loss;
         let candidates = (0..self.order.len()).filter(costs_no_time).map(|at| self.order[at]);
@@ -88,9 +92,9 @@ impl Standing {
         (always && saving(best) > first + min_gain).then_some(best)
     }
 
-    /// The candidates that are dropped now: those that are clearly worse than the best or than the
-    /// base, and those that are probably worse than the best and not among the first `most`. The best two stay, and so
-    /// does the candidate that saves the most memory.
+    /// Returns the candidates to drop now: those that are clearly worse than the best or than the
+    /// base, and those that are probably worse than the best and not among the first `most`. The
+    /// best two stay, and so does the candidate that saves the most memory.
     pub fn dropped(&self, most: usize) -> Vec<usize> {
         let first = self.savings.first().copied().unwrap_or(0.0);
         let is_worse = |at: usize| {
@@ -103,9 +107,10 @@ impl Standing {
         dropped.map(|(_, &i)| i).collect()
     }
 
-    /// The candidates that run again in fresh rounds: those that may have a gain, as far as the rounds of the choice
-    /// show, and last the candidate that saves memory. The best comes first. If some candidates have a control and
-    /// others have none, the best of the other kind comes second, because a control may turn the order around.
+    /// Returns the candidates that run in confirmation rounds: those that may have a gain, as far
+    /// as the rounds of the choice show, and last the candidate that saves memory. The best comes
+    /// first. If some candidates have a control and others have none, the best of the other kind
+    /// comes second, because the comparison with a control may reverse the order.
     pub fn finalists(
         &self,
         measured: &Measured,
@@ -136,20 +141,23 @@ impl Standing {
     }
 }
 
-/// The mean of both runs of the base in a round.
+/// Returns the mean of both runs of the base in a round.
 fn base(measured: &Measured, round: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
     (figure(&measured.columns[0][round]) + figure(&measured.columns[1][round])) / 2.0
 }
 
-/// The saving of a candidate, as a share of the mean of both runs of the base. Minus infinity if nothing is known.
+/// Returns the saving of a candidate, as a share of the mean of both runs of the base. Minus
+/// infinity if nothing is measured.
 fn saving_of(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> f64 {
     let pair = |n: usize| (base(measured, n, figure), figure(&measured.columns[index + 2][n]));
     let differences = Differences::of((0..measured.rounds()).map(pair));
     differences.map_or(f64::NEG_INFINITY, |of| of.interval().saving)
 }
 
-/// The standard errors of a median that a clear difference has, if the error is estimated with these degrees of freedom:
-/// few rounds may be alike by chance. This is the 99.9 % quantile of Student's t distribution (Cornish and Fisher 1938).
+/// Returns how many standard errors a clear difference has at least, if the standard error is
+/// estimated with these degrees of freedom. Few rounds may agree by chance, so they need more. This
+/// is the 99.9 % quantile of Student's t distribution (Cornish and Fisher 1938), multiplied by
+/// `OF_MEDIAN`.
 fn clear_errors(freedom: usize) -> f64 {
     let (z, freedom) = (CLEAR, freedom.max(1) as f64);
     let first = (z.powi(3) + z) / 4.0;
@@ -157,15 +165,16 @@ fn clear_errors(freedom: usize) -> f64 {
     OF_MEDIAN * (z + first / freedom + second / freedom.powi(2))
 }
 
-/// Whether a candidate saves memory in one round, compared with both runs of the base.
+/// Returns whether a candidate saves memory in one round, compared with both runs of the base.
 fn saves_in(measured: &Measured, index: usize, round: usize, min_gain: f64) -> bool {
     let peak = |column: usize| measured.columns[column][round].peak_rss;
     peak(index + 2) <= peak(0).min(peak(1)) * (1.0 - min_gain)
 }
 
-/// The standard deviation of the CPU time of one run, as a share, estimated from all running columns.
-/// Each column adds the change of its CPU time from one round to the next, minus the median change of
-/// all columns. So two rounds of ten candidates already tell how much runs vary.
+/// Estimates the standard deviation of the CPU time of one run, as a share, from all running
+/// columns. Each column contributes the change of its CPU time from one round to the next, minus
+/// the median change of all columns. So two rounds of ten candidates already show how much runs
+/// vary.
 fn noise(measured: &Measured) -> f64 {
     let columns: Vec<usize> =
         [0, 1].into_iter().chain(measured.running().into_iter().map(|i| i + 2)).collect();
@@ -177,7 +186,8 @@ fn noise(measured: &Measured) -> f64 {
         let Some(middle) = median(changes.iter().copied()) else { continue };
         distances.extend(changes.iter().map(|change| (change - middle).abs()));
     }
-    // A change is the difference of two runs, hence sqrt(2). One round has no changes.
+    // A change is the difference of two runs, so it varies sqrt(2) times as much as a run. One
+    // round has no changes.
     median(distances.into_iter()).map_or(f64::INFINITY, |of| of / MEDIAN_DISTANCE / 2f64.sqrt())
 }
 
@@ -185,7 +195,7 @@ fn noise(measured: &Measured) -> f64 {
 mod tests {
     use super::*;
 
-    /// Rounds with the CPU times and the peaks of the base, its control, and candidates.
+    /// Makes rounds with the CPU times and the peaks of the base, its control, and candidates.
     fn measured(rounds: &[&[f64]], peaks: &[f64]) -> Measured {
         let mut measured = Measured::nothing(peaks.len() - 2);
         for round in rounds {
@@ -218,12 +228,14 @@ mod tests {
         let standing = Standing::of(&measured(&rounds, &[50.0; 7]), 0.02);
         assert_eq!(standing.order, [2, 0, 3, 1, 4]);
         assert_eq!(standing.dropped(5), [3, 1, 4]);
-        // If runs vary as much as candidates differ, none is worse, however few should go on.
+        // If runs vary as much as candidates differ, no candidate is dropped, even if few should
+        // continue.
         let noisy: [&[f64]; 2] =
             [&[100.0, 120.0, 90.0, 130.0, 95.0, 125.0], &[125.0, 95.0, 118.0, 90.0, 128.0, 92.0]];
         let standing = Standing::of(&measured(&noisy, &[50.0; 6]), 0.02);
         assert!(standing.dropped(4).is_empty() && standing.dropped(3).is_empty());
-        // Candidates that are equally good go on, and so do those that are worse by a point.
+        // Candidates that are equally good continue, and so do those that are worse by one
+        // percentage point.
         let alike: [&[f64]; 3] = [&[100.0, 100.0, 90.0, 90.1, 90.2, 90.9, 92.0]; 3];
         let standing = Standing::of(&measured(&alike, &[50.0; 7]), 0.02);
         assert_eq!((standing.dropped(3), standing.dropped(5)), (vec![4], vec![4]));
@@ -250,9 +262,9 @@ mod tests {
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 50.0]), [2, 3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 40.0, 50.0]), [3]);
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 40.0]), [2, 3]);
-        // The candidate that saves the most time saves as much memory.
+        // The candidate that saves the most CPU time saves as much memory as the others.
         assert_eq!(of(&[50.0, 50.0, 40.0, 40.0, 40.0, 50.0]), [2, 3]);
-        // One of the two runs of the base needs as little memory.
+        // One of the two runs of the base needs as little memory as the candidate.
         assert_eq!(of(&[50.0, 40.0, 50.0, 50.0, 40.0, 50.0]), [2, 3]);
     }
 

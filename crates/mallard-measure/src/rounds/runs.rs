@@ -1,4 +1,4 @@
-//! The trait through which a measurement in turns runs its subjects.
+//! The trait through which a measurement runs its subjects.
 
 use super::measured::Measured;
 use super::subject::{Run, Runner, Stop, Subject, Turn};
@@ -21,38 +21,38 @@ pub trait Runs {
     /// Runs a subject once.
     fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
 
-    /// Whether the differences are known well enough.
+    /// Returns whether the differences are known well enough to end the measurement.
     fn is_known(&self, measured: &Measured) -> bool;
 
-    /// The time since a moment. A simulation has a clock of its own.
+    /// Returns the time since a moment. A simulation replaces this clock.
     fn elapsed(&self, since: Moment) -> Duration {
         since.elapsed()
     }
 
-    /// The number of compared candidates, without broken ones.
+    /// Returns the number of compared candidates, without broken ones.
     fn compared(&self, measured: &Measured) -> usize {
         measured.alive().len()
     }
 
-    /// The candidates with a gain, the best first. Empty if there was no choice.
+    /// Returns the candidates with a gain, the best first. Empty if there was no choice.
     fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
         let alive = measured.alive();
         let judged = judge(&measured.metric(|f| f.cpu_ns), min_gain);
         fresh::winners(&judged).into_iter().map(|place| alive[place]).collect()
     }
 
-    /// The subjects that must run to judge some winners: the winners, and the subjects with which the
-    /// winners are compared.
+    /// Returns the candidates that must run to judge some winners: the winners, and the candidates
+    /// with which the winners are compared.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         winners.to_vec()
     }
 
-    /// An error if the first run of the base shows that a comparison would be useless.
+    /// Returns an error if the first run of the base shows that a comparison would be useless.
     fn explain(&self, _first: &Run, _base: &Subject) -> Option<Failure> {
         None
     }
 
-    /// How the user can make the measurement shorter, for a message.
+    /// Returns how the user can make the measurement shorter, for a message.
     fn less_work(&self) -> &'static str {
         "name fewer with --allocator, or give the program less work"
     }
@@ -73,8 +73,8 @@ impl Runs for Runner {
     }
 }
 
-/// Whether every interval is narrow enough. Ignores whether an interval excludes 0: a measurement
-/// that ends at the first difference finds differences by chance.
+/// Returns whether every interval is narrow enough. Ignores whether an interval excludes 0, because
+/// a measurement that stops at the first difference would find differences by chance.
 pub fn is_narrow(rounds: &[Round]) -> bool {
     let columns = rounds.first().map_or(0, |round| round.candidates.len());
     (0..columns).all(|index| {

@@ -1,7 +1,8 @@
-//! Simulates measurements in turns on a clock of their own, and counts right and wrong results.
+//! Simulates measurements on a simulated clock, and counts right and wrong results.
 //!
-//! `MALLARD_TABLES=1 cargo test -p mallard-measure rounds::simulation::print -- --nocapture` prints the tables of
-//! decisions 48 and 61. The other tests check bounds, with fewer repetitions.
+//! `MALLARD_TABLES=1 cargo test -p mallard-measure rounds::simulation::print -- --nocapture` prints
+//! the tables of decisions 48 and 61 (see docs/decisions). The other tests check bounds, with fewer
+//! repetitions.
 
 use super::measure::{measure, race_runs, Plan};
 use super::measured::{LeftOut, Measured};
@@ -25,43 +26,46 @@ const MIN_GAIN: f64 = 0.02;
 const RUN_NS: f64 = 3.2e8;
 const PEAK: f64 = 3e7;
 
-/// What disturbs a run.
+/// The noise of the simulated runs.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
     /// A normal distribution with this standard deviation.
     Normal(f64),
-    /// A standard deviation of 1 %; one run in ten is disturbed, by 10 % on average.
+    /// A standard deviation of 1 %, and one run in ten is slower, by 10 % on average.
     Tails,
-    /// A standard deviation of 1 %; periods of 3 s on average take 10 % more CPU time.
+    /// A standard deviation of 1 %, and periods of 3 s on average in which runs take 10 % more CPU
+    /// time.
     Periods,
-    /// A standard deviation of 1 %; from this many seconds on, runs take 8 % more CPU time.
+    /// A standard deviation of 1 %. From this many seconds on, runs take 8 % more CPU time.
     SlowFrom(f64),
-    /// The recorded rounds of this program. `in_order`: as they followed each other, from any of them on.
+    /// The recorded rounds of this program. With `in_order`, they follow each other as they were
+    /// recorded, from a random round on.
     Recorded { program: usize, in_order: bool },
 }
 
 const ALL: [Noise; 5] =
     [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Normal(0.04), Noise::Tails, Noise::Periods];
 
-/// One candidate: the shares of CPU time and of memory that it really saves.
+/// The shares of CPU time and of memory that a candidate really saves.
 #[derive(Clone, Copy, Debug)]
 struct Truth {
     cpu: f64,
     memory: f64,
 }
 
-/// The recorded rounds of two programs, of `bench/noise`.
+/// The recorded rounds of two programs, from `bench/noise`.
 static RECORDED: LazyLock<[Recorded; 2]> = LazyLock::new(recorded);
-/// Recorded rounds have four mallocs. Further candidates are the same ones in the next round, slower by these factors.
+/// Recorded rounds have four mallocs. Further candidates use the same mallocs in the next round,
+/// made slower by these factors.
 const SLOWER: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.015, 1.03, 1.02, 1.05];
 
-/// What the recorded mallocs save in all rounds.
+/// Returns what the recorded mallocs save over all rounds.
 fn recorded_truths(program: usize, count: usize) -> Vec<Truth> {
     let savings = RECORDED[program].savings();
     (0..count).map(|i| saving(1.0 - (1.0 - savings[1 + i % 4]) * SLOWER[i])).collect()
 }
 
-/// A machine that runs no program.
+/// A simulated machine.
 struct Machine {
     noise: Noise,
     truths: Vec<Truth>,
@@ -76,7 +80,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// The CPU time of the next run of a candidate, or of the base, in recorded rounds.
+    /// Returns the CPU time of the next run of a candidate, or of the base, from recorded rounds.
     fn recorded(&self, program: usize, in_order: bool, index: Option<usize>) -> f64 {
         let rounds = &RECORDED[program].rounds;
         let run = {
@@ -99,10 +103,10 @@ impl Machine {
         }
     }
 
-    /// A disturbance of one run: a factor.
+    /// Returns a random factor by which one run is disturbed.
     fn factor(&self) -> f64 {
         let random = &mut *self.random.borrow_mut();
-        // The sum of 12 uniform values is almost normal.
+        // The sum of 12 uniform values is almost normally distributed.
         let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         match self.noise {
             Noise::Normal(deviation) => 1.0 + deviation * normal,
@@ -152,7 +156,7 @@ fn subject(name: &str) -> Subject {
     Subject { name: name.to_string(), ..Subject::default() }
 }
 
-/// How one simulated trial is made.
+/// The settings of one simulated trial.
 #[derive(Clone, Copy)]
 struct Trial {
     noise: Noise,
@@ -171,12 +175,13 @@ struct Outcome {
     seconds: f64,
 }
 
-/// Measures, and returns the time of the measurement in seconds.
+/// Simulates a measurement, and returns the result and the time of the measurement in seconds.
 fn simulate(of: Trial, truths: &[Truth], seed: u64) -> (Result<Measured, Failure>, f64) {
     simulate_with((&[], &[]), of, truths, seed)
 }
 
-/// Does the same with some candidates that are never dropped, and with controls of others.
+/// Does the same as `simulate`, with candidates that are never dropped, and with candidates that
+/// have controls.
 fn simulate_with(
     kept_and_controls: (&[usize], &[(usize, usize)]),
     of: Trial,
@@ -187,7 +192,7 @@ fn simulate_with(
     simulate_subjects(&subjects, kept_and_controls, of, truths, seed)
 }
 
-/// Does the same with subjects of which some are settings.
+/// Does the same as `simulate`, with subjects of which some are settings.
 fn simulate_subjects(
     subjects: &[Subject],
     (kept, controls): (&[usize], &[(usize, usize)]),
@@ -231,15 +236,15 @@ fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
     Outcome { measured, cpu, memory, winner, is_open, seconds }
 }
 
-/// The judgements of a trial, as reports make them: on CPU time by the choice alone, on CPU time, and on
-/// memory. Also returns the results of the fresh rounds.
+/// Returns the judgements of a trial as reports compute them: on CPU time by the choice alone, on
+/// CPU time, and on memory. Also returns the results of the confirmation rounds.
 fn judged(of: Trial, measured: &Measured) -> (Judged, Judged, Judged, Confirmed) {
     if of.drops {
         let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
         let (memory, _) = measured.settle(|f| f.peak_rss, MIN_GAIN);
         return (measured.judge(|f| f.cpu_ns, MIN_GAIN), cpu, memory, confirmed);
     }
-    // Every candidate has the same runs, and those with a gain have fresh runs as well.
+    // Every candidate has the same runs, and those with a gain have confirmation runs as well.
     let chosen = judge(&measured.metric(|f| f.cpu_ns), MIN_GAIN);
     let memory = judge(&measured.metric(|f| f.peak_rss), MIN_GAIN);
     let mut cpu = chosen.clone();
@@ -263,8 +268,9 @@ fn ten() -> Vec<Truth> {
     [0.0, 0.06, 0.1, 0.05, 0.0, 0.0, 0.0, -0.15, -0.05, 0.0].map(saving).to_vec()
 }
 
-/// The percentages of the results: the best candidate is named, another candidate with a gain is named,
-/// one without a gain is named, no gain is found, nothing is decided. Last, the mean time in seconds.
+/// Returns the percentages of the results: the best candidate is named, another candidate with a
+/// gain is named, one without a gain is named, no gain is found, nothing is decided. The last
+/// number is the mean time in seconds.
 fn count(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 6] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let mut counts = [0.0; 6];
@@ -322,7 +328,7 @@ fn ten_equal_candidates_rarely_have_a_gain_or_a_loss() {
 
 #[test]
 fn a_plan_and_its_control_run_in_all_rounds() {
-    // The last two candidates are the plan and its control, which loses.
+    // The last two candidates are a plan and its control, which has a loss.
     let truths =
         [&[saving(0.05), saving(0.0)][..], &[saving(0.1); 6], &[saving(0.2), saving(-0.3)]]
             .concat();
@@ -346,7 +352,8 @@ fn a_plan_and_its_control_run_in_all_rounds() {
 
 #[test]
 fn the_best_plan_and_the_best_malloc_run_again_beside_the_control_of_the_plan() {
-    // Four mallocs, three plans, and the control of each plan. Plan 4 saves 30 % without the cost of deciding.
+    // Four mallocs, three plans, and the control of each plan. Without the cost of deciding, plan 4
+    // saves 30 %.
     let savings = [0.1, 0.2, 0.18, 0.15, 0.14, 0.02, -0.6, -0.16, -0.1, -0.1];
     let truths = savings.map(saving);
     let controls = [(4, 7), (5, 8), (6, 9)];
@@ -378,7 +385,7 @@ fn the_best_plan_and_the_best_malloc_run_again_beside_the_control_of_the_plan() 
 fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_peak() {
     let subjects: Vec<Subject> =
         (0..4).map(|i| Subject { is_setting: i > 0, ..subject(&i.to_string()) }).collect();
-    // The first subject is another malloc, and the third one saves memory.
+    // The first subject is another malloc, and the third saves memory.
     let mut truths = [saving(0.0); 4];
     truths[2].memory = 0.1;
     let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 30.0, wall: 1.0 };
@@ -396,7 +403,8 @@ fn a_small_budget_leaves_out_settings_first() {
     let subjects: Vec<Subject> =
         (0..8).map(|i| Subject { is_setting: i > 1, ..subject(&i.to_string()) }).collect();
     let truths = [0.2, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(saving);
-    // With all subjects, a verdict takes 41 runs of 0.32 s. Settings run from twice that time on.
+    // With all subjects, a verdict takes 41 runs of 0.32 s. Settings run if the budget is at least
+    // twice that time.
     let of = Trial { noise: Noise::Normal(0.01), drops: true, budget: 24.0, wall: 1.0 };
     let measured = simulate_subjects(&subjects, (&[], &[]), of, &truths, 1).0.ok().unwrap();
     assert_eq!(measured.alive(), [0, 1]);
@@ -429,7 +437,8 @@ fn one_plan_and_one_malloc_need_no_choice() {
 #[test]
 fn rounds_that_a_verdict_needs_may_last_a_little_longer_than_the_budget() {
     let truths = [saving(0.2), saving(0.1), saving(-0.1)];
-    // One run of each, and seven rounds of five, take 11.9 s, and 12.4 s if the second half is slower.
+    // One run of each subject, and seven rounds of five runs, take 11.9 s, and 12.4 s if the second
+    // half is slower.
     let budget = 12.1;
     let of = Trial { noise: Noise::SlowFrom(6.4), drops: true, budget, wall: 1.0 };
     for seed in 0..20 {
@@ -454,7 +463,7 @@ fn the_saving_of_the_winner_is_not_exaggerated() {
         sum += cpu.saving;
         within += is_within(cpu);
         all += 1;
-        // For comparison: a single candidate, which was not chosen, in as many rounds.
+        // For comparison, a single candidate, which was not chosen, in as many rounds.
         let rounds = outcome.measured.fresh.map_or(0, |fresh| fresh.rounds());
         let budget = (rounds as f64 * 2.9 + 3.0) * 1e-9 * RUN_NS;
         let alone = trial(Trial { budget, ..of }, &[saving(0.1)], 1000 + seed);
@@ -473,7 +482,8 @@ fn the_last_candidates_have_most_of_the_runs() {
     let outcome = trial(of, &ten(), 1);
     let measured = &outcome.measured;
     assert_eq!(outcome.winner, Some(2));
-    // The candidate with a loss of 15 % is dropped as soon as possible, and has an interval from its three runs.
+    // The candidate with a loss of 15 % is dropped as soon as possible, and has an interval from
+    // its three runs.
     assert_eq!((measured.dropped[7], measured.runs(7)), (Some(Why::DroppedEarly { runs: 3 }), 3));
     let lost = &outcome.cpu.candidates[7];
     assert_eq!(lost.why, Some(Why::DroppedEarly { runs: 3 }));
@@ -489,7 +499,7 @@ fn the_last_candidates_have_most_of_the_runs() {
 
 #[test]
 fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
-    // Half of 400 s is for the choice. A fifth of that has ten rounds of twelve runs.
+    // Half of 400 s is for the choice. A fifth of that half has ten rounds of twelve runs.
     let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
     for seed in 0..10 {
         let dropped = trial(of, &ten(), seed).measured.dropped;
@@ -506,7 +516,7 @@ fn a_budget_that_is_too_small_is_refused_with_one_that_decides() {
         let truths: Vec<Truth> = (0..candidates).map(|i| saving(0.2 - 0.01 * i as f64)).collect();
         let refused = simulate(of, &truths, 1).0.err().unwrap();
         assert!(refused.what().contains(&format!("a verdict needs {runs} runs")), "{refused}");
-        // With exactly these runs, a malloc that saves much has a gain.
+        // With exactly these runs, a malloc that saves much gets the verdict of a gain.
         let budget = (runs + 1) as f64 * RUN_NS * 1e-9;
         let gains =
             (0..20).filter(|&seed| trial(Trial { budget, ..of }, &truths, seed).winner.is_some());
@@ -538,7 +548,7 @@ fn none_of_three_candidates_is_dropped() {
     let outcome = trial(of, &[saving(-0.3)], 1);
     assert_eq!(outcome.cpu.candidates[0].verdict, Verdict::Loss);
     assert!(outcome.measured.fresh.is_none() && outcome.measured.dropped[0].is_none());
-    // None of three candidates is dropped, however large its loss is.
+    // With three candidates, no candidate is dropped, however large its loss is.
     let of = Trial { budget: 40.0, ..of };
     let three = trial(of, &[saving(-0.3), saving(-0.5), saving(0.1)], 1);
     let verdicts: Vec<Verdict> = three.cpu.candidates.iter().map(|of| of.verdict).collect();
@@ -546,8 +556,9 @@ fn none_of_three_candidates_is_dropped() {
     assert_eq!(three.measured.dropped, [None; 3]);
 }
 
-/// How often a race loses each candidate within a point of the best, in per cent: dropped before the end of the choice,
-/// and without fresh rounds for any reason. Then the mean number of rounds of the choice, and of fresh rounds.
+/// Returns how often a race loses each candidate within one percentage point of the best, in
+/// percent: candidates dropped before the end of the choice, and candidates without confirmation
+/// rounds for any reason. Then the mean number of rounds of the choice, and of confirmation rounds.
 fn lost(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 4] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let good = |i: &usize| truths[*i].cpu >= best - 0.01;
@@ -580,7 +591,8 @@ fn the_best_is_dropped_in_less_than_2_of_100_races() {
                 let [dropped, lost, ..] = lost(of, &recorded_truths(program, count), 100);
                 let what = format!("{noise:?}, {count} in {budget} s: {dropped} %, {lost} %");
                 assert!(dropped < 2.0, "{what}");
-                // In 20 s, eight candidates have one round, and four have two, before the last ones are chosen.
+                // In 20 s, eight candidates have one round, and four have two, before the last ones
+                // are chosen.
                 let most = match (count, budget < 60.0) {
                     (8, true) => 50.0,
                     (_, true) => 8.0,

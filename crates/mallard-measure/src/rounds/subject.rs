@@ -1,4 +1,4 @@
-//! A program under one allocator, and one run of it.
+//! Runs a program under one allocator once.
 
 use crate::clock;
 pub use crate::process::child::{ending, failure, Output, Stop};
@@ -18,7 +18,7 @@ const START: Duration = Duration::from_secs(10);
 /// The time in which a server must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A subject of a comparison: a program in an environment.
+/// A subject of a comparison, which is a program in an environment.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The name in tables.
@@ -31,16 +31,18 @@ pub struct Subject {
     pub variables: Vec<(OsString, Option<OsString>)>,
     /// The library to preload.
     pub library: Option<PathBuf>,
-    /// Whether the subject is the base with a setting of its malloc that acts only through page faults and memory.
-    /// Then the first run tells whether the setting has an effect.
+    /// Whether the subject is the base with a setting of its malloc that affects only page faults
+    /// and memory. If so, the first run shows whether the setting has an effect.
     pub is_setting: bool,
 }
 
-/// A page fault takes at most this CPU time, in nanoseconds, with its share of the system calls that map and unmap the
-/// page. On the slowest of the machines in results/, blocks of one page that are mapped alone took 8 microseconds.
+/// The maximum CPU time of a page fault, in nanoseconds, with its share of the system calls that
+/// map and unmap the page. On the slowest of the machines in results/, blocks of one page that are
+/// mapped separately took 8 microseconds.
 const FAULT_NS: f64 = 10_000.0;
-/// The peaks of equal runs differ by up to so many bytes. Each processor has its own counters of resident pages, which
-/// are added only now and then, and a stack begins at a random address.
+/// The peaks of equal runs differ by up to this many bytes. Each processor has separate counters of
+/// resident pages, which the kernel adds up only now and then, and a stack begins at a random
+/// address.
 const PEAK_VARIES: f64 = 512.0 * 1024.0;
 
 /// The CPU time, memory and faults of one run.
@@ -52,17 +54,17 @@ pub struct Figures {
     pub system_ns: f64,
     /// Wall time in nanoseconds.
     pub wall_ns: f64,
-    /// The largest peak of resident bytes of these processes.
+    /// The largest peak of resident bytes among these processes.
     pub peak_rss: f64,
-    /// Resident bytes after the last call of a replay; 0 for a program.
+    /// Resident bytes after the last call of a replay; 0 for other programs.
     pub end_rss: f64,
     /// Page faults.
     pub faults: f64,
 }
 
 impl Figures {
-    /// Whether the page faults and the peak differ so little from those of the base that a setting that acts through
-    /// them changes less than `min_gain`, a share of the base.
+    /// Returns whether the page faults and the peak are so near to those of the base that a setting
+    /// that affects only them changes less than `min_gain`, a share of the base.
     pub fn shows_no_effect(&self, base: &Figures, min_gain: f64) -> bool {
         let faults = (self.faults - base.faults).abs() * FAULT_NS;
         let memory = (self.peak_rss - base.peak_rss).abs();
@@ -70,7 +72,7 @@ impl Figures {
         faults < min_gain * base.cpu_ns && same_memory
     }
 
-    /// The mean figures of `count` pieces of work.
+    /// Computes the mean figures of one of `count` pieces of work.
     fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
         let count = count as f64;
         Figures {
@@ -88,28 +90,28 @@ impl Figures {
 pub struct Run {
     /// The figures of the run.
     pub figures: Figures,
-    /// The output of the program; in a run with a load, the output of the load.
+    /// The output of the program, or of the load in a run with a load.
     pub output: Output,
     /// The status as `wait` returns it; 0 in a run with a load.
     pub status: i32,
-    /// Whether the library was seen in the memory of the process.
+    /// Whether the library was found in the mappings of the process.
     pub seen: Seen,
     /// The names of the processes that the program left running.
     pub left: Vec<String>,
-    /// The time of the whole run, setup included.
+    /// The time of the whole run, including the setup.
     pub took: Duration,
 }
 
-/// How to run a subject this time.
+/// The settings of one run of a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// The length of a variable that moves the stack. The address of the stack alone can change the
-    /// time of a program by some per cent.
+    /// The length of an environment variable that moves the stack. The address of the stack alone
+    /// can change the time of a program by some percent.
     pub padding: usize,
     /// A run that takes longer is killed.
     pub limit: Duration,
-    /// Whether to look for the library in the memory of the process, and to give processes that it
-    /// leaves running time to end.
+    /// Whether to search the mappings of the process for the library, and to wait for the end of
+    /// processes that it leaves running.
     pub watches: bool,
 }
 
@@ -118,13 +120,13 @@ pub struct Turn {
 pub struct Runner {
     /// The file for stdin.
     pub stdin: Option<PathBuf>,
-    /// A shell command before each run.
+    /// A shell command to run before each run.
     pub setup: Option<String>,
-    /// A shell command that gives the program work.
+    /// A shell command that sends work to the program, which is a server.
     pub load: Option<String>,
     /// The time for which the load is repeated.
     pub repeated_for: Option<Duration>,
-    /// Whether to look for processes that a program leaves running, and to kill them.
+    /// Whether to find processes that a program leaves running, and to kill them.
     pub ends_orphans: bool,
     /// Set when the user interrupts mallard.
     pub interrupted: Arc<AtomicBool>,
@@ -152,15 +154,16 @@ impl Runner {
             Some(load) => self.serve(child, load, turn.limit),
             None => self.finish(child, turn.limit),
         };
-        // The time of a run does not include the wait for processes that the program leaves running.
+        // The time of a run does not include the wait for processes that the program leaves
+        // running.
         let of_load = self.load.as_ref().map(|_| begin.elapsed());
         let own = |run: &Run| of_load.unwrap_or(set_up + run.took);
         let took = clock::ran(run.as_ref().map_or(Duration::ZERO, own));
         run.map(|run| Run { took, ..run })
     }
 
-    /// The time in which processes that a program leaves running must end. `None` does not look for
-    /// them: beside a server, the load is a child of this process, as orphans are.
+    /// Returns the time in which processes that a program leaves running must end. `None` if they
+    /// are not looked for: the load of a server is a child of this process, as orphans are.
     fn grace(&self, turn: Turn) -> Option<Duration> {
         let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
         (self.ends_orphans && self.load.is_none()).then_some(grace)
@@ -181,13 +184,14 @@ impl Runner {
         }
     }
 
-    /// Runs the load against the program, and then ends the program.
+    /// Runs the load against the program, and then terminates the program.
     fn serve(&self, mut server: Child, load: &str, limit: Duration) -> Result<Run, Stop> {
         let (repeated_for, interrupted) = (self.repeated_for, &*self.interrupted);
         let load = Load { command: load, repeated_for, start: START, limit, interrupted };
         let served = load.run(|| self.alive(&mut server))?;
         let ended = terminate(&mut server)?;
-        // The first load includes the start of the program. Of several loads, the first does not count.
+        // If the load succeeded only once, its time includes the start of the program. Otherwise,
+        // the first load does not count.
         let wall = match served.count as u32 {
             1 => served.first - server.begin,
             count => (served.last - served.first) * count / (count - 1),
@@ -202,7 +206,7 @@ impl Runner {
         })
     }
 
-    /// Fails if the program has ended.
+    /// Returns an error if the program has ended.
     fn alive(&self, server: &mut Child) -> Result<(), Stop> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(Stop::Interrupted);
@@ -225,7 +229,7 @@ impl Runner {
     }
 }
 
-/// Ends a server by SIGTERM, or by SIGKILL if that does not help.
+/// Ends a server by SIGTERM, or by SIGKILL if the server does not end in time.
 fn terminate(server: &mut Child) -> Result<Ended, Stop> {
     server.signal(Signal::SIGTERM);
     let begin = Instant::now();
@@ -239,17 +243,17 @@ mod tests {
 
     #[test]
     fn a_setting_has_no_effect_if_its_page_faults_and_its_peak_change_less_than_the_least_gain() {
-        // perl with 500,000 strings under glibc, and under glibc with two settings.
+        // The figures of perl with 500,000 strings under glibc, and under glibc with two settings.
         let of =
             |cpu_ns, faults, peak_rss| Figures { cpu_ns, faults, peak_rss, ..Figures::default() };
         let base = of(1.28e9, 31_787.0, 129.5e6);
         assert!(of(1.53e9, 31_776.0, 129.6e6).shows_no_effect(&base, 0.02));
         assert!(!of(1.28e9, 31_787.0, 120.0e6).shows_no_effect(&base, 0.02));
-        // git log with and without a trim threshold of 1 GiB.
+        // The figures of git log with and without a trim threshold of 1 GiB.
         let git = of(2.7e8, 8_363.0, 36.2e6);
         assert!(!of(2.7e8, 5_975.0, 36.3e6).shows_no_effect(&git, 0.02));
         assert!(of(2.7e8, 8_428.0, 36.2e6).shows_no_effect(&git, 0.02));
-        // A program of 7 MB, whose peak varies by 3 %.
+        // The figures of a program of 7 MB, whose peak varies by 3 %.
         let small = of(2.0e7, 7_279.0, 7.0e6);
         assert!(of(2.0e7, 7_278.0, 6.8e6).shows_no_effect(&small, 0.02));
         assert!(!of(2.0e7, 7_278.0, 6.4e6).shows_no_effect(&small, 0.02));

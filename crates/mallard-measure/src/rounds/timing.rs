@@ -1,4 +1,4 @@
-//! The options of every command that measures in turns.
+//! The options of every command that measures programs.
 
 use super::measure::Plan;
 use super::measured::Measured;
@@ -16,9 +16,9 @@ use std::time::Duration;
 /// The last signal that interrupted mallard.
 static SIGNAL: LazyLock<Arc<AtomicUsize>> =
     LazyLock::new(|| Arc::new(AtomicUsize::new(SIGINT as usize)));
-/// The time of a measurement if the user names none.
+/// The default budget of a measurement.
 const BUDGET: Duration = Duration::from_secs(60);
-/// The least difference that counts if the user names none.
+/// The default of the minimum difference that counts.
 const MIN_GAIN: f64 = 0.02;
 
 /// How long and how exactly is measured, and how the result is shown.
@@ -44,32 +44,32 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The default options, with the given budget.
+    /// Returns the default options, with the given budget.
     pub fn of(budget: Duration, quiet: bool) -> Timing {
         Timing { budget: Some(budget), min_gain: MIN_GAIN, seed: None, json: false, quiet }
     }
 
-    /// The time that the measurement may take.
+    /// Returns the time that the measurement may take.
     pub fn budget(&self) -> Duration {
         self.budget.unwrap_or(BUDGET)
     }
 
-    /// Options for a measurement that is a part of another command.
+    /// Returns options with the given budget for a measurement that is a part of another command.
     pub fn part(&self, budget: Duration) -> Timing {
         Timing { budget: Some(budget), ..*self }
     }
 
-    /// The options `--min-gain` and `--seed`, if they differ from their default, for a command that
-    /// measures the same again.
+    /// Returns the options `--min-gain` and `--seed` if they differ from their defaults, for a
+    /// command that measures the same again.
     pub fn typed(&self) -> Vec<String> {
-        // A share of 0.07 is 7.000000000000001 %.
+        // Rounding is needed because a share of 0.07 is 7.000000000000001 %.
         let percent = (self.min_gain * 1e8).round() / 1e6;
         let least = (self.min_gain != MIN_GAIN).then(|| format!("--min-gain {percent}%"));
         let seed = self.seed.map(|seed| format!("--seed {seed}"));
         least.into_iter().chain(seed).collect()
     }
 
-    /// A runner of programs without a load, which stops when the user interrupts mallard.
+    /// Returns a runner without a load, which stops when the user interrupts mallard.
     pub fn runner(&self) -> Result<Runner, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -83,7 +83,8 @@ impl Timing {
         Ok(Runner { interrupted, ..Runner::default() })
     }
 
-    /// A measurement in which runs may differ in their output, and candidates are dropped early.
+    /// Returns the settings of a measurement in which runs may differ in their output, and
+    /// candidates are dropped early.
     pub fn plan(&self) -> Plan {
         Plan {
             budget: self.budget(),
@@ -99,18 +100,18 @@ impl Timing {
     }
 }
 
-/// Interrupts a runner, as if `signal` had come.
+/// Interrupts a runner, as if `signal` had arrived.
 pub fn interrupt(runner: &Runner, signal: i32) {
     SIGNAL.store(signal as usize, Ordering::Relaxed);
     runner.interrupted.store(true, Ordering::Relaxed);
 }
 
-/// The exit status of an interrupted command: 128 and the signal.
+/// Returns the exit status of an interrupted command, which is 128 plus the signal.
 pub fn interrupted() -> ExitCode {
     ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed) as u8)
 }
 
-/// The exit status of a command that is not a gate.
+/// Returns the exit status of a command that is not a gate: 0, or that of an interruption.
 pub fn status(measured: &Measured) -> ExitCode {
     match measured.interrupted {
         true => interrupted(),

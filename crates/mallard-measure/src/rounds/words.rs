@@ -1,11 +1,11 @@
-//! How judgements are shown, in tables and in sentences.
+//! Formats judgements for tables and sentences.
 
 use super::measured::Measured;
 use crate::output::units::{percent, percents, plural};
 use crate::verdict::fresh::Fresh;
 use crate::verdict::{Judgement, Verdict};
 
-/// The saving with its interval, and the verdict.
+/// Formats the saving with its interval, and the verdict.
 pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     let verdict = match (column, of.verdict, of.why) {
         (1, Verdict::NoDifference, _) => "control".to_string(),
@@ -20,7 +20,8 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     [format!("{saved} ({range})"), verdict]
 }
 
-/// A line with the results of fresh runs of the best candidates. Empty without fresh runs.
+/// Returns a line with the results of confirmation runs of the best candidates. Empty without
+/// confirmation runs.
 pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &str) -> String {
     let all: Vec<_> = named.collect();
     let Some((_, first)) = all.first() else { return String::new() };
@@ -32,7 +33,7 @@ pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &s
     format!("  in {runs} of each, which had no part in the choice: {}\n", said.join("; "))
 }
 
-/// A note if the best candidates did not run again.
+/// Returns a note if the best candidates did not run again.
 pub fn lacks_fresh(measured: &Measured) -> Option<String> {
     let note =
         "the best was chosen by the runs that measured it, so it may save less than they say; \
@@ -40,7 +41,7 @@ pub fn lacks_fresh(measured: &Measured) -> Option<String> {
     measured.lacks_fresh.then(|| note.to_string())
 }
 
-/// What a replay shows of an allocator, in a sentence.
+/// Describes in a sentence what a replay shows about an allocator.
 pub fn replayed(name: &str, cpu: &Judgement, memory: &Judgement) -> String {
     let [time, memory] = [needs(cpu, "CPU time"), needs(memory, "memory in the heap")];
     format!(
@@ -49,7 +50,7 @@ pub fn replayed(name: &str, cpu: &Judgement, memory: &Judgement) -> String {
     )
 }
 
-/// A saving in words: `3.1 % less CPU time (2.5 to 3.6 %)`.
+/// Formats a saving in words: `3.1 % less CPU time (2.5 to 3.6 %)`.
 pub fn needs(of: &Judgement, what: &str) -> String {
     let size = |share: f64| percent(share.abs());
     let range = |a: f64, b: f64| percents(a.abs(), b.abs());

@@ -1,8 +1,9 @@
-//! Counts how often the 95 % interval of a saving contains the true saving, in simulated noise and in rounds drawn
-//! from the recorded ones of `bench/noise`.
+//! Counts how often the 95 % interval of a saving contains the true saving, in simulated noise and
+//! in rounds that are drawn from the recorded rounds of `bench/noise`.
 //!
-//! `MALLARD_TABLES=1 cargo test -p mallard-measure verdict::coverage::print -- --nocapture` prints the table of
-//! decision 60. The other tests check bounds, with fewer repetitions.
+//! `MALLARD_TABLES=1 cargo test -p mallard-measure verdict::coverage::print -- --nocapture` prints
+//! the table of decision 60 (see docs/decisions). The other tests check bounds, with fewer
+//! repetitions.
 
 use super::simulation::{repetitions, Noise, ALL};
 use super::*;
@@ -40,13 +41,14 @@ impl Recorded {
         self.rounds.iter().map(move |(base, all)| (*base, all[candidate]))
     }
 
-    /// The savings of each candidate in all rounds.
+    /// Returns the savings of each candidate in all rounds.
     pub fn savings(&self) -> [f64; 5] {
         [0, 1, 2, 3, 4].map(|i| Differences::of(self.pairs(i)).unwrap().interval().saving)
     }
 }
 
-/// How often the interval has the true saving, in per cent, and its mean width in points of a per cent.
+/// How often the interval contains the true saving, in percent, and the mean width of the interval
+/// in percentage points.
 #[derive(Default)]
 struct Count {
     covered: f64,
@@ -61,7 +63,7 @@ impl Count {
     }
 }
 
-/// Draws rounds of one program. The candidates are counted together.
+/// Counts in rounds that are drawn from those of one program. All candidates are counted together.
 fn of_recorded(of: &Recorded, rounds: usize, repetitions: u64) -> Count {
     let mut random = Rng::with_seed(1979);
     let savings = of.savings();

@@ -1,4 +1,4 @@
-//! Estimates of the saving of a change in three parts, and the share of a real saving that a replay
+//! Estimates the saving of a change in three parts, and the share of a real saving that a replay
 //! explains.
 
 use super::paired::{Differences, Interval};
@@ -8,9 +8,9 @@ use serde::{Serialize, Serializer};
 /// they are not independent and one of them may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The work of the allocator itself.
+    /// The CPU time of the allocator itself.
     pub allocator_work: Part,
-    /// The work of the kernel for pages that are touched.
+    /// The CPU time of the kernel for pages that are touched.
     pub pages: Part,
     /// The time that the program's own accesses gain or lose because blocks are at other addresses.
     pub locality: Part,
@@ -21,7 +21,7 @@ pub struct Estimate {
 pub enum Part {
     /// The saving of this part, as a share of the base.
     Saves(Interval),
-    /// Nothing is known of this part.
+    /// Nothing is known about this part.
     NotEstimated,
 }
 
@@ -34,13 +34,14 @@ impl Serialize for Part {
     }
 }
 
-/// The share of a real saving that a replay finds, with its 95 % interval. If the share is 0.8, the
-/// replay shows 8 % where the program saves 10 %. `None` if the interval of the real saving
-/// contains 0, because then there is no saving to explain.
+/// Returns the share of a real saving that a replay finds, with its 95 % interval. If the share is
+/// 0.8, the replay shows 8 % where the program saves 10 %. `None` if the interval of the real
+/// saving contains 0, because then there is no saving to explain.
 ///
-/// The savings of replay and program are shares of two different times. `replayed` is the time of
-/// the replay's base divided by the time of the program's base, and converts one into the other.
-/// Replay and program ran independently, so the interval of the quotient follows from both intervals (Fieller 1954).
+/// The savings of replay and program are shares of two different times. `replayed`, the time of the
+/// replay's base divided by the time of the program's base, converts one into the other. Replay and
+/// program ran independently, so the interval of the quotient follows from both intervals (Fieller
+/// 1954).
 pub fn share_explained(
     replay: &Differences,
     replayed: f64,

@@ -1,32 +1,32 @@
-//! Fresh runs of the best candidates.
+//! Judges confirmation rounds, which are new runs of the best candidates.
 //!
-//! The largest of several measured savings is partly luck, because it is chosen for its size. So the
-//! best candidates run again, in rounds that had no part in the choice. A gain stays a gain only if the
-//! fresh rounds show it too, and its size is taken from these rounds.
+//! The largest of several measured savings is partly luck, because it was chosen for its size. So
+//! the best candidates run again, in rounds that had no part in the choice. A gain stays a gain
+//! only if the confirmation rounds show it too, and its size is computed from these rounds.
 
 use super::{judge, Judged, Judgement, Round, Rule, Verdict, Why};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The largest number of candidates that run again.
+/// The maximum number of candidates that run again.
 pub const WINNERS_MAX: usize = 3;
 
-/// The results of the fresh rounds, by the indices of the candidates among all.
+/// The results of the confirmation rounds, by the indices of the candidates among all candidates.
 pub type Confirmed = BTreeMap<usize, Fresh>;
 
-/// The result of one candidate in the fresh rounds.
+/// The result of one candidate in the confirmation rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fresh {
-    /// The number of fresh rounds: `blocks` in JSON.
+    /// The number of confirmation rounds, called `blocks` in JSON.
     #[serde(rename = "blocks")]
     pub rounds: usize,
-    /// The judgement on the fresh rounds alone.
+    /// The judgement on the confirmation rounds alone.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
 
-/// The candidates with a gain. The largest saving comes first. Empty if there was only one candidate,
-/// because then nothing was chosen.
+/// Returns the candidates with a gain. The largest saving comes first. Empty if there was only one
+/// candidate, because then nothing was chosen.
 pub fn winners(judged: &Judged) -> Vec<usize> {
     let all = &judged.candidates;
     if all.len() < 2 {
@@ -38,14 +38,15 @@ pub fn winners(judged: &Judged) -> Vec<usize> {
     gains
 }
 
-/// The fewest rounds in which each of some candidates can have a significant difference.
+/// Returns the minimum number of rounds in which each of `candidates` can have a significant
+/// difference.
 pub fn rounds_needed(candidates: usize) -> usize {
     Rule::rounds_needed(candidates)
 }
 
-/// Judges fresh rounds. `who` has the indices of their candidates among all. A gain in `judged` that
-/// the fresh rounds do not show becomes not measurable. With too few fresh rounds for any verdict,
-/// `judged` stays unchanged, and nothing is confirmed.
+/// Judges confirmation rounds. `who` has the indices of their candidates in `judged`. A gain in
+/// `judged` that the confirmation rounds do not show becomes not measurable. With too few
+/// confirmation rounds for a verdict, `judged` stays unchanged, and nothing is confirmed.
 pub fn confirm(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
     if fresh.len() < rounds_needed(who.len()) {
         return Confirmed::new();
@@ -62,10 +63,11 @@ pub fn confirm(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f6
     who.iter().copied().zip(again.into_iter().map(of)).collect()
 }
 
-/// Replaces judgements in `judged` by those on fresh rounds. `who` has the places in `judged` of the
-/// candidates with fresh rounds. Their verdicts come from the fresh rounds alone, and Holm's correction
-/// counts only them, since the choice used no fresh round. A gain in `judged` that the fresh rounds do
-/// not show becomes not measurable. With too few fresh rounds for any verdict, `judged` stays as it is.
+/// Replaces judgements in `judged` by those on confirmation rounds. `who` has the indices in
+/// `judged` of the candidates with confirmation rounds. Their verdicts come from the confirmation
+/// rounds alone, and Holm's correction counts only these candidates, since the choice used none of
+/// these rounds. A gain in `judged` that the confirmation rounds do not show becomes not
+/// measurable. With too few confirmation rounds for a verdict, `judged` stays unchanged.
 pub fn settle(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
     let chosen = judged.clone();
     let confirmed = confirm(judged, fresh, who, min_gain);
@@ -84,8 +86,9 @@ pub fn settle(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64
     confirmed
 }
 
-/// The place of the best candidate with a gain. `None` if no candidate has a gain. Candidates with fresh
-/// rounds come first, and among them the one that saved the most in the rounds of the choice.
+/// Returns the index of the best candidate with a gain. `None` if no candidate has a gain.
+/// Candidates with confirmation rounds come first, and among them the one that saved the most in
+/// the rounds of the choice.
 pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option<usize> {
     let key = |&place: &usize| (confirmed.contains_key(&place), chosen.candidates[place].saving);
     let gains =
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn fresh_rounds_replace_what_the_rounds_of_the_choice_showed() {
-        // Three rounds decide nothing, but eight fresh rounds do.
+        // Three rounds decide nothing, but eight confirmation rounds do.
         let mut judged = judge(&rounds(&[0.05, -0.3, 0.2], 3), 0.02);
         settle(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
         let verdicts: Vec<Verdict> = judged.candidates.iter().map(|of| of.verdict).collect();
@@ -135,7 +138,7 @@ mod tests {
         assert_eq!(verdicts, expected);
         assert!((judged.candidates[2].saving - 0.19).abs() < 1e-9);
         assert_eq!(judged.control.verdict, Verdict::NoDifference);
-        // Fresh rounds contradict a gain of the choice.
+        // Confirmation rounds contradict a gain of the choice.
         let mut judged = judge(&rounds(&[0.05, 0.0], 10), 0.02);
         settle(&mut judged, &rounds(&[0.01], 8), &[0], 0.02);
         assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));

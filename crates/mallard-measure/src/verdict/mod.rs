@@ -1,9 +1,9 @@
-//! Decides what a comparison shows: a gain, a loss, no difference, or nothing measurable.
+//! Decides whether a comparison shows a gain, a loss, no difference, or nothing measurable.
 //!
-//! `judge` compares programs that ran in turns. A round has one run of each program, and a second run of
-//! the base as its control. The difference between base and control is noise. `unpaired`
-//! compares rows of benchmarks that have only a median and a range.
-//! `docs/decisions/0043-intervals-widened-by-the-control.md` explains the rule, and
+//! `judge` compares programs whose runs are interleaved in rounds. A round has one run of each
+//! program, and a second run of the base as its control. The difference between base and control is
+//! noise. The crate bench-report compares benchmark results, which have only a median and a range
+//! (`unpaired`). `docs/decisions/0043-intervals-widened-by-the-control.md` explains the rule, and
 //! `docs/decisions/0060-savings-by-two-means.md` the estimate of a saving, with error rates.
 
 pub mod estimate;
@@ -23,27 +23,28 @@ use std::fmt;
 
 /// The probability below which chance does not explain a difference.
 const SIGNIFICANT: f64 = 0.05;
-/// The fewest rounds with which the sign-flip test can be significant: the smallest p that n rounds
-/// can give is 2 / 2^n.
+/// The minimum number of rounds with which the sign-flip test can be significant, because the
+/// smallest p that n rounds can give is 2 / 2^n.
 pub const ROUNDS_MIN: usize = 6;
-/// A tolerance for rounding: 2.0000000000000018 % is not more than 2 %.
+/// The tolerance for rounding errors, so that 2.0000000000000018 % is not more than 2 %.
 const ROUNDING: f64 = 1e-9;
 
-/// What a comparison shows. A lower figure is better.
+/// What a comparison shows. Lower figures are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The candidate needs less than the base.
     Gain,
     /// The candidate needs more than the base.
     Loss,
-    /// The candidate needs as much as the base, up to the least gain that counts.
+    /// If there is a difference between candidate and base, it is smaller than the minimum gain
+    /// that counts.
     NoDifference,
     /// The measurements do not decide.
     NotMeasurable,
 }
 
 impl Verdict {
-    /// The verdict in words, as printed and as in JSON.
+    /// Returns the verdict in words, as the text output and the JSON contain it.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Gain => "gain",
@@ -73,25 +74,26 @@ pub enum Why {
     NoFigure,
     /// There are fewer rounds than a verdict needs.
     TooFewRounds {
-        /// The number of rounds that could decide.
+        /// The number of rounds with which a verdict is possible.
         needed: usize,
     },
-    /// Base and control differ as much as base and candidate, although they are the same program.
+    /// Base and control differ as much as base and candidate, although base and control are the
+    /// same program.
     ControlDiffers,
     /// The interval of the control is too wide for differences of this size.
     ControlTooWide,
-    /// The interval of the candidate is too wide: more runs can decide.
+    /// The interval of the candidate is too wide, so more runs can decide.
     IntervalTooWide,
-    /// The candidate had a gain, but fresh runs do not show it.
+    /// The candidate had a gain, but confirmation runs do not show it.
     NotConfirmed,
     /// The candidate was dropped early, because others saved more.
     DroppedEarly {
-        /// The number of runs that it had.
+        /// The number of runs that the candidate had.
         runs: usize,
     },
-    /// Other candidates ran again instead. The runs of this one do not decide.
+    /// Other candidates ran again instead of this one, and the runs of this one do not decide.
     NotRunAgain {
-        /// The number of runs that it had.
+        /// The number of runs that the candidate had.
         runs: usize,
     },
     /// The figures are of a replay, and several threads of the program allocate at the same time.
@@ -99,7 +101,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// The number of runs that a candidate had before the others went on without it.
+    /// Returns the number of runs that a candidate had before the others continued without it.
     pub fn runs(self) -> Option<usize> {
         match self {
             Why::DroppedEarly { runs } | Why::NotRunAgain { runs } => Some(runs),
@@ -108,7 +110,8 @@ impl Why {
     }
 }
 
-/// The number of rounds that some candidates need for a verdict, if any has too few.
+/// Returns the number of rounds that some candidates need for a verdict, if any of them has too
+/// few.
 pub fn rounds_missing(judged: &Judged) -> Option<usize> {
     let needed = |of: &Judgement| match of.why {
         Some(Why::TooFewRounds { needed }) => Some(needed),
@@ -141,7 +144,8 @@ impl Serialize for Why {
     }
 }
 
-/// One round: a figure of each run. The runs took turns in random order. A lower figure is better.
+/// One round, which has a figure of each run. The runs were in random order. Lower figures are
+/// better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The figure of the base, the program with which the candidates are compared.
@@ -153,24 +157,24 @@ pub struct Round {
 }
 
 impl Round {
-    /// The same round with only some of its candidates.
+    /// Returns the same round with only some of its candidates.
     pub fn of(&self, places: &[usize]) -> Round {
         let candidates = places.iter().map(|&place| self.candidates[place]).collect();
         Round { base: self.base, control: self.control, candidates }
     }
 }
 
-/// The result of one candidate. Savings are shares of the base: 0.05 is 5 % less than the base, -0.05
-/// is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
+/// The judgement on one candidate. Savings are shares of the base: 0.05 is 5 % less than the base,
+/// -0.05 is 5 % more. If the base needs nothing, a saving is minus infinity, and null in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// The saving in the rounds: see `paired`.
+    /// The saving in the rounds (see `paired`).
     pub saving: f64,
     /// The lower end of the 95 % interval of the saving.
     pub low: f64,
     /// The upper end of the 95 % interval of the saving.
     pub high: f64,
-    /// The probability that chance alone makes such a difference, corrected for the number of
+    /// The probability that chance alone causes such a difference, corrected for the number of
     /// candidates by Holm's method.
     pub p: f64,
     /// The verdict.
@@ -181,7 +185,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The judgement on a candidate without a figure.
+    /// Returns the judgement on a candidate without a figure.
     fn without_figure() -> Judgement {
         Judgement {
             saving: f64::NAN,
@@ -202,17 +206,17 @@ impl Judgement {
 /// The results of the control and of each candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    /// The difference between two runs of the base. The verdict is `NoDifference` if the measurements
-    /// can show differences of the least gain, else `NotMeasurable`.
+    /// The difference between two runs of the base. The verdict is `NoDifference` if the
+    /// measurements can show differences of the minimum gain, else `NotMeasurable`.
     pub control: Judgement,
     /// The difference between the base and each candidate.
     pub candidates: Vec<Judgement>,
 }
 
-/// Judges one metric of some candidates. `min_gain` is the least difference that counts, as a share
-/// of the base.
+/// Judges one metric of some candidates. `min_gain` is the minimum difference that counts, as a
+/// share of the base.
 ///
-/// The first that matches decides:
+/// The first condition that holds decides:
 /// 1. fewer than `ROUNDS_MIN` rounds: not measurable;
 /// 2. the interval is within `-min_gain` and `min_gain`: no difference;
 /// 3. the interval is above 0, and p is below 0.05: gain;
@@ -227,8 +231,8 @@ pub fn judge(rounds: &[Round], min_gain: f64) -> Judged {
     judge_all(control, candidates, min_gain)
 }
 
-/// Judges as `judge` does. Each list has one figure for each round. The list of a candidate that was
-/// dropped early ends with the last round of this candidate.
+/// Judges as `judge` does. Each list has one figure for each round. The list of a candidate that
+/// was dropped early ends with the last round of this candidate.
 pub fn judge_each(base: &[f64], control: &[f64], candidates: &[Vec<f64>], min_gain: f64) -> Judged {
     let differences = |of: &[f64]| Differences::of(base.iter().copied().zip(of.iter().copied()));
     let candidates = candidates.iter().map(|of| differences(of)).collect();
@@ -258,9 +262,9 @@ fn judge_all(
     }
 }
 
-/// The half-width of the widest interval of control and candidates: below 0.01, each saving is known
-/// to one per cent of the base. Infinite while there are fewer than `ROUNDS_MIN` rounds or a figure
-/// is missing.
+/// Returns the half-width of the widest interval of control and candidates. If it is below 0.01,
+/// each saving is known to one percent of the base. Infinite while there are fewer than
+/// `ROUNDS_MIN` rounds or a figure is missing.
 pub fn half_width(rounds: &[Round]) -> f64 {
     if rounds.len() < ROUNDS_MIN {
         return f64::INFINITY;
@@ -273,7 +277,8 @@ pub fn half_width(rounds: &[Round]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The distance by which noise moves both ends of an interval outwards, computed from the control.
+/// Computes from the control by how much both ends of an interval are moved outwards to allow for
+/// noise.
 pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
     let Judgement { saving, low, high, .. } = *control;
     widening(&Interval { saving, low, high }, min_gain)
@@ -286,7 +291,7 @@ fn widening(control: &Interval, min_gain: f64) -> f64 {
     }
 }
 
-/// The differences of one candidate from the base.
+/// Returns the differences of one candidate from the base.
 pub fn candidate(rounds: &[Round], index: usize) -> Option<Differences> {
     let figure = |r: &Round| r.candidates.get(index).copied().unwrap_or(f64::NAN);
     Differences::of(rounds.iter().map(|r| (r.base, figure(r))))
@@ -296,8 +301,8 @@ fn columns(rounds: &[Round]) -> usize {
     rounds.iter().map(|r| r.candidates.len()).max().unwrap_or(0)
 }
 
-/// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n, the
-/// next by n - 1, and so on. No result is smaller than the result before it.
+/// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n,
+/// the next by n - 1, and so on. No result is smaller than the result before it.
 fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -313,11 +318,11 @@ fn holm(p: &[f64]) -> Vec<f64> {
 /// The rule that turns differences into a verdict.
 ///
 /// A verdict on a candidate counts only if the interval gives the same verdict when both of its
-/// ends are moved outwards by a margin. If the control's interval contains 0, the margin is how far
-/// that interval reaches beyond `min_gain`: 0 on a quiet machine. If the control's interval
-/// excludes 0, base and control differ although they are the same program, and the margin is the
-/// larger distance of the interval's ends from 0. So on a noisy machine a large change still has a
-/// verdict, and a small one is not measurable.
+/// ends are moved outwards by a margin. If the control's interval contains 0, the margin is the
+/// distance by which that interval exceeds `min_gain`, which is 0 on a quiet machine. If the
+/// control's interval excludes 0, base and control differ although they are the same program, and
+/// the margin is the larger distance of the interval's ends from 0. So on a noisy machine a large
+/// change still gets a verdict, and a small one is not measurable.
 struct Rule {
     min_gain: f64,
     margin: f64,
@@ -334,7 +339,7 @@ impl Rule {
         Rule { min_gain, margin, control_differs, needed: Rule::rounds_needed(candidates) }
     }
 
-    /// The fewest rounds with which each of some candidates can be significant.
+    /// Returns the minimum number of rounds with which each of `candidates` can be significant.
     fn rounds_needed(candidates: usize) -> usize {
         let chance = |n: &usize| 2.0 * candidates.max(1) as f64 / 2f64.powi(*n as i32);
         (ROUNDS_MIN..).find(|n| chance(n) < SIGNIFICANT).unwrap_or(usize::MAX)

@@ -1,13 +1,17 @@
-//! Differences of pairs of figures: the saving that they show, its interval, and the probability of chance.
+//! Computes what pairs of figures of base and candidate show: the saving, its interval, and the
+//! probability of chance.
 
-/// Rounds divided by this number are the rounds that the paired mean leaves out at each end. The mean of the fastest
-/// runs leaves out twice as many at its one end, so both use the same number of figures.
+/// The number of rounds divided by this is the number of rounds that the paired mean leaves out at
+/// each end. The mean of the fastest runs leaves out twice as many at one end, so both means use
+/// the same number of figures.
 const TRIM_PART: usize = 5;
-/// The largest score of a round in the sign-flip test. Scores are whole numbers, so that their sums can be counted.
+/// The maximum score of a round in the sign-flip test. Scores are integers, so that their sums can
+/// be counted.
 const SCORE_MAX: f64 = 100.0;
-/// The fewest rounds whose spread can be estimated.
+/// The minimum number of rounds whose spread can be estimated.
 const SPREAD_MIN: usize = 3;
-/// The largest number of pairs. More are merged, because the exact test grows with the cube of this number.
+/// The maximum number of pairs. More pairs are merged, because the time of the exact test grows
+/// with the cube of this number.
 const PAIRS_MAX: usize = 200;
 /// The 97.5 % quantiles of Student's t distribution with 1, 2, ... 30 degrees of freedom.
 const T: [f64; 30] = [
@@ -19,7 +23,7 @@ const T: [f64; 30] = [
 /// The differences of a candidate from the base, one for each round.
 #[derive(Clone, Debug)]
 pub struct Differences {
-    /// What each round contributes to the saving: see `scores`.
+    /// What each round contributes to the saving (see `scores`).
     scores: Vec<isize>,
     rounds: usize,
     interval: Interval,
@@ -37,7 +41,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half of the distance between the ends.
+    /// Returns half of the distance between the ends.
     pub fn half_width(&self) -> f64 {
         // The difference of two infinite ends is not a number.
         if self.low == self.high {
@@ -47,20 +51,20 @@ impl Interval {
         }
     }
 
-    /// Whether the whole interval is on one side of 0.
+    /// Returns whether the whole interval is on one side of 0.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// The distance from 0 to the farther end.
+    /// Returns the distance from 0 to the farther end.
     pub fn reach(&self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
 }
 
 impl Differences {
-    /// Takes the figures of base and candidate in each round. `None` if there is no round, or if a
-    /// figure is negative, infinite or not a number.
+    /// Computes differences from the figures of base and candidate in each round. `None` if there
+    /// is no round, or if a figure is negative, infinite or not a number.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Differences> {
         let pairs: Vec<(f64, f64)> = pairs.into_iter().collect();
         let is_figure = |v: f64| v.is_finite() && v >= 0.0;
@@ -72,22 +76,23 @@ impl Differences {
         Some(Differences { scores: scores(&pairs), rounds, interval: interval(&pairs) })
     }
 
-    /// The number of rounds.
+    /// Returns the number of rounds.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// The saving and its 95 % interval: see `interval`.
+    /// Returns the saving and its 95 % interval (see `interval`).
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// The probability that a difference as large as this one, in either direction, comes from
-    /// chance: a sign-flip test over the sum of scores.
+    /// Returns the probability that chance causes a difference as large as this one, in either
+    /// direction. This is a sign-flip test with the sum of scores.
     ///
-    /// If base and candidate are the same, the two figures of a round can be exchanged. An exchange changes only the
-    /// sign of the score of this round, so all 2^n choices of signs are equally likely. The share of choices whose sum
-    /// is at least as far from the middle is counted exactly.
+    /// If base and candidate are the same, the two figures of a round can be exchanged. An exchange
+    /// changes only the sign of the score of this round, so all 2^n choices of signs are equally
+    /// likely. The method counts exactly the share of choices whose sum is at least as far from the
+    /// middle.
     pub fn p(&self) -> f64 {
         let sizes: Vec<usize> = self.scores.iter().map(|score| score.unsigned_abs()).collect();
         let total: usize = sizes.iter().sum();
@@ -127,13 +132,14 @@ fn merged(pairs: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The median of figures in ascending order.
+/// Returns the median of figures in ascending order.
 fn median(sorted: &[f64]) -> f64 {
     let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
     middle(below, above)
 }
 
-/// The middle of two figures. Two infinite figures stay infinite, and equal figures stay exact.
+/// Returns the middle of two figures. Two infinite figures stay infinite, and equal figures stay
+/// exact.
 fn middle(below: f64, above: f64) -> f64 {
     if below == above {
         below
@@ -142,12 +148,13 @@ fn middle(below: f64, above: f64) -> f64 {
     }
 }
 
-/// The scores of the rounds for the sign-flip test: how much each round contributes to the saving. Exchanging the
-/// figures of a round changes only the sign of its score, and no other score: all limits and weights are the same for
-/// both orders.
+/// Computes the scores of the rounds for the sign-flip test, which are how much each round
+/// contributes to the saving. Exchanging the figures of a round changes only the sign of its score,
+/// and no other score, because all limits and weights are the same for both orders.
 ///
-/// As in `interval`, the difference within the round and that of the fastest runs are weighted so that the sum varies
-/// least, and slow runs and large differences are limited. So one disturbed run does not decide.
+/// As in `interval`, the difference within the round and that of the fastest runs are weighted so
+/// that the sum varies least. Slow runs and large differences are limited, so that one disturbed
+/// run does not decide.
 pub(super) fn scores(pairs: &[(f64, f64)]) -> Vec<isize> {
     let kept = pairs.len() - 2 * (pairs.len() / TRIM_PART);
     let paired: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, b.max(*c))).collect();
@@ -169,8 +176,8 @@ pub(super) fn scores(pairs: &[(f64, f64)]) -> Vec<isize> {
     scores.iter().map(whole).collect()
 }
 
-/// The weight of the first of two estimates with which their weighted mean varies least. The arguments are how far each
-/// round moves them.
+/// Returns the weight of the first of two estimates with which their weighted mean varies least.
+/// The arguments are how far each round moves the estimates.
 fn weight(a: &[f64], b: &[f64]) -> f64 {
     let (aa, ab, bb) = (product(a, a), product(a, b), product(b, b));
     let apart = aa + bb - 2.0 * ab;
@@ -185,7 +192,7 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// A part of a figure. 0 is no part of 0.
+/// Divides a part by the whole, where 0 divided by 0 is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if part == 0.0 {
         0.0
@@ -194,12 +201,13 @@ fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// The saving and its 95 % interval.
+/// Computes the saving and its 95 % interval.
 ///
-/// Two means estimate the logarithm of candidate / base. The paired mean is that of the differences within rounds,
-/// which do not contain what slows down a whole round. The mean of the fastest runs of each column does not contain
-/// the runs that something slowed down. Which of the two varies less depends on the noise, and the rounds show it: the
-/// result is the weighted mean of both that varies least.
+/// Two means estimate the logarithm of candidate / base. The paired mean is the mean of the
+/// differences within rounds, which do not contain what slows down a whole round. The mean of the
+/// fastest runs of each column does not contain the runs that something slowed down. The noise
+/// determines which of the two varies less. The rounds show it, so the result is the weighted mean
+/// of both that varies least.
 fn interval(pairs: &[(f64, f64)]) -> Interval {
     if pairs.len() < SPREAD_MIN
         || pairs.iter().any(|(base, candidate)| *base == 0.0 || *candidate == 0.0)
@@ -213,14 +221,16 @@ fn interval(pairs: &[(f64, f64)]) -> Interval {
     let log = blend(paired.log, fastest.log);
     let moves: Vec<f64> =
         paired.moves.iter().zip(&fastest.moves).map(|(a, b)| blend(*a, *b)).collect();
-    // Yuen (1974) divides by kept (kept - 1). The weight is estimated too, and costs another degree of freedom.
+    // Yuen (1974) divides by kept (kept - 1). The weight is estimated too, which costs another
+    // degree of freedom.
     let variance = product(&moves, &moves) / (kept * (kept - 2)) as f64;
     let half = quantile(kept - 1) * variance.sqrt();
     let saving = |log: f64| 1.0 - log.exp();
     Interval { saving: saving(log), low: saving(log + half), high: saving(log - half) }
 }
 
-/// The median of the savings and their range: for too few rounds, and for figures of 0, which have no logarithm.
+/// Computes the median of the savings and their range, for too few rounds, and for figures of 0,
+/// which have no logarithm.
 fn range(pairs: &[(f64, f64)]) -> Interval {
     let mut savings: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, *b)).collect();
     savings.sort_by(f64::total_cmp);
@@ -230,8 +240,9 @@ fn range(pairs: &[(f64, f64)]) -> Interval {
 /// An estimate of the logarithm of candidate / base.
 struct Mean {
     log: f64,
-    /// How far each round moves the estimate, with a mean of 0. A round that the mean leaves out counts like the
-    /// nearest one that it uses (winsorized), as Yuen (1974) estimates the variance of a trimmed mean.
+    /// How far each round moves the estimate, with a mean of 0. A round that the mean leaves out
+    /// counts like the nearest round that the mean uses (winsorized), as Yuen (1974) estimates the
+    /// variance of a trimmed mean.
     moves: Vec<f64>,
 }
 
@@ -242,7 +253,7 @@ impl Mean {
     }
 }
 
-/// The mean of the differences within rounds, without the smallest and the largest ones.
+/// Computes the mean of the differences within rounds, without the smallest and the largest ones.
 fn paired(pairs: &[(f64, f64)], kept: usize) -> Mean {
     let logs: Vec<f64> = pairs.iter().map(|(base, candidate)| (candidate / base).ln()).collect();
     let sorted = sorted(logs.iter().copied());
@@ -252,7 +263,7 @@ fn paired(pairs: &[(f64, f64)], kept: usize) -> Mean {
     Mean::new(mean(used), moves)
 }
 
-/// The quotient of the means of the fastest runs of both columns.
+/// Computes the quotient of the means of the fastest runs of both columns.
 fn fastest(pairs: &[(f64, f64)], kept: usize) -> Mean {
     let of = |column: fn(&(f64, f64)) -> f64| {
         let sorted = sorted(pairs.iter().map(column));
@@ -274,7 +285,7 @@ fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
 }
 
-/// The 97.5 % quantile of Student's t distribution.
+/// Returns the 97.5 % quantile of Student's t distribution.
 fn quantile(freedom: usize) -> f64 {
     T.get(freedom - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
 }

@@ -1,15 +1,16 @@
 //! Simulates comparisons under several kinds of noise, and counts right and wrong verdicts.
 //!
-//! `MALLARD_TABLES=1 cargo test -p mallard-measure verdict::simulation::print -- --nocapture` prints the tables
-//! of decision 43, with the estimate of decision 60. The other tests check bounds of these error rates, with fewer
-//! repetitions.
+//! `MALLARD_TABLES=1 cargo test -p mallard-measure verdict::simulation::print -- --nocapture`
+//! prints the tables of decision 43, with the estimate of decision 60 (see docs/decisions). The
+//! other tests check bounds of these error rates, with fewer repetitions.
 
 use super::fresh::{confirm, winners, Confirmed, WINNERS_MAX};
 use super::*;
 
 const MIN_GAIN: f64 = 0.02;
 
-/// The repetitions of a table: all if MALLARD_TABLES asks for the table, and otherwise one, which tests the code.
+/// Returns the number of repetitions of a table: all if MALLARD_TABLES asks for the table, and
+/// otherwise one, which tests the code.
 pub fn repetitions(all: u64) -> u64 {
     if std::env::var_os("MALLARD_TABLES").is_some() {
         all
@@ -18,23 +19,24 @@ pub fn repetitions(all: u64) -> u64 {
     }
 }
 
-/// The noise of a run. Without noise, the figure of a run is 1.
+/// The noise of simulated runs. Without noise, the figure of a run is 1.
 #[derive(Clone, Copy, Debug)]
 pub enum Noise {
     /// A normal distribution with this standard deviation.
     Normal(f64),
-    /// A standard deviation of 1 %; one run in ten is disturbed, by 10 % on average.
+    /// A standard deviation of 1 %, and one run in ten is slower, by 10 % on average.
     Tails,
-    /// A standard deviation of 1 %; the machine needs 10 % more time at the end than at the start.
+    /// A standard deviation of 1 %, and at the end the machine needs 10 % more time than at the
+    /// start.
     Drift,
-    /// A standard deviation of 0.5 %; a run in three has an unlucky layout that costs 4 %.
+    /// A standard deviation of 0.5 %, and a run in three has an unlucky layout that costs 4 %.
     Layouts,
-    /// A standard deviation of 1 %; a busy loop runs beside half of the rounds: their runs take 5 to
-    /// 15 % more.
+    /// A standard deviation of 1 %, and a busy loop runs during half of the rounds, whose runs take
+    /// 5 to 15 % more.
     Busy,
-    /// A standard deviation of 1 %; the base is at a disadvantage of 1.5 %, as if it ran first.
+    /// A standard deviation of 1 %, and the base is slower by 1.5 %, as if it ran first.
     Biased,
-    /// A standard deviation of 1 %; in every other sixth of the rounds, runs take 10 % more.
+    /// A standard deviation of 1 %, and in every other sixth of the rounds, runs take 10 % more.
     Periods,
 }
 
@@ -52,13 +54,14 @@ pub const ALL: [Noise; 10] = [
     Noise::Periods,
 ];
 
-/// Returns an almost normal value with a standard deviation of 1: the sum of 12 uniform values.
+/// Returns an almost normally distributed value with a standard deviation of 1, the sum of 12
+/// uniform values.
 fn normal(random: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
 impl Noise {
-    /// The figures of the runs of one round, in their random order.
+    /// Returns the figures of the runs of one round, which run in random order.
     pub fn round(self, random: &mut fastrand::Rng, done: f64, changes: &[f64]) -> Round {
         let count = changes.len() + 2;
         let mut order: Vec<usize> = (0..count).collect();
@@ -93,8 +96,8 @@ impl Noise {
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Rounds(usize),
-    /// At least 15, then 5 more at a time until the half-width is at most 1 % or 60 rounds are
-    /// measured.
+    /// At least 15 rounds, then 5 more at a time until the half-width is at most 1 % or 60 rounds
+    /// are measured.
     UntilSure,
 }
 
@@ -118,8 +121,8 @@ fn measure(
     rounds
 }
 
-/// A stricter rule, for comparison. If the interval of the control excludes 0 or is wider than the
-/// least gain, nothing is measurable.
+/// Judges by a stricter rule, for comparison. If the interval of the control excludes 0 or is wider
+/// than the minimum gain, nothing is measurable.
 fn strict(judged: &Judged, index: usize) -> Verdict {
     let (control, of) = (&judged.control, &judged.candidates[index]);
     let differs = control.low > 0.0 || control.high < 0.0;
@@ -129,7 +132,7 @@ fn strict(judged: &Judged, index: usize) -> Verdict {
     without_control(of)
 }
 
-/// The rule without a control.
+/// Judges by the rule without a control, for comparison.
 fn without_control(of: &Judgement) -> Verdict {
     match of {
         of if -MIN_GAIN <= of.low && of.high <= MIN_GAIN => Verdict::NoDifference,
@@ -139,7 +142,7 @@ fn without_control(of: &Judgement) -> Verdict {
     }
 }
 
-/// How often the first candidate got each verdict, in per cent.
+/// How often the first candidate got each verdict, in percent.
 #[derive(Default, Clone, Copy)]
 struct Counts([f64; 4]);
 
@@ -157,7 +160,8 @@ impl Counts {
     }
 }
 
-/// The verdicts of `Rule`, of `strict` and of `without_control`, and the mean number of rounds.
+/// Returns the verdicts of `Rule`, of `strict` and of `without_control`, and the mean number of
+/// rounds.
 fn simulate(
     noise: Noise,
     length: Length,
@@ -203,8 +207,8 @@ fn a_change_of_five_per_cent_is_called_and_never_reversed() {
     }
 }
 
-/// Measures candidates, and the best of them again in fresh rounds. Returns the judgements before and
-/// after the fresh rounds, and the results of the fresh rounds.
+/// Measures candidates, and the best of them again in confirmation rounds. Returns the judgements
+/// before and after the confirmation rounds, and the results of the confirmation rounds.
 fn choose(
     random: &mut fastrand::Rng,
     noise: Noise,
@@ -317,8 +321,9 @@ fn print_the_tables() {
     }
 }
 
-/// Prints for each rule, in per cent: unchanged programs that are called different, unchanged programs
-/// that are called no difference, and changes of 3, 5, -5 and 10 % that are called correctly.
+/// Prints for each rule, in percent: unchanged programs that are judged different, unchanged
+/// programs that are judged no different, and changes of 3, 5, -5 and 10 % that are judged
+/// correctly.
 fn print_line(noise: Noise, length: Length, others: usize) {
     let mut lines = [const { String::new() }; 3];
     let mut rounds = 0.0;

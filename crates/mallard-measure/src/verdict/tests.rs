@@ -1,4 +1,4 @@
-//! Tests the verdicts against enumerations and examples that are computed by hand.
+//! Tests the verdicts against enumerations and against examples that were computed by hand.
 
 use super::estimate::{share_explained, Estimate, Part};
 use super::paired::{scores, Differences, Interval};
@@ -10,7 +10,8 @@ fn of(savings: &[f64]) -> Differences {
     Differences::of(savings.iter().map(|s| (1.0, 1.0 - s))).unwrap()
 }
 
-/// Rounds from savings in per cent: the base and the control are 100, and there is one candidate.
+/// Makes rounds from savings in percent. The base and the control are 100, and there is one
+/// candidate.
 fn rounds(savings: &[f64]) -> Vec<Round> {
     let round = |s: &f64| Round { base: 100.0, control: 100.0, candidates: vec![100.0 - s] };
     savings.iter().map(round).collect()
@@ -20,7 +21,7 @@ fn first(rounds: &[Round]) -> Judgement {
     judge(rounds, GAIN).candidates.remove(0)
 }
 
-/// Sets the controls so that they differ from the base by these savings in per cent.
+/// Sets the controls so that they differ from the base by these savings in percent.
 fn with_control(mut rounds: Vec<Round>, savings: &[f64]) -> Vec<Round> {
     for (round, saving) in rounds.iter_mut().zip(savings.iter().cycle()) {
         round.control = round.base * (1.0 - saving / 100.0);
@@ -28,7 +29,8 @@ fn with_control(mut rounds: Vec<Round>, savings: &[f64]) -> Vec<Round> {
     rounds
 }
 
-/// The sign-flip test by brute force: exchanges the figures of rounds in all 2^n ways, and computes all scores again.
+/// Computes the sign-flip test by brute force: exchanges the figures of rounds in all 2^n ways, and
+/// computes all scores again.
 fn p_by_enumeration(pairs: &[(f64, f64)]) -> f64 {
     let sum = |swaps: u32| {
         let swapped = pairs.iter().enumerate().map(|(i, &(base, candidate))| {
@@ -50,7 +52,7 @@ fn p_by_enumeration(pairs: &[(f64, f64)]) -> f64 {
 fn the_sign_flip_test_equals_a_count_of_all_exchanges() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..40 {
-        // Small whole numbers give figures of 0 and equal differences.
+        // Small integers often give figures of 0 and equal differences.
         let mut figure = || f64::from(random.u32(round % 3..9));
         let pairs: Vec<(f64, f64)> = (0..1 + round % 9).map(|_| (figure(), figure())).collect();
         let found = Differences::of(pairs.iter().copied()).unwrap().p();
@@ -62,7 +64,8 @@ fn the_sign_flip_test_equals_a_count_of_all_exchanges() {
 #[test]
 fn six_rounds_of_one_sign_have_a_p_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
-    // The smallest score is negative: 4 of 64 choices are as far from the middle, both ends and their neighbours.
+    // The smallest score is negative, so 4 of 64 choices are as far from the middle: both ends and
+    // their neighbours.
     assert_eq!(of(&[-0.01, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 4.0 / 64.0);
     assert_eq!(of(&[0.0; 6]).p(), 1.0);
 }
@@ -73,7 +76,7 @@ fn interval(pairs: impl IntoIterator<Item = (f64, f64)>) -> Interval {
 
 #[test]
 fn what_slows_down_a_whole_round_does_not_widen_the_interval() {
-    // Ten rounds of very different speed: the savings are 0 to 10 %.
+    // Ten rounds of very different speed, with savings of 0 to 10 %.
     let of = |round: i32| {
         let base = f64::from(1 + round * round);
         (base, base * (-0.1 + 0.01 * f64::from(round)).exp())
@@ -84,7 +87,8 @@ fn what_slows_down_a_whole_round_does_not_widen_the_interval() {
 
 #[test]
 fn runs_that_something_slowed_down_do_not_widen_the_interval() {
-    // Three of ten runs of the base are slow, and three others of the candidate. Every pair but four has a slow run.
+    // Three of ten runs of the base are slow, and so are three others of the candidate. Every pair
+    // but four has a slow run.
     let slow = |is_slow: bool| if is_slow { 1.5 } else { 1.0 };
     let of = |i: usize| {
         let small = 1.0 + 0.001 * (i * 7 % 5) as f64;
@@ -102,7 +106,7 @@ fn two_rounds_have_the_range_of_their_savings() {
 
 #[test]
 fn holm_multiplies_by_the_number_that_is_left() {
-    // Holm 1979: 0.01 * 3; 0.03 * 2; 0.04 * 1, but not below the one before.
+    // From Holm 1979: 0.01 * 3; 0.03 * 2; 0.04 * 1, which is raised to the result before it.
     let expected = [0.03, 0.06, 0.06];
     for (found, expected) in holm(&[0.01, 0.04, 0.03]).into_iter().zip(expected) {
         assert!((found - expected).abs() < 1e-12);
@@ -124,7 +128,7 @@ fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
 fn an_interval_within_the_least_gain_is_no_difference() {
     let same = first(&rounds(&[1.0, -1.0, 0.5, 0.2, -0.3, 0.1]));
     assert_eq!((same.verdict, same.why), (Verdict::NoDifference, None));
-    // The difference is certain, but smaller than the least gain.
+    // The difference is certain, but smaller than the minimum gain.
     assert_eq!(first(&rounds(&[2.0; 6])).verdict, Verdict::NoDifference);
     assert_eq!(first(&rounds(&[2.1; 6])).verdict, Verdict::Gain);
 }
@@ -162,7 +166,7 @@ fn a_control_that_varies_hides_small_differences_only() {
     let noise = [4.0, -4.0, 3.0, -3.0, 2.0, -2.0];
     let small = judge(&with_control(rounds(&[3.0; 8]), &noise), GAIN);
     assert_eq!(small.control.why, Some(Why::ControlTooWide));
-    // The interval of the control reaches 2 % beyond the least gain, or more.
+    // The interval of the control exceeds the minimum gain by 2 percentage points or more.
     assert!(small.control.high >= 0.04, "{small:?}");
     assert_eq!(first(&with_control(rounds(&[1.5; 8]), &noise)).why, Some(Why::ControlTooWide));
     assert_eq!(first(&with_control(rounds(&[30.0; 8]), &noise)).verdict, Verdict::Gain);
@@ -181,7 +185,7 @@ fn a_control_that_differs_hides_differences_of_its_own_size() {
 
 #[test]
 fn a_biased_control_does_not_turn_no_difference_into_a_gain() {
-    // The interval of 1 % to 1.6 %, widened by 0.7 %, is above 0 and reaches beyond 2 %.
+    // The interval of 1 % to 1.6 %, widened by 0.7 %, is above 0 and extends beyond 2 %.
     let savings = [1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.0, 1.6];
     assert_eq!(first(&rounds(&savings)).verdict, Verdict::NoDifference);
     let biased = first(&with_control(rounds(&savings), &[0.5, 0.6, 0.7]));

@@ -1,4 +1,4 @@
-//! What a new process executes, and how the process is made.
+//! Describes what a new process executes, and makes the process.
 
 use nix::fcntl::OFlag;
 use nix::libc::{self, c_char, c_int};
@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The size of the first part of an encoded image: four numbers of 4 bytes.
+/// The size of the first part of an encoded image, which is four numbers of 4 bytes.
 pub const HEAD_BYTES: usize = 16;
 
 /// What to start.
@@ -24,31 +24,32 @@ pub struct Program<'a> {
     pub variables: &'a [(OsString, Option<OsString>)],
     /// The stdin, stdout and stderr of the program.
     pub streams: [BorrowedFd<'a>; 3],
-    /// Whether this process measures the program: then the program has a process group of its own,
+    /// Whether this process measures the program. If so, the program has a separate process group,
     /// and the kernel kills the program when this process ends.
     pub is_measured: bool,
 }
 
-/// What a new process executes, in the form of the system calls: a new process must not allocate memory.
+/// What a new process executes, in the form that the system calls need, because a new process must
+/// not allocate memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Image {
     path: CString,
     words: Vec<CString>,
     /// `NAME=VALUE`
     variables: Vec<CString>,
-    /// The process group of the process. 0 means a group of its own.
+    /// The process group of the new process. 0 means a new group.
     group: c_int,
     /// Whether the kernel kills the process when its parent ends.
     dies_with_parent: bool,
 }
 
-/// A process that was made, or the reason why not.
+/// The result of making a process: the process, or the reason why it was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// 0 if there is no process.
+    /// The process id, or 0 if there is no process.
     pub process: c_int,
-    /// 0, or the error of the system call that failed. A process with an error has ended, and its parent
-    /// has to wait for the process.
+    /// 0, or the error of the system call that failed. A process with an error has ended, and its
+    /// parent must still wait for it.
     pub error: c_int,
 }
 
@@ -66,7 +67,7 @@ impl Made {
 }
 
 impl Image {
-    /// Fails if a string has a byte 0.
+    /// Converts a program into an image. Fails if a string contains a zero byte.
     pub fn new(program: &Program) -> io::Result<Image> {
         let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         for (name, value) in program.variables {
@@ -94,7 +95,8 @@ impl Image {
         })
     }
 
-    /// Returns a head of fixed size, and all strings, each with a byte 0 at its end.
+    /// Encodes the image as a head of fixed size, and all strings, each with a zero byte at its
+    /// end.
     pub fn encode(&self) -> ([u8; HEAD_BYTES], Vec<u8>) {
         let strings = std::iter::once(&self.path).chain(&self.words).chain(&self.variables);
         let body = strings.flat_map(|text| text.as_bytes_with_nul()).copied().collect::<Vec<_>>();
@@ -103,7 +105,7 @@ impl Image {
         (encode([bytes, words, group, self.dies_with_parent.into()]), body)
     }
 
-    /// Returns `None` if the bytes are not those that `encode` returns.
+    /// Decodes an image. Returns `None` if the bytes are not those that `encode` returns.
     pub fn decode(head: [u8; HEAD_BYTES], body: &[u8]) -> Option<Image> {
         let [_, words, group, dies_with_parent] = decode(head);
         let mut strings = body
@@ -118,12 +120,12 @@ impl Image {
         })
     }
 
-    /// Makes a process that executes the program with these descriptors as stdin, stdout and stderr.
-    /// Returns after the start of the program. `flag` is 0, or CLONE_PARENT if the parent of this process
-    /// shall be the parent of the new process.
+    /// Makes a process that executes the program with these descriptors as stdin, stdout and
+    /// stderr. Returns after the start of the program. `flag` is 0, or CLONE_PARENT if the parent
+    /// of this process should be the parent of the new process.
     #[allow(unsafe_code)]
     pub fn make(&self, streams: [RawFd; 3], flag: c_int) -> Made {
-        // The program has no copy of this pipe, so the pipe is closed when the program starts.
+        // The pipe closes on exec, so the read below ends when the program starts.
         let (from_child, to_parent) = match pipe2(OFlag::O_CLOEXEC) {
             Ok(pipe) => pipe,
             Err(error) => return Made { process: 0, error: error as c_int },
@@ -131,7 +133,7 @@ impl Image {
         let words = pointers(&self.words);
         let variables = pointers(&self.variables);
         let flags = flag | libc::SIGCHLD;
-        // SAFETY: without CLONE_VM the call works like fork. The child makes system calls alone, so
+        // SAFETY: without CLONE_VM the call works like fork. The child only makes system calls, so
         // locks that other threads held at the fork do not matter.
         let process = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) as c_int };
         if process < 0 {
@@ -156,8 +158,8 @@ impl Image {
         streams: [RawFd; 3],
         errors: RawFd,
     ) -> ! {
-        // SAFETY: the caller says that this is the child of a fork, whose one thread is this one. None of these
-        // calls allocates, and both lists end with a null pointer.
+        // SAFETY: the caller guarantees that this is the child of a fork, whose only thread is this
+        // one. None of these calls allocates, and both lists end with a null pointer.
         unsafe {
             libc::setpgid(0, self.group);
             if self.dies_with_parent {
@@ -165,7 +167,7 @@ impl Image {
             }
             let are_set = (0..).zip(streams).all(|(to, from)| libc::dup2(from, to) >= 0);
             if are_set {
-                // The runtime of Rust ignores SIGPIPE.
+                // Rust's runtime ignores SIGPIPE, and a program inherits ignored signals.
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                 let mut none = std::mem::zeroed();
                 libc::sigemptyset(&mut none);
@@ -179,13 +181,13 @@ impl Image {
     }
 }
 
-/// The number of bytes that follow a head.
+/// Returns the number of bytes that follow a head.
 pub fn body_bytes(head: [u8; HEAD_BYTES]) -> usize {
     let [bytes, ..] = decode::<4, HEAD_BYTES>(head);
     bytes as usize
 }
 
-/// Pointers to strings, with a null pointer at the end.
+/// Returns pointers to strings, with a null pointer at the end.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }

@@ -1,14 +1,15 @@
-//! Starts programs from a small process, so that the peak memory and the CPU time of a program are its
-//! own.
+//! Starts programs from a small process, so that the measured peak memory and CPU time of a program
+//! do not include those of this process.
 //!
 //! Until a new process executes its program, the process is a copy of the process that made it. The
-//! kernel counts the pages of this copy in the peak memory of the new process (`ru_maxrss`), and the
-//! time to throw the copy away in its CPU time. `mallard advise` has some 100 MiB of a trace in memory,
-//! more than many programs need.
+//! kernel counts the pages of this copy in the peak memory of the new process (`ru_maxrss`), and
+//! the time to discard the copy in its CPU time. `mallard advise` holds some 100 MiB of a trace in
+//! memory, which is more than many programs need.
 //!
-//! So `prepare` forks the *starter* before this process needs much memory. The starter makes the new
-//! processes with CLONE_PARENT: they are children of this process, which waits for them as if it had
-//! made them itself. Where the kernel refuses CLONE_PARENT, as qemu-user does, this process makes them.
+//! So `prepare` forks the *starter* before this process needs much memory. The starter makes the
+//! new processes with CLONE_PARENT. They are then children of this process, which waits for them as
+//! if it had made them itself. If the kernel rejects CLONE_PARENT, as qemu-user does, this process
+//! makes them itself.
 
 mod image;
 
@@ -24,7 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, OnceLock};
 
-/// A process that starts programs.
+/// The starter, which is a small process that starts programs, and the socket to it.
 struct Starter {
     process: Pid,
     socket: Mutex<UnixStream>,
@@ -32,15 +33,15 @@ struct Starter {
 
 static STARTER: OnceLock<Starter> = OnceLock::new();
 
-/// Forks the starter, once. Call this function before this process has other threads or needs much
-/// memory. If the fork fails, `start` makes processes without the starter.
+/// Forks the starter on the first call. Call this function before this process has other threads or
+/// needs much memory. If the fork fails, `start` makes processes without the starter.
 #[allow(unsafe_code)]
 pub fn prepare() {
     if STARTER.get().is_some() {
         return;
     }
     let Ok((ours, theirs)) = UnixStream::pair() else { return };
-    // SAFETY: this process has one thread, so the child may do everything.
+    // SAFETY: this process has one thread, so the child may call any function.
     match unsafe { fork() } {
         Ok(ForkResult::Child) => {
             drop(ours);
@@ -55,7 +56,8 @@ pub fn prepare() {
     }
 }
 
-/// The process of the starter, which is a child of this process.
+/// Returns the process of the starter, which is a child of this process. `None` if there is no
+/// starter.
 pub fn process() -> Option<Pid> {
     STARTER.get().map(|starter| starter.process)
 }
@@ -80,7 +82,7 @@ pub fn start(program: &Program) -> io::Result<Pid> {
 }
 
 impl Starter {
-    /// Asks the starter for a process.
+    /// Lets the starter make a process.
     fn make(&self, image: &Image, streams: [RawFd; 3]) -> io::Result<Made> {
         let mut socket = self.socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (head, body) = image.encode();
@@ -99,12 +101,12 @@ impl Starter {
     }
 }
 
-/// Makes the processes that the other end of the socket asks for, until the other end is closed. The
-/// starter has a process group of its own, so the signals of the terminal do not reach it.
+/// Makes the processes that are requested over the socket, until the other end is closed. The
+/// starter has a separate process group, so signals of the terminal do not reach it.
 fn serve(mut socket: UnixStream) {
     let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
     let _ = nix::sys::prctl::set_name(c"mallard-starter");
-    // A reader of the output of mallard must not wait for the starter.
+    // A reader of mallard's output must not wait for the starter to close the output.
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null));
     }
@@ -165,8 +167,8 @@ mod tests {
         (ended.exit_code().into(), text)
     }
 
-    /// A starter in a thread. The children of a thread of this process have the parent of this process
-    /// as their parent if they are made with CLONE_PARENT, so this starter makes them without.
+    /// Runs a starter in a thread. With CLONE_PARENT, a process made by such a thread would be a
+    /// child of this process's parent, so this starter makes processes without CLONE_PARENT.
     fn in_a_thread() -> Starter {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
