@@ -1,4 +1,4 @@
-//! `./x bench compare A B`: reports which rows are a gain or a loss.
+//! `./x bench compare A B`: reports which benchmark results are a gain or a loss from A to B.
 
 use crate::rows::row::{Row, Rows};
 use crate::statistics::geometric_mean;
@@ -60,7 +60,7 @@ fn name((suite, case, variant, contender, metric, threads): &Key) -> String {
     format!("{suite} {case}{variant}{threads} {metric} {contender}")
 }
 
-/// A row of both sides, and the verdict on it.
+/// A result that both sides have, and the verdict on the difference.
 struct Pair<'a> {
     key: Key,
     a: &'a Row,
@@ -75,7 +75,8 @@ impl Pair<'_> {
 }
 
 impl Pair<'_> {
-    /// A line of a table: the name of the row, both figures with their spread, and their ratio.
+    /// Returns a table line with the name of the result, both figures with their spread, and their
+    /// ratio.
     fn line(&self) -> Vec<String> {
         let range = |r: &Row| {
             let median = number(r.median.unwrap_or(0.0));
@@ -91,8 +92,8 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Rows with a figure in A but no figure in B. They count as losses. `started` has the opposite:
-    /// rows with a figure only in B.
+    /// Results with a figure in A but no figure in B, which count as losses. `started` has the
+    /// opposite: results with a figure only in B.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }
@@ -179,7 +180,7 @@ impl Outcome<'_> {
         !self.stopped.is_empty() || self.pairs.iter().any(|p| p.verdict == Verdict::Loss)
     }
 
-    /// For each suite and metric, the number of pairs and the geometric mean of B / A.
+    /// Returns, for each suite and metric, the number of pairs and the geometric mean of B / A.
     fn means(&self) -> BTreeMap<(String, String), (usize, Option<f64>)> {
         let mut ratios: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
         for pair in &self.pairs {

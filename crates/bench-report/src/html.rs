@@ -1,16 +1,16 @@
-//! Renders the tables of the page of benchmarks as HTML.
+//! Renders the tables of the benchmark page as HTML.
 
 use crate::rows::experiment::Kind;
 use crate::tables::{Cell, Table};
 use maud::{html, Markup};
 use std::collections::BTreeSet;
 
-/// The contenders of a page, sorted. Contender number 7 has the CSS class `c7`, which the page's
-/// filter hides.
+/// The sorted names of all allocators (contenders) on a page. The columns of number 7 have the CSS
+/// class `c7`, by which the page's filter hides them.
 pub struct Contenders(pub Vec<String>);
 
 impl Contenders {
-    /// Numbers the contenders of some tables.
+    /// Collects the contenders of some tables.
     pub fn of<'a>(tables: impl IntoIterator<Item = &'a Table>) -> Contenders {
         let mut all = BTreeSet::new();
         for table in tables {
@@ -26,7 +26,7 @@ impl Contenders {
     }
 }
 
-/// One table. The title is left out if it repeats the heading `above`.
+/// Renders one table. The title is left out if it repeats the heading `above`.
 pub fn table(table: &Table, above: &str, names: &Contenders) -> Markup {
     let kind = table.kind.map_or("", Kind::name);
     html! {
@@ -63,7 +63,7 @@ pub fn table(table: &Table, above: &str, names: &Contenders) -> Markup {
     }
 }
 
-/// A name with a break opportunity behind each slash.
+/// Renders a name that may be broken after each slash.
 fn breakable(name: &str) -> Markup {
     html! {
         @for (index, part) in name.split('/').enumerate() {

@@ -1,5 +1,6 @@
-//! Writes this repository's own pages about benchmarks, and compares rows of benchmarks, for `./x bench report`,
-//! `show` and `compare`. It needs a checkout, and is not installed.
+//! Writes this repository's own pages about benchmarks, and compares benchmark results, for `./x
+//! bench report`, `show` and `compare`. This command needs a checkout of the repository, and is not
+//! installed.
 #![deny(missing_docs, unsafe_code)]
 
 mod compare;

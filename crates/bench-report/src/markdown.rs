@@ -1,8 +1,8 @@
-//! Tables and paragraphs as Markdown.
+//! Renders tables and paragraphs as Markdown.
 
 use crate::tables::{Cell, Table};
 
-/// One table. The title is left out if it repeats the heading `above`.
+/// Renders one table. The title is left out if it repeats the heading `above`.
 pub fn table(table: &Table, above: &str) -> String {
     let mut text = String::from("\n");
     if table.title != above {
@@ -35,7 +35,7 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// Text without characters that Markdown would interpret.
+/// Escapes the characters of a text that Markdown would interpret.
 pub fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -50,7 +50,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Text broken into lines of at most 100 columns.
+/// Wraps a text into lines of at most 100 columns.
 pub fn wrapped(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;

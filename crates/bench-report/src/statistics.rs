@@ -1,6 +1,6 @@
-//! Means and ranges of figures.
+//! Computes means and ranges of figures.
 
-/// The geometric mean of the positive values. `None` if no value is positive.
+/// Returns the geometric mean of the positive values. `None` if no value is positive.
 pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = values.into_iter().filter(|v| *v > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())

@@ -1,11 +1,11 @@
-//! A table of benchmarks in the terminal.
+//! Renders a benchmark table for the terminal.
 
 use crate::tables::{Cell, Table};
 use comfy_table::Attribute;
 use mallard_measure::output::columns::Columns;
 use std::io::IsTerminal;
 
-/// A table with its title and notes. Published figures are in the second line of a cell.
+/// Renders a table with its title and notes. Published figures are in the second line of a cell.
 pub fn render(table: &Table) -> String {
     // Breaks a long name at its slashes, so that columns are narrow.
     let columns = table.columns.iter().map(|c| match c.contender {

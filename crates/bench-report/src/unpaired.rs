@@ -1,15 +1,15 @@
-//! Compares rows of benchmarks that have only a median and a range. Their runs did not take turns,
+//! Compares benchmark results that have only a median and a range. Their runs were not interleaved,
 //! so there are no pairs and no probabilities.
 
 use crate::rows::row::Row;
 use mallard_measure::verdict::Verdict;
 
-/// The least difference at which two medians count as different.
+/// The minimum difference at which two medians count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The bound if both rows have a spread and the spreads do not overlap.
+    /// The bound if both results have a spread and the spreads do not overlap.
     pub percent: f64,
-    /// The bound if a row comes from one run. The noise of such a row is unknown.
+    /// The bound if a result comes from one run, because the noise of such a result is unknown.
     pub single_run_percent: f64,
 }
 
@@ -19,11 +19,11 @@ impl Default for Bounds {
     }
 }
 
-/// Compares the row `to` with the row `from`. A lower figure is a gain. Not measurable if a
-/// row has no figure.
+/// Compares the result `to` with the result `from`. A lower figure is a gain. Not measurable if a
+/// result has no figure.
 ///
-/// The rows differ if their medians are further apart than the bound and their ranges do not
-/// overlap. If a row comes from one run, ranges do not count.
+/// The results differ if their medians are further apart than the bound and their ranges do not
+/// overlap. If a result comes from one run, ranges do not count.
 pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     let (Some(a), Some(b)) = (from.median, to.median) else {
         return Verdict::NotMeasurable;
@@ -32,7 +32,8 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     let bound = if single { bounds.single_run_percent.max(bounds.percent) } else { bounds.percent };
     let apart = if a == 0.0 && b == 0.0 { 0.0 } else { a.max(b) / a.min(b) - 1.0 };
     let overlap = from.low() <= to.high() && to.low() <= from.high();
-    // Adds 1e-9, because figures have four digits: 103 is not more than 3 % above 100.
+    // Adds 1e-9, because figures have four digits, so that 103 does not count as more than 3 %
+    // above 100.
     if (overlap && !single) || apart <= bound / 100.0 + 1e-9 {
         Verdict::NoDifference
     } else if b < a {
@@ -42,8 +43,8 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     }
 }
 
-/// Whether the row has no spread. A ratio of sums has no spread, although it is computed from many
-/// rows.
+/// Returns whether the result has no spread. A ratio of sums has no spread, although it is computed
+/// from many results.
 fn of_one_run(row: &Row) -> bool {
     row.runs <= 1 || row.metric.starts_with("ratio_to_")
 }

@@ -1,6 +1,7 @@
-//! The tests of the pages about benchmarks in one program, which is linked once.
+//! Collects the tests of the benchmark pages in one program, which is linked once.
 //!
-//! Tests that are ignored need what `cargo test` does not build or install. `./x test` runs them too.
+//! Tests that are ignored need what `cargo test` does not build or install. `./x test` runs them
+//! too.
 
 mod browser;
 mod calibration;
@@ -13,7 +14,7 @@ mod show;
 
 #[path = "../../mallard-page/browser/mod.rs"]
 mod in_browser;
-#[allow(dead_code)] // the tests of mallard-trace use the rest
+#[allow(dead_code)] // only the tests of mallard-trace use all of this module
 #[path = "../../mallard-trace/tests/support/run.rs"]
 mod run;
 

@@ -1,11 +1,12 @@
-//! Tests the HTML page in a real browser: runs the checks of page.py, for two machines and every
-//! suite.
+//! Tests the HTML page in a real browser by running the checks of page.py, for two machines and
+//! every suite.
 
 use crate::fixture::{a_part, elsewhere, row, Tree};
 use crate::in_browser::in_browser;
 use serde_json::{json, Value};
 
-/// Rows of two programs under two mallocs. In one of the four pairs the replay has no figure.
+/// Makes results of two programs under two mallocs. For one of the four pairs, the replay has no
+/// figure.
 fn calibration() -> Vec<Value> {
     let mut rows = Vec::new();
     for (program, allocator, real, replayed) in [

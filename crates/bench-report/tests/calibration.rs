@@ -1,4 +1,4 @@
-//! Tests the page docs/calibration.md: its counts, which were computed by hand, and its tables.
+//! Tests the page docs/calibration.md. The expected counts were computed by hand.
 
 use crate::fixture::{self, line, row, section, Tree};
 use serde_json::{json, Value};
@@ -50,8 +50,8 @@ fn glibc(program: &str, seconds: f64, recorded: f64, faults: f64) -> [Value; 5] 
     .map(|(metric, value)| row("calibration", program, "glibc", metric, value))
 }
 
-/// Seven pairs. The comment of each says which questions of the page have the answer yes, and which
-/// have no.
+/// Returns seven pairs. The comment of each states which of the page's questions have the answer
+/// yes, and which have no.
 fn pairs() -> Vec<Pair> {
     let pair = |program, allocator, real, replayed, predicted, peak| Pair {
         program,
@@ -62,7 +62,7 @@ fn pairs() -> Vec<Pair> {
         peak,
     };
     vec![
-        // All answers are yes: sign, call, interval, peak.
+        // All answers are yes: for sign, call, interval and peak.
         pair(
             "perl",
             "mallard",
@@ -71,7 +71,8 @@ fn pairs() -> Vec<Pair> {
             (-20.0, -6.0),
             (1000.0, 2000.0, 100000.0),
         ),
-        // The sign is right, but the replay has no verdict. The peak is 4000 KiB off: 4 % of the peak.
+        // The sign is right, but the replay has no verdict. The peak is off by 4000 KiB, which is 4
+        // % of the peak.
         pair(
             "perl",
             "mimalloc",
@@ -80,8 +81,8 @@ fn pairs() -> Vec<Pair> {
             (-2.0, 4.0),
             (0.0, 4000.0, 100000.0),
         ),
-        // A gain of 4 % is called a loss, so the sign is wrong. The peak is 6000 KiB off: 6 % of the
-        // peak.
+        // A gain of 4 % is judged a loss, so the sign is wrong. The peak is off by 6000 KiB, which
+        // is 6 % of the peak.
         pair(
             "perl",
             "jemalloc",
@@ -90,8 +91,8 @@ fn pairs() -> Vec<Pair> {
             (1.0, 9.0),
             (0.0, -6000.0, 100000.0),
         ),
-        // A gain of 1.5 %. The page asks about the sign only above 2 %, and about the verdict only
-        // above 5 %.
+        // The gain is 1.5 %. The page asks about the sign only above 2 %, and about the verdict
+        // only above 5 %.
         pair(
             "lua",
             "mallard",
@@ -100,7 +101,7 @@ fn pairs() -> Vec<Pair> {
             (-3.0, 3.0),
             (0.0, 2048.0, 100.0),
         ),
-        // Nothing changes, and the replay says no difference.
+        // Nothing changes, and the verdict of the replay is no difference.
         pair(
             "lua",
             "mimalloc",
@@ -109,8 +110,9 @@ fn pairs() -> Vec<Pair> {
             (-1.0, 1.0),
             (0.0, 2049.0, 100.0),
         ),
-        // Nothing changes, but the replay says gain. The predicted interval misses the real change by
-        // 0.5 points, but the interval of the real change overlaps the predicted one.
+        // Nothing changes, but the verdict of the replay is a gain. The predicted interval misses
+        // the real change by 0.5 percentage points, but the interval of the real change overlaps
+        // the predicted one.
         pair(
             "lua",
             "jemalloc",
@@ -248,8 +250,8 @@ fn the_html_page_has_calibration_as_a_chart_and_the_page_of_benchmarks_nothing_o
     assert!(!html.contains("All of calibration"), "calibration has a table of its own");
 }
 
-/// Rows about the changed source of a program, whose savings are shares: measured, by a replay, in the program, and
-/// on the card.
+/// Makes results about the changed source of a program. They are savings as shares: measured,
+/// predicted by a replay, measured in the program with a plan, and shown on the card.
 fn change(program: &str, real: f64, predictions: [(&str, f64, f64); 3]) -> Vec<Value> {
     let measured = [("measured_saving", real - 0.01, real + 0.01)];
     let all = measured.into_iter().chain(predictions);

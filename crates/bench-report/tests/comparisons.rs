@@ -1,10 +1,9 @@
-//! Tests which contenders `./x bench report` compares with each other, and which rows
-//! count.
+//! Tests which allocators `./x bench report` compares with each other, and which results count.
 
 use crate::fixture::{self, line, report, row, section, Tree, PAGE, SHORT};
 use serde_json::{json, Value};
 
-/// Rows of one case, one for each malloc.
+/// Makes results of one case, one for each malloc.
 fn mallocs(case: &str, metric: &str, figures: [f64; 3]) -> Vec<Value> {
     let names = ["glibc-2.36", "mimalloc-3.6.0", "mallard/malloc"];
     let of = |(who, figure): (&str, f64)| row("malloc", case, who, metric, figure);
@@ -32,7 +31,7 @@ fn the_page_begins_with_malloc_against_malloc() {
         "{titles}"
     );
     assert!(line(&text[lead..], "| mallard/malloc").starts_with("| mallard/malloc | 0.95 | 0.20 |"));
-    // The malloc that is best in whole programs is first in the table.
+    // The malloc that is best in whole programs comes first in the table.
     assert!(text.find("| mimalloc-3.6.0 | 0.90") < text.find("| mallard/malloc | 0.95"), "{text}");
 }
 
@@ -191,7 +190,7 @@ fn a_commit_missing_from_the_repository_is_mentioned_beside_its_rows() {
     assert!(text.contains(said), "{text}");
     assert_eq!(text.matches("1234567 (not in this repository)").count(), 1, "{text}");
     assert!(tree.read(SHORT).replace('\n', " ").contains("1234567 (not in this repository)."));
-    // Without a repository nothing is known about commits.
+    // Outside a repository, commits are not checked.
     let (_, text) = report(&rows);
     assert!(!text.contains("not in this repository"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Makes rows like those of the suites: published figures plus noise. Also makes a folder with the
-//! layout of Mallard's tree, for the command to run in.
+//! Makes results like those of the suites, which are published figures plus noise. Also makes a
+//! directory with the layout of Mallard's tree, in which the command runs.
 
 use serde_json::{json, Value};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A missing figure: the process ran out of memory.
+/// A missing figure, because the process ran out of memory.
 const FAIL: f64 = f64::NAN;
 
 /// A generator of noise that is the same in every run.
@@ -17,14 +17,14 @@ impl Noise {
     pub fn new() -> Noise {
         Noise(12345)
     }
-    /// A factor from 0.95 to 1.05.
+    /// Returns a random factor from 0.95 to 1.05.
     fn factor(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         0.95 + (self.0 >> 40) as f64 / (1u64 << 24) as f64 / 10.0
     }
 }
 
-/// One row. A NaN figure becomes a FAIL.
+/// Makes one result. A NaN figure becomes a FAIL.
 pub fn row(suite: &str, case: &str, contender: &str, metric: &str, figure: f64) -> Value {
     let mut row = json!({"suite": suite, "case": case, "contender": contender, "threads": 1,
         "metric": metric, "median": figure, "low": figure * 0.98, "high": figure * 1.02,
@@ -73,14 +73,15 @@ fn ours(strategy: u32) -> String {
     }
 }
 
-/// The rows of one contender in one case: time, and the metrics measured with it.
+/// Makes the results of one allocator in one case: time, and the metrics measured with it.
 fn costs(out: &mut Vec<Value>, suite: &str, case: &str, contender: &str, ns: f64, variant: &str) {
     out.push(of_variant(row(suite, case, contender, "ns_per_op", ns), variant));
     let kib = 4000.0 * (1.0 + ns.log2().abs() / 8.0);
     out.push(of_variant(row(suite, case, contender, "peak_rss_kib", kib.round()), variant));
 }
 
-/// The rows of lakos1. AS1 takes 1 / `faster` of the time in the talk, so gains are smaller.
+/// Makes the results of lakos1. AS1 needs 1 / `faster` of the time in Lakos's talk, so gains are
+/// smaller.
 pub fn lakos1(out: &mut Vec<Value>, noise: &mut Noise) {
     for r in records("lakos_benchmark1.csv") {
         let case = format!("{}/2^{}", r["data_structure"], r["log2_size"]);
@@ -202,7 +203,7 @@ pub fn lakos5(out: &mut Vec<Value>, noise: &mut Noise) {
     }
 }
 
-/// The rows of a suite with threads, a bound, and losses.
+/// Makes the results of a suite with threads, a bound, and losses.
 pub fn others(out: &mut Vec<Value>, noise: &mut Noise) {
     for threads in [1, 2, 4, 8] {
         for (contender, ns, kib) in [
@@ -223,7 +224,7 @@ pub fn others(out: &mut Vec<Value>, noise: &mut Noise) {
         ("mallard/none/lifo", 1.0),
     ] {
         out.push(row("pool", "pair/64B", contender, "ns_per_op", ns));
-        // Mallard loses in this case: it takes twice as long as boost.
+        // Mallard loses in this case, because it needs twice as long as boost.
         let lost = if contender.starts_with("mallard") { 6.0 } else { ns };
         out.push(row("pool", "lost/64B", contender, "ns_per_op", lost));
     }
@@ -247,7 +248,7 @@ pub fn everything() -> Vec<Value> {
     out
 }
 
-/// Rows of every suite with few sizes, for tests of the layout.
+/// Makes results of every suite with few sizes, for tests of the layout.
 pub fn a_part() -> Vec<Value> {
     let skipped = |case: &str| {
         let size = case.rsplit("/2^").next().and_then(|s| s.parse::<u32>().ok());
@@ -259,7 +260,7 @@ pub fn a_part() -> Vec<Value> {
     everything().into_iter().filter(|r| !skipped(r["case"].as_str().unwrap())).collect()
 }
 
-/// Copies of the rows, for another machine.
+/// Copies the results for another machine.
 pub fn elsewhere(rows: &[Value]) -> Vec<Value> {
     let moved = |r: &Value| {
         let mut r = r.clone();
@@ -273,7 +274,7 @@ pub fn lines(rows: &[Value]) -> String {
     rows.iter().map(|r| format!("{r}\n")).collect()
 }
 
-/// A folder with bench/published and with the given files in results/.
+/// A directory with bench/published and with the given files in results/.
 pub struct Tree {
     pub folder: tempfile::TempDir,
 }
@@ -301,8 +302,8 @@ impl Tree {
         tree
     }
 
-    /// A tree with the rows and the published figures of the repository. Returns nothing if the rows are
-    /// not there: a release has none.
+    /// Makes a tree with the results and the published figures of the repository. Returns `None` if
+    /// the results do not exist, as in a release.
     pub fn of_repository() -> Option<Tree> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let tree = Tree::new();
@@ -325,7 +326,7 @@ impl Tree {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The HTML page, with the parts that are compressed in it.
+    /// Returns the HTML page, with its packed parts unpacked.
     pub fn html(&self) -> String {
         use base64::Engine;
         use std::io::Read;
@@ -345,7 +346,7 @@ impl Tree {
         self.run_in("2000", arguments)
     }
 
-    /// Runs the command in a terminal of some columns.
+    /// Runs the command in a terminal with this number of columns.
     pub fn run_in(&self, columns: &str, arguments: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bench-report"));
         command.env("COLUMNS", columns).args(arguments).current_dir(self.folder.path());
@@ -387,7 +388,7 @@ pub const PAGE: &str = "build/performance.md";
 /// The short page.
 pub const SHORT: &str = "docs/performance.md";
 
-/// The Markdown page of some rows, and the tree in which it was made.
+/// Returns the Markdown page of some results, and the tree in which it was made.
 pub fn report(rows: &[Value]) -> (Tree, String) {
     let tree = Tree::with(rows);
     tree.run(&["report"]).ok();
@@ -407,20 +408,20 @@ impl Pages {
         Pages { text, html: tree.html() }
     }
 
-    /// The pages of [`everything`], which are made once for all tests.
+    /// Returns the pages of [`everything`], which are made once for all tests.
     pub fn of_everything() -> &'static Pages {
         static PAGES: OnceLock<Pages> = OnceLock::new();
         PAGES.get_or_init(|| Pages::of(&everything()))
     }
 
-    /// The pages of [`a_part`], which are made once for all tests.
+    /// Returns the pages of [`a_part`], which are made once for all tests.
     pub fn of_a_part() -> &'static Pages {
         static PAGES: OnceLock<Pages> = OnceLock::new();
         PAGES.get_or_init(|| Pages::of(&a_part()))
     }
 }
 
-/// The lines of a section.
+/// Returns the lines of a section.
 pub fn section<'a>(text: &'a str, title: &str) -> &'a str {
     let start =
         text.find(&format!("\n### {title}\n")).unwrap_or_else(|| panic!("no {title}: {text}"));
@@ -428,7 +429,7 @@ pub fn section<'a>(text: &'a str, title: &str) -> &'a str {
     &rest[..rest[4..].find("\n##").map_or(rest.len(), |end| end + 4)]
 }
 
-/// The first line that begins with a text.
+/// Returns the first line that begins with a text.
 pub fn line<'a>(text: &'a str, start: &str) -> &'a str {
     text.lines().find(|l| l.starts_with(start)).unwrap_or_else(|| panic!("no {start}: {text}"))
 }

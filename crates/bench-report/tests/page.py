@@ -33,7 +33,7 @@ def shown_titles(driver):
 
 
 def open_all(driver):
-    """Opens all closed parts of the page, and waits until their tables are there."""
+    """Opens all closed parts of the page, and waits until their tables are unpacked."""
     run(driver, "document.querySelectorAll('details').forEach(d => d.open = true)")
     WebDriverWait(driver, 60).until(lambda d: run(d, "return document.querySelectorAll('[data-packed]').length") == 0)
 
@@ -53,7 +53,7 @@ def the_first_screen_has_sentences_and_every_malloc_beside_mallard(driver):
     for width, height in ((1280, 900), (360, 1400)):
         chromium.open_file(driver, page, width, height=height)
         said = driver.find_element(By.ID, "said")
-        # The rows have 11 and 30 ns, each with noise of 5 %.
+        # The results are 11 and 30 ns, each with noise of 5 %.
         factor = re.search(r"Mallard takes (0\.\d\d) of its time for a call", said.text)
         assert factor and 0.33 <= float(factor[1]) <= 0.41, said.text
         group = driver.find_element(By.CSS_SELECTOR, ".bars")
@@ -66,7 +66,7 @@ def a_chosen_malloc_is_compared_in_words_on_every_machine_and_case_by_case(drive
     open_page(driver)
     Select(driver.find_element(By.ID, "peer")).select_by_visible_text("mimalloc 2.0.9")
     said = driver.find_element(By.ID, "said").text
-    # The rows have 11 and 14 ns, each with noise of 5 %, in four numbers of threads.
+    # The results are 11 and 14 ns, each with noise of 5 %, for four numbers of threads.
     factor = re.search(r"a call of malloc or free alone takes (0\.\d\d) of the time", said)
     assert factor and 0.70 <= float(factor[1]) <= 0.88, said
     assert "(4 won, 0 within noise, 0 lost)" in said, said
@@ -174,7 +174,7 @@ def the_filter_hides_other_contenders(driver):
     open_all(driver)
     visible = "return [...arguments[0]].filter(h => h.offsetParent !== null).map(h => h.textContent)"
     everything = run(driver, visible, run(driver, titles))
-    driver.find_element(By.ID, "filter").send_keys("AS7$ [")  # a word that is not a valid expression is text
+    driver.find_element(By.ID, "filter").send_keys("AS7$ [")  # an invalid regular expression is compared as text
     filtered = run(driver, visible, run(driver, titles))
     assert "AS3" in everything and "AS7" in everything, everything
     assert "AS3" not in filtered and "AS7" in filtered and "size" in filtered, filtered
@@ -250,7 +250,7 @@ def replays_are_drawn_beside_reality(driver):
     driver.find_element(By.ID, "filter").send_keys("jemalloc")
     labels = run(driver, f"return {chart}.data.datasets.map(d => d.label)")
     assert labels == ["jemalloc", "replay and reality agree"], labels
-    choose(driver, "machine", "1")  # it has no such rows
+    choose(driver, "machine", "1")  # this machine has no such results
     assert driver.find_elements(By.CSS_SELECTOR, box) == []
 
 

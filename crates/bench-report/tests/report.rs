@@ -1,4 +1,4 @@
-//! Tests `./x bench report`: the content of the pages, and what happens on errors.
+//! Tests `./x bench report`, namely the content of the pages, and what happens on errors.
 
 use crate::fixture::{
     self, a_part, elsewhere, everything, line, report, row, section, Pages, Tree, PAGE, SHORT,
@@ -53,7 +53,7 @@ fn the_answer_names_the_fastest_strategy_its_gain_and_its_losses() {
         }
     };
     let mut rows: Vec<Value> = (6..10).flat_map(figures(10.0, 2.5, 20.0)).collect();
-    rows.extend(figures(10.0, 12.5, 20.0)(10)); // one cell is lost
+    rows.extend(figures(10.0, 12.5, 20.0)(10)); // Mallard loses in this one case
     let (_, text) = report(&rows);
     let answer = line(
         section(&text, "Which one, and when not"),
@@ -147,7 +147,8 @@ fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
         line(losses, "| pool | ns_per_op |").contains("lost/64B 2.00 boost-pool-1.74"),
         "{losses}"
     );
-    // Counts independently which rows of the same kind lose by more than a tenth.
+    // Counts independently of the report which results lose to others of the same kind by more than
+    // 10 %.
     let kind = |who: &str| match who.rsplit_once("/AS") {
         Some((_, number)) => number.to_string(),
         None if ["glibc-", "mimalloc-", "mallard/malloc"].iter().any(|m| who.starts_with(m)) => {
@@ -315,8 +316,8 @@ fn a_failed_write_keeps_the_previous_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let before = tree.read(PAGE);
-    // A folder with the name of the page makes the page unwritable. File permissions would not stop
-    // root.
+    // A directory with the name of the page makes the page unwritable. File permissions would not
+    // stop root.
     fs::create_dir(tree.path("taken")).unwrap();
     fs::create_dir(tree.path("taken/performance.html")).unwrap();
     tree.run(&["report", "--out", "taken"]).fails("cannot write taken/performance.html");
@@ -329,7 +330,7 @@ fn a_failed_write_keeps_the_previous_page() {
 
 #[test]
 fn a_full_disk_keeps_the_previous_page() {
-    // A file system of 64 KiB is mounted, if this user may mount one. The page is larger.
+    // Mounts a file system of 64 KiB, if this user may mount one. The page is larger than that.
     let tree = Tree::with(&a_part());
     tree.write("small/x", "");
     let small = tree.path("small");

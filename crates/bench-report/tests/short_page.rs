@@ -1,5 +1,5 @@
-//! Tests the short page of `./x bench report`, docs/performance.md, and the chart of the README. Each
-//! expected figure is computed here from the rows.
+//! Tests the short page of `./x bench report`, docs/performance.md, and the chart of the README.
+//! Each test computes the expected figures from the results.
 
 use crate::fixture::{everything, line, lines, row, Tree, SHORT};
 use crate::skip;
@@ -13,7 +13,7 @@ fn on(machine: &str, mut row: Value) -> Value {
     row
 }
 
-/// CPU time and peak memory of one program, under some mallocs.
+/// Makes results about CPU time and peak memory of one program, under some mallocs.
 fn program(machine: &str, case: &str, figures: &[(&str, f64, f64)]) -> Vec<Value> {
     let of = |&(who, seconds, kib): &(&str, f64, f64)| {
         [("cpu_seconds", seconds), ("peak_rss_kib", kib)]
@@ -29,7 +29,7 @@ fn page(rows: &[Value]) -> (Tree, String) {
     (tree, text)
 }
 
-/// Two programs on two machines. jemalloc has two versions.
+/// Makes results of two programs on two machines. jemalloc has two versions.
 fn programs() -> Vec<Value> {
     let mut rows = Vec::new();
     for machine in [ZEN, LAKE] {
@@ -57,7 +57,7 @@ fn programs_have_geometric_means_of_time_and_memory() {
     let of = |who: &str| line(&text, &format!("| {who} |")).replace("**", "");
     assert_eq!(of("Mallard"), format!("| Mallard | {ours} | 0.90 | {ours} | 0.90 |"));
     assert_eq!(of("jemalloc 5.3.1"), format!("| jemalloc 5.3.1 | {peer} | 1.10 | {peer} | 1.10 |"));
-    // The malloc that takes the least time is first, and its figure is marked.
+    // The malloc that needs the least time comes first, and its figure is marked.
     assert!(line(&text, "| jemalloc 5.3.1 |").contains(&format!("**{peer}**")), "{text}");
     assert!(text.find("| jemalloc 5.3.1 |") < text.find("| Mallard |"), "{text}");
 }
@@ -94,7 +94,7 @@ fn a_mean_over_fewer_programs_than_the_others_is_not_shown() {
     rows.extend(program(ZEN, "git", &[("glibc-2.36", 1.0, 9.0), ("mallard/malloc", 1.0, 9.0)]));
     let (_, text) = page(&rows);
     let peer = line(&text, "| jemalloc 5.3.1 |").replace("**", "");
-    // On the machine with the third program, jemalloc lacks a case.
+    // On the machine with the third program, jemalloc has no figure for one case.
     assert!(peer.starts_with("| jemalloc 5.3.1 |  |  | 0.85 |"), "{peer}");
 }
 
@@ -117,7 +117,7 @@ fn three_sentences_say_what_programs_calls_and_losses_are() {
         "{said}"
     );
     assert!(said.contains("alone takes 0.25 of its time with glibc"), "{said}");
-    // redis loses on both machines, and the only call of malloc loses.
+    // redis loses on both machines, and so does the only case about calls of malloc.
     let losses =
         "loses 2 of 4 times of programs, 0 of 4 peaks of their memory and 1 of 1 times of calls.";
     assert!(said.contains(losses), "{said}");
@@ -214,7 +214,7 @@ fn both_pages_stay_small_with_all_rows_of_the_repository() {
         return skip("no folder results");
     };
     tree.run(&["report"]).ok();
-    // In the repository, the page also lists commits that the history lacks.
+    // In the repository, the page also lists commits that are missing from the history.
     let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SHORT);
     for text in [tree.read(SHORT), std::fs::read_to_string(kept).unwrap()] {
         let lines = text.lines().count();

@@ -1,4 +1,4 @@
-//! Tests `./x bench show SUITE`: the tables of a suite in the terminal.
+//! Tests `./x bench show SUITE`, which prints the tables of a suite in the terminal.
 
 use crate::fixture::{self, a_part, Tree};
 
@@ -37,7 +37,7 @@ fn each_suite_of_the_talk_has_its_layout() {
 #[test]
 fn published_figures_are_shown_beside_ours() {
     let tree = Tree::with(&a_part());
-    // The talk's 1.20 s for all elements are 8.94 ns for each element.
+    // In Lakos's talk, all elements take 1.20 s, which is 8.94 ns for each element.
     assert!(tree.run(&["show", "lakos1", "--only", "^DS1 .*ns_per_op$"]).ok().contains("(8.94)"));
     assert!(tree.run(&["show", "lakos3"]).ok().contains("(440.0)"));
     let text = tree.run(&["show", "seeds"]).ok();
@@ -59,7 +59,7 @@ fn a_suite_without_rows_is_an_error_that_lists_the_suites_with_rows() {
     tree.run(&["show", "lakos9"]).fails("no rows of suite 'lakos9'");
 }
 
-/// The width of the widest line of tables, in a terminal of some columns.
+/// Returns the width of the widest table line, in a terminal with this number of columns.
 fn widest(tree: &Tree, columns: &str, arguments: &[&str]) -> usize {
     let text = tree.run_in(columns, arguments).out();
     text.lines().map(|line| line.chars().count()).max().unwrap()

@@ -1,4 +1,4 @@
-//! The charts of the page: figures by the number of threads, and time against memory.
+//! The charts of the benchmark page: figures by the number of threads, and time against memory.
 
 use super::calibration::{scatters, Scatter};
 use crate::rows::cases::counted;
@@ -24,19 +24,19 @@ pub struct Curve {
 #[derive(Serialize)]
 pub struct Series {
     pub contender: String,
-    /// Each point has threads, median, low and high.
+    /// Each point has the number of threads, median, 10th and 90th percentile.
     pub points: Vec<[f64; 4]>,
 }
 
-/// Time and memory of each contender of a suite, relative to glibc.
+/// The time and memory of each allocator in a suite, relative to glibc.
 #[derive(Serialize)]
 pub struct Cloud {
     pub machine: usize,
     pub suite: String,
     pub variant: String,
-    /// Each point has contender, time, memory and number of cells.
+    /// Each point has the allocator, its time, its memory and the number of cells.
     pub points: Vec<(String, f64, f64, usize)>,
-    /// The contender whose figures count as 1.
+    /// The allocator whose figures count as 1.
     pub of: String,
 }
 
@@ -44,12 +44,13 @@ pub struct Cloud {
 pub struct Charts {
     pub curves: Vec<Curve>,
     pub clouds: Vec<Cloud>,
-    /// Replays beside reality.
+    /// Charts that compare replays with measurements.
     pub scatters: Vec<Scatter>,
 }
 
 impl Charts {
-    /// The charts of the machines. `calibrated` has the rows of the suite named calibration, by machine.
+    /// Makes the charts of the machines. `calibrated` has the results of the suite named
+    /// calibration, by machine.
     pub fn of(machines: &[Machine], calibrated: &[Machine]) -> Charts {
         let mut charts = Charts::default();
         for (index, machine) in machines.iter().enumerate() {
@@ -68,7 +69,8 @@ impl Charts {
     }
 }
 
-/// The case without its number of threads: `random/uniform` of `random/uniform/T4`.
+/// Returns the case without its number of threads, such as `random/uniform` for
+/// `random/uniform/T4`.
 fn without_threads(e: &Experiment) -> String {
     let is_threads = |p: &str| {
         let digits =
@@ -122,7 +124,7 @@ fn point(e: &Experiment, contender: &str) -> Option<[f64; 4]> {
     Some([f64::from(e.threads), row.median?, row.low(), row.high()])
 }
 
-/// Makes a chart from the cells with both time and memory. A contender with figures in less than
+/// Makes a chart from the cells with both time and memory. An allocator with figures in less than
 /// half of the cells is left out.
 fn cloud(machine: usize, suite: &str, variant: &str, own: &[&Experiment]) -> Option<Cloud> {
     let own = counted(own);

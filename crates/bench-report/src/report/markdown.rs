@@ -5,7 +5,7 @@ use crate::markdown::{self, escaped, wrapped};
 use crate::rows::experiment::Machine;
 use std::collections::BTreeMap;
 
-/// The first line, which says that the page is generated and by which command.
+/// The first line, which warns that the page is generated, and names the command that generates it.
 pub const FIRST: &str =
     "<!-- Generated from the rows in results/ and the figures in bench/published: do not edit. \
     To make it again: ./x bench report -->";
@@ -61,7 +61,7 @@ fn render_section(section: &Section) -> String {
     text
 }
 
-/// The section with the commands and commits of all rows.
+/// Returns the section with the commands and commits of all results.
 pub fn measured(machine: &Machine) -> String {
     let mut text = format!("\n### How it was measured\n\n{}\n", wrapped(&escaped(&machine.name)));
     text += "| suite | rows | command | commit |\n|---|---:|---|---|\n";
@@ -72,7 +72,7 @@ pub fn measured(machine: &Machine) -> String {
     text
 }
 
-/// A sentence about rows whose commits are not in the repository, if there are any.
+/// Returns a sentence about results whose commits are not in the repository, if there are any.
 pub fn lost_commits(machine: &Machine) -> Option<String> {
     let rows = || machine.experiments.iter().flat_map(|e| &e.rows);
     let lost = rows().filter(|r| machine.lost_commits.contains(&r.commit)).count();
@@ -87,7 +87,7 @@ pub fn lost_commits(machine: &Machine) -> Option<String> {
     })
 }
 
-/// For each run: the suite, the command, the commit, and the number of rows.
+/// Returns the suite, the command, the commit, and the number of results of each run.
 pub fn runs(machine: &Machine) -> Vec<(String, String, String, usize)> {
     let mut runs: BTreeMap<(usize, String, String), usize> = BTreeMap::new();
     let suites = machine.suites();

@@ -1,4 +1,4 @@
-//! `./x bench report`: writes rows as a Markdown page and an HTML page.
+//! `./x bench report`: writes benchmark results as a Markdown page and an HTML page.
 
 mod answer;
 mod calibration;
@@ -68,7 +68,7 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes the pages of the other suites, and returns their paths.
+    /// Writes the pages about all suites except calibration, and returns their paths.
     fn performance(
         &self,
         root: &Path,
@@ -79,7 +79,7 @@ impl Report {
         let charts = Charts::of(machines, calibrated);
         let mut all: Vec<_> = machines.iter().map(|m| (m, sections::of(m, published))).collect();
         for (_, sections) in all.iter_mut().skip(1) {
-            sections.retain(|s| s.measured); // the first machine lists what was not measured
+            sections.retain(|s| s.measured); // the first machine also shows sections without figures
         }
         for (index, (_, sections)) in all.iter_mut().enumerate() {
             if charts.scatters.iter().any(|scatter| scatter.machine == index) {
@@ -108,7 +108,8 @@ impl Report {
     }
 }
 
-/// Groups rows by machine, and finds common names, and the commits that the repository does not have.
+/// Groups results by machine. Sets the common names of the machines, and the commits that the
+/// repository does not have.
 fn machines(root: &Path, rows: &Rows, names: &Names) -> Vec<Machine> {
     let mut machines = Machine::all(rows);
     for machine in &mut machines {
@@ -119,7 +120,7 @@ fn machines(root: &Path, rows: &Rows, names: &Names) -> Vec<Machine> {
     machines
 }
 
-/// Writes a file atomically: a reader sees the old content or the new one.
+/// Writes a file atomically, so that a reader sees either the old content or the new one.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |e: std::io::Error| {
         let before =
@@ -135,7 +136,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    // A temporary file is private to its owner, and the page is for everyone.
+    // A temporary file is private to its owner, but everyone may read the page.
     readable(file.path()).map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Packs the parts of the HTML page that are closed at first: HTML, compressed and in base64. The page
-//! unpacks a part when the reader opens it.
+//! Packs the parts of the HTML page that are closed when the page opens, as compressed HTML in
+//! base64. The page unpacks a part when the reader opens it.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;

@@ -20,13 +20,14 @@ const SCRIPTS: [&str; 4] = [
     include_str!("page/page.js"),
 ];
 
-/// What the first screen shows: sentences, and Mallard against each malloc.
+/// The content of the first screen: sentences, and Mallard compared with each malloc.
 pub struct First {
     pub sentences: Vec<String>,
     pub versus: Vec<OnMachine>,
 }
 
-/// Makes the page. `chart_js` is the text of Chart.js; without it the page has tables and no curves.
+/// Makes the page. `chart_js` is the text of Chart.js. Without Chart.js, the page has tables but no
+/// curves.
 pub fn render(
     first: &First,
     machines: &[(&Machine, Vec<Section>)],
@@ -85,7 +86,7 @@ fn body(first: &First, machines: &[(&Machine, Vec<Section>)], names: &Contenders
     }
 }
 
-/// The selectors with which a reader chooses a machine and a malloc.
+/// Renders the selectors with which a reader chooses a machine and a malloc.
 fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     html! {
         form.question aria-label="What is compared" {
@@ -100,7 +101,7 @@ fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     }
 }
 
-/// The selectors for the tables below them.
+/// Renders the selectors for the tables below them.
 fn controls() -> Markup {
     html! {
         form.controls aria-label="What is shown" {
@@ -148,7 +149,7 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Contenders
     }
 }
 
-/// A section that is closed at first, and packed.
+/// Renders a section that is packed, and closed when the page opens.
 fn folded(id: &str, title: &str, content: Markup) -> Markup {
     html! {
         details.section id=(id) data-packed="" {
@@ -186,7 +187,7 @@ fn chart(name: &str) -> Markup {
     }
 }
 
-/// The commands and commits of all rows of a machine.
+/// Renders the commands and commits of all results of a machine.
 fn measured(index: usize, machine: &Machine) -> Markup {
     let table = html! {
         p { (machine.name) }

@@ -1,4 +1,4 @@
-//! The sections of the report in order: the answers first, then all tables.
+//! The sections of the report in order. The answers come first, then all tables.
 
 use super::answer::{decision, headline, losses, mallocs, situations, standing, summaries, talk};
 use super::short::losses::Groups;
@@ -8,22 +8,22 @@ use crate::tables::layout::{self, lakos1, slices};
 use crate::tables::Table;
 use std::cmp::Reverse;
 
-/// The page on which a block of a section is shown.
+/// The output in which a block of a section is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Where {
     Both,
     /// The HTML page only, because the content is too long for Markdown.
     Page,
-    /// The Markdown page only: a summary of content that the HTML page has in full.
+    /// The Markdown page only, because this is a summary of content that the HTML page has in full.
     Markdown,
 }
 
 pub enum Block {
     Text(String),
-    /// A text of the HTML page.
+    /// A text that only the HTML page has.
     Caption(&'static str),
     Table(Where, Table),
-    /// A chart of the HTML page, by its name.
+    /// A chart that only the HTML page has, by its name.
     Chart(&'static str),
 }
 
@@ -33,7 +33,7 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// Whether the section is closed when the page opens.
     pub folded: bool,
-    /// Whether the section has figures. If false, the section says that nothing was measured.
+    /// Whether the section has figures. If not, the section states that nothing was measured.
     pub measured: bool,
 }
 
@@ -58,7 +58,7 @@ impl Section {
         if !table.is_empty() {
             self.blocks.push(Block::Table(place, table));
         } else if place == Where::Both {
-            // An empty table still has notes. They say that nothing was measured.
+            // An empty table still has notes, which state that nothing was measured.
             self.blocks.extend(table.notes.into_iter().map(Block::Text));
         }
         self
@@ -80,7 +80,7 @@ impl Section {
         }
     }
 
-    /// The tables that the HTML page shows.
+    /// Returns the tables that the HTML page shows.
     pub fn tables_of_page(&self) -> impl Iterator<Item = &Table> {
         self.blocks.iter().filter_map(|b| match b {
             Block::Table(_, table) => Some(table),
@@ -97,7 +97,8 @@ impl Section {
     }
 }
 
-/// The first section: malloc against malloc, beginning with the machine that measured the most mallocs.
+/// Returns the first section, which compares mallocs, beginning with the machine that measured the
+/// most mallocs.
 pub fn lead(machines: &[Machine]) -> Section {
     let mut order: Vec<&Machine> = machines.iter().collect();
     order.sort_by_key(|m| Reverse(mallocs::peers(m)));
@@ -110,7 +111,7 @@ pub fn lead(machines: &[Machine]) -> Section {
     section.text(mallocs::NOTE).tables(Where::Both, tables)
 }
 
-/// All sections of one machine.
+/// Returns all sections of one machine.
 pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     use Where::{Both, Markdown, Page};
     let lakos1 = machine.of_suite("lakos1");
@@ -172,7 +173,7 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     sections
 }
 
-/// The predictions of replays beside measurements, as charts.
+/// Returns the section with charts that compare predictions of replays with measurements.
 pub fn calibration() -> Section {
     let text = "Each point is a program under a malloc, compared with the program under glibc: what mallard try \
                 measured, and what mallard replay says of a recording. Points on the dashed line agree. Below or \
@@ -253,7 +254,7 @@ fn crates(machine: &Machine, published: &Published) -> Section {
         .folded()
 }
 
-/// All tables of a suite, in a section that is collapsed when the page opens.
+/// Returns all tables of a suite, in a section that is closed when the page opens.
 fn all_of(machine: &Machine, published: &Published, suite: &str) -> Section {
     let section = Section::new(format!("all-{suite}"), format!("All of {suite}"));
     section.tables(Where::Page, layout::tables(machine, published, suite)).folded()

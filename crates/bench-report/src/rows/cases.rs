@@ -1,13 +1,14 @@
-//! Reads the name of a benchmark case: its variant, and its place in the tables.
+//! Parses the name of a benchmark case into its variant, and its place in the tables.
 
 use super::experiment::Experiment;
 use std::collections::HashSet;
 
-/// The variants of a suite that a reader of the page can select, the most important first. `returning`
-/// exists for lakos1 only: in this variant, glibc returns memory to the system between repetitions.
+/// The variants of a suite that a reader of the page can select, the most important first.
+/// `returning` exists for lakos1 only. In this variant, glibc returns memory to the system between
+/// repetitions.
 pub const FACETS: [&str; 3] = ["corrected", "returning", "faithful"];
 
-/// The variant, if a reader can select it. Other variants are part of the case.
+/// Returns the variant, if a reader can select it. Other variants are part of the case.
 pub fn facet(variant: &str) -> &str {
     if FACETS.contains(&variant) {
         variant
@@ -16,20 +17,21 @@ pub fn facet(variant: &str) -> &str {
     }
 }
 
-/// Whether a case of suite lakos2 belongs in a heat map. The name of such a case is made of the number
-/// of elements, S and I, as in `2^21/S=2^13/I=2^8`. A fourth part is there if the case has fewer
-/// shuffles than in J. Lakos's talk.
+/// Returns whether a case of suite lakos2 belongs in a heat map. The name of such a case consists
+/// of the number of elements, S and I, as in `2^21/S=2^13/I=2^8`. There is a fourth part if the
+/// case has fewer shuffles than in J. Lakos's talk.
 pub fn is_in_map(e: &Experiment) -> bool {
     e.part(0) != "diffusion" && e.part(2).starts_with("I=")
 }
 
-/// Whether a case of lakos2 is a cell of the talk's heat maps. The number of elements may differ.
+/// Returns whether a case of lakos2 is a cell of the heat maps in Lakos's talk. The number of
+/// elements may differ.
 pub fn is_cell(e: &Experiment) -> bool {
     is_in_map(e) && e.part(3).is_empty()
 }
 
-/// The name of the case and everything that a selector does not show: `flow, t=2s`, `random/T4, 4
-/// threads`.
+/// Returns the name of the case and everything that a selector does not show: `flow, t=2s`,
+/// `random/T4, 4 threads`.
 pub fn case_of(e: &Experiment) -> String {
     let variant = if facet(&e.variant).is_empty() { &*e.variant } else { "" };
     let threads = if e.threads > 1 { format!("{} threads", e.threads) } else { String::new() };
@@ -37,7 +39,8 @@ pub fn case_of(e: &Experiment) -> String {
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// The experiments that count. If a case has several variants, only the corrected variant counts.
+/// Returns the experiments that count. If a case has several variants, only the corrected variant
+/// counts.
 pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
     let corrected: HashSet<_> =

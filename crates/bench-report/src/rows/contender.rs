@@ -1,6 +1,8 @@
-//! Reads the name of a contender: its library, and which of the talk's fourteen strategies it uses.
+//! Parses the name of a contender, which is an allocator under test, into its library and its
+//! strategy. The strategies AS1 to AS14 are those of J. Lakos's talk (ACCU 2017).
 
-/// A strategy of the talk. `mallard/AS3+reset` has provider `mallard`, number 3 and extra `+reset`.
+/// A strategy of Lakos's talk. `mallard/AS3+reset` has provider `mallard`, number 3 and extra
+/// `+reset`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
     pub provider: String,
@@ -16,14 +18,16 @@ impl Strategy {
         Some(Strategy { provider: provider.to_string(), number, extra: rest[digits..].to_string() })
     }
 
-    /// Whether the talk's tables contain the strategy: AS1 and AS2 of glibc, and Mallard's local ones.
+    /// Returns whether the tables of Lakos's talk contain the strategy, which they do for AS1 and
+    /// AS2 of glibc, and for Mallard's local strategies.
     pub fn is_of_the_talk(&self) -> bool {
         let expected = if self.number <= 2 { "glibc" } else { "mallard" };
         self.provider.split('-').next() == Some(expected)
     }
 }
 
-/// The library of a peer, without variant and combination: `boost-container-1.74`.
+/// Returns the library of a competitor, without variant and combination, such as
+/// `boost-container-1.74`.
 pub fn family(peer: &str) -> String {
     let name = peer.split('/').next().unwrap_or(peer);
     match name.split_once('+') {
@@ -32,24 +36,24 @@ pub fn family(peer: &str) -> String {
     }
 }
 
-/// Whether a contender is a local allocator of Mallard with its defaults. The talk compares such
-/// allocators.
+/// Returns whether a contender is a local allocator of Mallard with default settings. Lakos's talk
+/// compares such allocators.
 pub fn is_local(contender: &str) -> bool {
     Strategy::of(contender).is_some_and(|s| s.provider == "mallard" && s.number >= 3)
         && !is_tuned(contender)
 }
 
-/// Whether a variant is tuned for its case, or needs a program that was written for it. Examples
-/// are an arena that is reset at each generation, and a pool that knows its largest size. Tuned
-/// variants are not compared with defaults, because peers are not tuned. Support for threads, such
-/// as `+mutex`, is not tuning.
+/// Returns whether a variant is tuned for its case, or needs a program that was written for the
+/// variant. Examples are an arena that is reset at each generation, and a pool that knows its
+/// largest size. Tuned variants are not compared with default settings, because competitors are not
+/// tuned. Support for threads, such as `+mutex`, is not tuning.
 pub fn is_tuned(contender: &str) -> bool {
     const TUNED: [&str; 6] =
         ["+reset", "+fifo", "+largest=", "/huge-pages", "/doubling", "/one-a-thread"];
     contender.starts_with("mallard/") && TUNED.iter().any(|t| contender.contains(t))
 }
 
-/// The description of a strategy, as in the table of the talk.
+/// Describes a strategy as the table of Lakos's talk does.
 pub fn words(number: u32) -> String {
     let allocator = match number {
         1 | 2 => "global allocator",
@@ -64,8 +68,8 @@ pub fn words(number: u32) -> String {
     format!("{allocator}, {binding}{end}")
 }
 
-/// `AS11 (multipool in an arena, type parameter)` for a strategy of the talk. Otherwise the
-/// contender's name.
+/// Returns `AS11 (multipool in an arena, type parameter)` for a strategy of Lakos's talk. Returns
+/// the contender's name otherwise.
 pub fn explained(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => {
@@ -75,7 +79,7 @@ pub fn explained(contender: &str) -> String {
     }
 }
 
-/// `AS11` for a strategy of the talk. Otherwise the contender's name.
+/// Returns `AS11` for a strategy of Lakos's talk. Returns the contender's name otherwise.
 pub fn short(contender: &str) -> String {
     match Strategy::of(contender) {
         Some(s) if s.is_of_the_talk() => format!("AS{}{}", s.number, s.extra),

@@ -1,4 +1,5 @@
-//! Experiments: the rows of one machine, grouped by case, with all contenders side by side.
+//! Groups the results of one machine into experiments. An experiment has the results of all
+//! allocators (contenders) in one benchmark case.
 
 use crate::rows::contender::{is_local, is_tuned, Strategy};
 use crate::rows::machines::Names;
@@ -33,9 +34,9 @@ impl Kind {
     }
 }
 
-/// Whether the metric is a cost: a smaller value is an advantage over another allocator. Derived
-/// ratios, aggregates, events in a run, and the degradation of an allocator against itself are not
-/// costs.
+/// Returns whether the metric is a cost, for which a smaller value is an advantage over another
+/// allocator. Derived ratios, aggregates, events in a run, and the degradation of an allocator
+/// relative to itself are not costs.
 pub fn is_cost(metric: &str) -> bool {
     let no_cost = [
         "ratio_to_",
@@ -48,7 +49,7 @@ pub fn is_cost(metric: &str) -> bool {
     metric != "rss_kib" && !no_cost.iter().any(|m| metric.starts_with(m))
 }
 
-/// Rows that differ only in their contender.
+/// Results that differ only in their allocator.
 #[derive(Clone)]
 pub struct Experiment {
     pub suite: String,
@@ -68,7 +69,7 @@ impl Experiment {
         self.rows.iter().find(|r| r.contender == contender)
     }
 
-    /// The row of glibc. If the suite compares strategies, glibc's AS1.
+    /// Returns the result of glibc. If the suite compares strategies, this is glibc's AS1.
     pub fn baseline(&self) -> Option<&Row> {
         self.rows.iter().find(|r| {
             r.contender.starts_with("glibc")
@@ -76,7 +77,8 @@ impl Experiment {
         })
     }
 
-    /// The row of a strategy of the talk: of glibc for AS1 and AS2, otherwise of Mallard.
+    /// Returns the result of a strategy of Lakos's talk. For AS1 and AS2 it is glibc's, otherwise
+    /// Mallard's.
     pub fn of_talk(&self, number: u32) -> Option<&Row> {
         self.rows.iter().find(|r| {
             Strategy::of(&r.contender)
@@ -101,31 +103,33 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// The figure of the baseline divided by that of a contender: above 1 if the contender is better.
+    /// Returns the figure of the baseline divided by that of `row`, which is above 1 if the
+    /// allocator of `row` is better.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }
 
-    /// A part of the case's name: part 0 of `DS1/2^6` is `DS1`.
+    /// Returns a part of the case's name. Part 0 of `DS1/2^6` is `DS1`.
     pub fn part(&self, index: usize) -> &str {
         self.case.split('/').nth(index).unwrap_or("")
     }
 
-    /// The number or exponent of a parameter in the case's name: `S` in `2^21/S=2^13/I=2^8` is 13.
+    /// Returns the number or exponent of a parameter in the case's name. `S` in `2^21/S=2^13/I=2^8`
+    /// is 13.
     pub fn parameter(&self, name: &str) -> Option<u32> {
         let value = self.case.split('/').find_map(|p| p.strip_prefix(name)?.strip_prefix('='))?;
         value.rsplit('^').next()?.parse().ok()
     }
 }
 
-/// `a / b`. `None` if either is zero.
+/// Returns `a / b`. `None` if either is zero.
 pub fn ratio(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
 }
 
-/// Whether two names belong to one machine. The compiler in the name may differ if one of the two
-/// compilers is Rust's: a machine has a compiler for each language, and the rows of both are on one
-/// page.
+/// Returns whether two names belong to one machine. The compiler in the name may differ if one of
+/// the two compilers is Rust's, because a machine has a compiler for each language, and the results
+/// of both are on one page.
 fn is_one(a: &str, b: &str) -> bool {
     a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
 }
@@ -138,7 +142,7 @@ fn without_compiler(machine: &str) -> &str {
     machine.rsplit_once(", ").map_or(machine, |(hardware, _)| hardware)
 }
 
-/// The shortest beginning of a name that differs from the names of all other machines.
+/// Returns the shortest beginning of a name that differs from the names of all other machines.
 fn title<'a>(name: &'a str, all: &[String]) -> &'a str {
     let until = |name: &'a str, end: &str| name.split(end).next().unwrap_or(name);
     let is_own = |part: &&str| all.iter().filter(|n| n.starts_with(*part)).count() == 1;
@@ -156,21 +160,21 @@ pub struct Machine {
     /// The part of the name that distinguishes the machine: the processor, the processor and its
     /// caches, or the whole name.
     pub title: String,
-    /// The common name, such as Zen 3. If there is no common name, the title.
+    /// The common name of the processor, such as Zen 3. If there is no common name, the title.
     pub common: String,
     /// The evidence for the common name.
     pub known_by: String,
     pub experiments: Vec<Experiment>,
-    /// Commits that rows name and that the repository does not have.
+    /// Commits that results name and that the repository does not have.
     pub lost_commits: BTreeSet<String>,
 }
 
-/// The suites of the talk's five benchmarks.
+/// The suites of the five benchmarks in Lakos's talk.
 const TALK: [&str; 5] = ["lakos1", "lakos2", "lakos3", "lakos4", "lakos5"];
 
 impl Machine {
-    /// Groups rows by machine. The machine with the most figures of the talk is first, and the
-    /// others follow in the order of their first rows.
+    /// Groups results by machine. The machine with the most figures of Lakos's talk is first, and
+    /// the others follow in the order of their first results.
     pub fn all(rows: &Rows) -> Vec<Machine> {
         let mut machines: Vec<Machine> = Vec::new();
         let mut places: HashMap<(usize, [&str; 4], u32), usize> = HashMap::new();
@@ -182,7 +186,7 @@ impl Machine {
                 machines.len() - 1
             });
             if is_of_rust(&machines[m].name) {
-                machines[m].name.clone_from(&row.machine); // the C++ compiler's name is preferred
+                machines[m].name.clone_from(&row.machine); // prefers the C++ compiler's name
             }
             let all = &mut machines[m].experiments;
             let key = (m, [&*row.suite, &*row.case, &*row.variant, &*row.metric], row.threads);
@@ -209,14 +213,14 @@ impl Machine {
         machines
     }
 
-    /// Gives the machine its common name, if it has one.
+    /// Sets the common name of the machine, if it has one.
     pub fn call(&mut self, names: &Names) {
         if let Some(found) = names.of(&self.name) {
             (self.common, self.known_by) = (found.name.clone(), found.known_by.clone());
         }
     }
 
-    /// The title with the common name in front: `Zen 3: AMD EPYC, 2 CPUs`.
+    /// Returns the title with the common name in front: `Zen 3: AMD EPYC, 2 CPUs`.
     pub fn heading(&self) -> String {
         if self.common == self.title {
             self.title.clone()
@@ -233,8 +237,8 @@ impl Machine {
         self.select(|e| e.suite == suite)
     }
 
-    /// The suites: first the talk's suites in the talk's order, then the others in the order of
-    /// their rows.
+    /// Returns the suites: first those of Lakos's talk in the talk's order, then the others in the
+    /// order of their results.
     pub fn suites(&self) -> Vec<&str> {
         let mut seen: Vec<&str> = Vec::new();
         for e in &self.experiments {
@@ -247,7 +251,7 @@ impl Machine {
         seen
     }
 
-    /// Whether the machine has figures of any benchmark of the talk.
+    /// Returns whether the machine has figures of any benchmark of Lakos's talk.
     pub fn has_the_talk(&self) -> bool {
         TALK.iter().any(|suite| self.has(suite))
     }
@@ -257,7 +261,8 @@ impl Machine {
     }
 }
 
-/// The experiments that answers are based on: the corrected variant and the cost metric of a suite.
+/// Returns the experiments on which answers are based, which have the corrected variant and the
+/// cost metric of a suite.
 pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let variants: BTreeSet<&str> = experiments.iter().map(|e| &*e.variant).collect();
     let variant = ["corrected", "faithful"].into_iter().find(|v| variants.contains(v));
@@ -270,8 +275,8 @@ pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     chosen.into_iter().filter(|e| metric.is_some_and(|m| e.metric == m)).collect()
 }
 
-/// The contenders in the order of a table: glibc, Mallard, peers, bounds. Numbers in names sort as
-/// numbers.
+/// Returns the allocators in the order of a table: glibc, Mallard, competitors, bounds. Numbers in
+/// names sort as numbers.
 pub fn contenders(experiments: &[&Experiment]) -> Vec<String> {
     let names: BTreeSet<&str> =
         experiments.iter().flat_map(|e| e.rows.iter().map(|r| &*r.contender)).collect();

@@ -1,12 +1,13 @@
-//! Files of rows: `NAME.jsonl`, or `NAME.jsonl.zst`, which is the same text compressed by zstd.
+//! Reads files of benchmark results: `NAME.jsonl`, or `NAME.jsonl.zst`, which is the same text
+//! compressed by zstd.
 
 use mallard_measure::error::Failure;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The files of rows in a folder and in its direct subfolders. A path that is no folder is returned
-/// as it is.
+/// Returns the result files in a directory and in its direct subdirectories. A path that is not a
+/// directory is returned unchanged.
 pub fn of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
@@ -29,7 +30,7 @@ pub fn of(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// The text of a file of rows. A compressed file may consist of several frames.
+/// Returns the text of a result file. A compressed file may consist of several frames.
 pub fn text(file: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |e: std::io::Error| unreadable(file, &e.to_string());
     if !is_compressed(file) {
@@ -41,7 +42,7 @@ pub fn text(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// The command that prints one line of a file.
+/// Returns the command that prints one line of a file, for an error message.
 pub fn command_of_line(file: &Path, number: usize) -> String {
     if is_compressed(file) {
         format!("zstdcat {} | sed -n {number}p", file.display())
@@ -54,7 +55,7 @@ fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "zst")
 }
 
-/// The path of the text, whether the file is compressed or not.
+/// Returns the path without `.zst`, whether the file is compressed or not.
 fn uncompressed(path: &Path) -> PathBuf {
     if is_compressed(path) {
         path.with_extension("")
@@ -67,8 +68,9 @@ fn is_rows(path: &Path) -> bool {
     path.is_file() && uncompressed(path).extension().is_some_and(|e| e == "jsonl")
 }
 
-/// The entries of a folder in the order of their names. `pool.jsonl.zst` is before `pool.jsonl`: the
-/// rows that were not compressed yet are the newer ones, and the last of equal rows counts.
+/// Returns the entries of a directory in the order of their names. `pool.jsonl.zst` comes before
+/// `pool.jsonl`, because results that were not compressed yet are newer, and the last of equal
+/// results counts.
 fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e.to_string()))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();

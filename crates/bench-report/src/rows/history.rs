@@ -1,10 +1,10 @@
-//! Finds commits that rows name and that the repository no longer has.
+//! Finds commits that results name and that the repository no longer has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the `commits`, short or complete, that are not in the history of HEAD. Empty if the
+/// Returns those of `commits`, short or complete, that are not in the history of HEAD. Empty if the
 /// history is unknown: outside a repository, without git, or in a shallow clone.
 pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let wanted: BTreeSet<&str> = commits.filter(|c| !c.is_empty()).collect();
@@ -20,7 +20,7 @@ pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTree
     wanted.iter().filter(is_unknown).map(|c| c.to_string()).collect()
 }
 
-/// All commits up to HEAD, sorted.
+/// Returns all commits up to HEAD, sorted.
 fn history(root: &Path) -> Option<Vec<String>> {
     let of = |words: &[&str]| {
         let ran = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;

@@ -1,4 +1,4 @@
-//! Finds the rows and the published figures: in the current folder or in a folder above it.
+//! Finds the results and the published figures in the current directory or in a directory above it.
 
 use crate::rows::machines::Names;
 use crate::rows::published::Published;
@@ -6,8 +6,9 @@ use crate::rows::row::Rows;
 use mallard_measure::error::Failure;
 use std::path::{Path, PathBuf};
 
-/// The root of Mallard's tree: the first folder, from the current one upward, that has
-/// `bench/published`. The folder `results` alone does not mark it, because `build/results` exists.
+/// Returns the root of Mallard's tree, which is the first directory, from the current one upward,
+/// that has `bench/published`. The directory `results` alone is not sufficient, because
+/// `build/results` exists.
 pub fn root() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
     let is_root = |p: &&Path| p.join("bench/published").is_dir();
@@ -20,12 +21,13 @@ pub fn root() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Reads the rows of `paths`, or of `results` when `paths` is empty. Prints which rows were left out.
+/// Reads the results of `paths`, or of `results` if `paths` is empty. Prints which results were
+/// left out.
 pub fn rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
     said(Rows::read(&or_results(root, paths))?)
 }
 
-/// Reads rows as `rows` does, without rows that were measured with uncommitted changes.
+/// Reads results as `rows` does, without those that were measured with uncommitted changes.
 pub fn committed_rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
     said(Rows::read_committed(&or_results(root, paths))?)
 }
@@ -47,7 +49,7 @@ pub fn published(root: &Path) -> Result<Published, Failure> {
     Published::read(&root.join("bench/published"))
 }
 
-/// The common names of the machines.
+/// Reads the common names of the machines.
 pub fn names(root: &Path) -> Result<Names, Failure> {
     Names::read(&root.join("results/machines.csv"))
 }

@@ -1,21 +1,23 @@
-//! The common names of machines, such as Zen 3. `results/machines.csv` has them.
+//! The common names of machines, such as Zen 3, from `results/machines.csv`.
 
 use mallard_measure::error::Failure;
 use serde::Deserialize;
 use std::path::Path;
 
-/// One line of the file.
+/// One line of results/machines.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Name {
-    /// The beginning of the machine's name in rows.
+    /// A prefix of the machine's name in results.
     pub machine: String,
-    /// The name under which the processor is known.
+    /// The common name of the processor.
     pub name: String,
-    /// The evidence for the common name, in words. A row has only what the machine says about itself.
+    /// The evidence for the common name, in words, because a result contains only what the machine
+    /// reports about itself.
     pub known_by: String,
 }
 
-/// All names of the file. Without a file the list is empty, and machines have the names of their rows.
+/// All names in the file. Without the file the list is empty, and machines keep the names of their
+/// results.
 #[derive(Default)]
 pub struct Names(Vec<Name>);
 
@@ -36,7 +38,7 @@ impl Names {
         Ok(Names(names))
     }
 
-    /// The name of a machine. If several beginnings fit, the longest counts.
+    /// Returns the name of a machine. If several prefixes match, the longest counts.
     pub fn of(&self, machine: &str) -> Option<&Name> {
         let fitting = self.0.iter().filter(|n| machine.starts_with(&n.machine));
         fitting.max_by_key(|n| n.machine.len())

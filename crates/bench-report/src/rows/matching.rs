@@ -1,10 +1,10 @@
-//! Decides which contenders are compared with each other, and which rows count.
+//! Decides which allocators are compared with each other, and which results count.
 //!
-//! A malloc is compared with mallocs, a strategy of the talk with the same strategy, a local
+//! A malloc is compared with mallocs, a strategy of Lakos's talk with the same strategy, a local
 //! allocator with local allocators, and a recorder with recorders. If Mallard has several
-//! allocators of a kind, one of them represents Mallard in all cells of a situation: taking the
-//! best of many in each cell would compare our luck with one allocator of a peer. Tuned variants
-//! are not compared.
+//! allocators of a kind, one of them represents Mallard in all cells of a situation. Choosing the
+//! best of many in each cell would compare our luck with one allocator of a competitor. Tuned
+//! variants are not compared.
 
 use super::{cases::counted, situations};
 use crate::rows::contender::{is_tuned, Strategy};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub enum Like {
     /// An allocator for a whole process.
     Malloc,
-    /// A strategy of the talk: its number, and whether several threads may call it.
+    /// A strategy of Lakos's talk: its number, and whether several threads may call the allocator.
     Strategy(u32, bool),
     /// An allocator for a part of a program.
     Local,
@@ -26,15 +26,15 @@ pub enum Like {
     Recorder,
 }
 
-/// Beginnings of the names of crates that contain a general allocator, and of old rows. The others are in
-/// spec/allocators.csv. A heap object of such a library counts as a local allocator.
+/// Prefixes of the names of crates that contain a general allocator, and of old results. Other
+/// mallocs are in spec/allocators.csv. A heap object of such a library counts as a local allocator.
 const MALLOCS: [&str; 2] = ["tikv-jemallocator-", "tcmalloc-"];
-/// Beginnings of the names of recorders. gperftools is a malloc, but its heap profiler is a recorder.
+/// Prefixes of the names of recorders. gperftools is a malloc, but its heap profiler is a recorder.
 const RECORDERS: [&str; 4] =
     ["mallard/record", "heaptrack-", "memray-", "gperftools-2.10/heap-profiler"];
 const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];
 
-/// The kind of a contender. `None` for a bound and for a tuned variant.
+/// Returns the kind of an allocator. `None` for a bound and for a tuned variant.
 pub fn like(contender: &str) -> Option<Like> {
     if contender.starts_with("limit/") || is_tuned(contender) {
         return None;
@@ -50,8 +50,8 @@ pub fn like(contender: &str) -> Option<Like> {
     Some(if is_malloc && !contender.ends_with("/heap") { Like::Malloc } else { Like::Local })
 }
 
-/// Drops experiments that measure the same thing again. Cycles repeat ns in another unit.
-/// Percentiles repeat the same operations. For a case with threads, CPU time is kept and wall time
+/// Drops experiments that measure the same thing again. Cycles repeat ns in another unit, and
+/// percentiles repeat the same operations. For a case with threads, CPU time is kept and wall time
 /// is dropped, because other programs disturb CPU time less.
 pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment, metric: &str| {
@@ -66,8 +66,8 @@ pub fn once<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     all.iter().filter(|e| !is_again(e)).copied().collect()
 }
 
-/// The geometric mean of the geometric means of families, so that all families have the same
-/// weight. `None` if there are no values.
+/// Returns the geometric mean of the geometric means of families, so that all families have the
+/// same weight. `None` if there are no values.
 pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Option<f64> {
     let mut families: BTreeMap<F, Vec<f64>> = BTreeMap::new();
     for (family, value) in all {
@@ -76,25 +76,26 @@ pub fn mean_of_families<F: Ord>(all: impl IntoIterator<Item = (F, f64)>) -> Opti
     geometric_mean(families.into_values().filter_map(geometric_mean))
 }
 
-/// The family of a case: the suite and the first part of the case's name. In the suite `malloc`,
-/// the family is the pattern of allocations and frees. `bench/standings.cpp` has the same families.
+/// Returns the family of a case, which is the suite and the first part of the case's name. In the
+/// suite `malloc`, the family is the pattern of allocations and frees. `bench/standings.cpp` has
+/// the same families.
 pub fn family(e: &Experiment) -> String {
     let part = match (e.suite.as_str(), e.part(0)) {
         ("malloc", "pair" | "fifo" | "list") => "pairs",
         ("malloc", "replace" | "realloc" | "large") => "mixes",
         ("malloc", "hakmem") if e.threads > 1 => "threads",
-        ("malloc", "hakmem") => "bulk", // each case allocates in bursts
+        ("malloc", "hakmem") => "bulk", // each case of hakmem allocates in bursts
         (_, part) => part,
     };
     format!("{}/{part}", e.suite)
 }
 
-/// Whether the case frees each block right after allocating it, and does nothing else.
+/// Returns whether the case frees each block right after allocating it, and does nothing else.
 pub fn is_pair(e: &Experiment) -> bool {
     family(e) == "malloc/pairs" || e.case.split('/').any(|p| p == "pair")
 }
 
-/// Mallard's row in one case, and the rows of comparable peers.
+/// Mallard's result in one case, and the results of comparable competitors.
 pub struct Match<'a> {
     pub e: &'a Experiment,
     pub ours: &'a Row,
@@ -110,13 +111,13 @@ impl<'a> Match<'a> {
     }
 }
 
-/// All cases in which Mallard has a comparable peer. If a case has several variants, such as the
-/// published one and a corrected one, only one of them counts.
+/// Returns all cases in which Mallard has a comparable competitor. If a case has several variants,
+/// such as the published one and a corrected one, only one of them counts.
 pub fn matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&counted(&costs(machine)))
 }
 
-/// All cases in which Mallard has a comparable peer, with every variant of each case.
+/// Returns all cases in which Mallard has a comparable competitor, with every variant of each case.
 pub fn all_matches(machine: &Machine) -> Vec<Match<'_>> {
     matches_of(&costs(machine))
 }
@@ -157,7 +158,7 @@ fn peers(e: &Experiment, kind: Like) -> impl Iterator<Item = &Row> {
         .filter(move |r| !r.is_ours() && r.median.is_some() && like(&r.contender) == Some(kind))
 }
 
-/// Chooses the allocator of Mallard that represents each kind in each situation.
+/// Chooses which allocator of Mallard represents each kind in each situation.
 fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     let mut groups: HashMap<(String, Like), Vec<&Experiment>> = HashMap::new();
     for e in costs.iter().filter(|e| e.kind() == Kind::Time) {
@@ -165,7 +166,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // Rows that measure memory decide only in situations in which nothing else was measured.
+    // Results about memory decide only in situations in which nothing else was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();
@@ -180,8 +181,9 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     groups.into_iter().filter_map(chosen).collect()
 }
 
-/// Mallard's contender with the lowest mean cost, relative to the best contender of each case. A
-/// contender needs figures for at least 4/5 as many cases as the contender with the most cases.
+/// Returns Mallard's allocator with the lowest mean cost, relative to the best allocator of each
+/// case. An allocator needs figures for at least 4/5 as many cases as the allocator with the most
+/// cases.
 pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
     let names = contenders(all);
     let names: Vec<&String> =

@@ -1,4 +1,4 @@
-//! Reads rows of benchmarks, groups them into experiments, and matches them with each other.
+//! Reads benchmark results, groups them into experiments, and matches them with each other.
 
 pub mod cases;
 pub mod contender;

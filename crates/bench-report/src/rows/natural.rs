@@ -1,6 +1,6 @@
 //! Sorts names in natural order: DS2 before DS10, and 2^6 before 2^16.
 
-/// A sort key in which each group of digits counts as one number.
+/// Returns a sort key in which each group of digits counts as one number.
 pub fn key(text: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut words = String::new();

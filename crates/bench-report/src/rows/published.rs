@@ -1,15 +1,16 @@
-//! Published figures of others, from bench/published/*.csv. They are found by suite, case and column,
-//! and have the units of our rows.
+//! Reads figures that others have published, from bench/published/*.csv. The figures are found by
+//! suite, case and column, and have the units of our results.
 
 use mallard_measure::error::Failure;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A published figure. `None` is a FAIL: the process of the talk ran out of address space.
+/// A published figure. `None` is a FAIL, which means that the process in Lakos's talk ran out of
+/// address space.
 pub type Figure = Option<f64>;
 
-/// A published figure from another source than the talk: from seeds.csv or crates.csv.
+/// A figure from seeds.csv or crates.csv, published in another source than Lakos's talk.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Seed {
     pub suite: String,
@@ -23,7 +24,7 @@ pub struct Seed {
     pub source: String,
 }
 
-/// The reason why our figure may be lower than a published figure: from reasons.csv.
+/// The reason why our figure may be lower than a published figure, from reasons.csv.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reason {
     pub suite: String,
@@ -39,11 +40,11 @@ pub struct Published {
     pub reasons: Vec<Reason>,
 }
 
-/// The number of elements for which the talk states seconds.
+/// The number of elements for which Lakos's talk states seconds.
 const ELEMENTS: f64 = (1u64 << 27) as f64;
 
 impl Published {
-    /// Reads the files of a folder. A missing file counts as empty.
+    /// Reads the files of a directory. A missing file counts as empty.
     pub fn read(folder: &Path) -> Result<Published, Failure> {
         let mut all = Published::default();
         all.talk_file(folder, "lakos_benchmark1.csv", |c, put| {
@@ -58,7 +59,7 @@ impl Published {
             let column = match c.text("local_allocators")? {
                 "without" => "AS1",
                 "with" => "AS7",
-                _ => return Ok(()), // the other column is the ratio of the two
+                _ => return Ok(()), // the other lines have the ratio of these two
             };
             for i in 0..=8 {
                 let (g, s) = (c.text("log2_G")?, c.text("log2_S")?);
@@ -89,18 +90,18 @@ impl Published {
         Ok(all)
     }
 
-    /// The talk's figure of a case in a column such as `AS3`.
+    /// Returns the figure in Lakos's talk for a case, in a column such as `AS3`.
     pub fn of(&self, suite: &str, case: &str, column: &str) -> Option<Figure> {
         self.talk.get(&(suite.to_string(), case.to_string(), column.to_string())).copied()
     }
 
-    /// The talk's figure as a share of the figure of AS1.
+    /// Returns the figure in Lakos's talk as a share of the figure of AS1.
     pub fn share(&self, suite: &str, case: &str, column: &str) -> Option<Figure> {
         let base = self.of(suite, case, "AS1")??;
         Some(self.of(suite, case, column)?.map(|value| value / base))
     }
 
-    /// The talk's best local strategy of a case: its column and its figure.
+    /// Returns the best local strategy of a case in Lakos's talk: its column and its figure.
     pub fn best_local(&self, suite: &str, case: &str) -> Option<(String, f64)> {
         (3..=14)
             .map(|n| format!("AS{n}"))
@@ -108,13 +109,13 @@ impl Published {
             .min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Whether the talk has a figure for the case.
+    /// Returns whether Lakos's talk has a figure for the case.
     pub fn has(&self, suite: &str, case: &str) -> bool {
         self.of(suite, case, "AS1").is_some()
     }
 
-    /// The number of cases of a suite with a figure of the talk, without the cases on diffusion,
-    /// which have no local allocators.
+    /// Returns the number of cases of a suite for which Lakos's talk has a figure, without the
+    /// cases on diffusion, which have no local allocators.
     pub fn count(&self, suite: &str) -> usize {
         let counts = |case: &str| !case.starts_with("diffusion");
         self.talk
@@ -152,7 +153,7 @@ impl Published {
     }
 }
 
-/// A line of a table of the talk.
+/// A line of a table in Lakos's talk.
 struct Line<'a> {
     file: &'a Path,
     number: usize,
@@ -180,7 +181,7 @@ impl Line<'_> {
         }
     }
 
-    /// Adds the figures of AS1 in seconds, and of the other strategies in per cent of AS1.
+    /// Adds the figures of AS1 in seconds, and of the other strategies in percent of AS1.
     fn per_cent(
         &self,
         suite: &str,

@@ -1,4 +1,4 @@
-//! Rows of benchmarks, and the files that contain them: one JSON object per line.
+//! Benchmark results, called rows, and the files that contain them, with one JSON object per line.
 
 use crate::rows::files;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,7 +8,8 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The result of one contender in one case. Lower is better for every metric.
+/// The result of one contender (allocator under test) in one benchmark case. Lower is better for
+/// every metric.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
     pub suite: String,
@@ -19,7 +20,7 @@ pub struct Row {
     pub metric: String,
     /// The median, or `None` if the case failed or cannot be run. `why` has the reason.
     pub median: Option<f64>,
-    /// The 10th percentile. `high` is the 90th.
+    /// The 10th percentile of the runs. `high` is the 90th.
     pub low: Option<f64>,
     pub high: Option<f64>,
     #[serde(default)]
@@ -28,7 +29,7 @@ pub struct Row {
     pub variant: String,
     #[serde(default)]
     pub why: String,
-    /// In rows of changes: the verdict on the change, in words.
+    /// The verdict on the change, in words, if the result is about a change.
     #[serde(default)]
     pub verdict: String,
     #[serde(default)]
@@ -53,18 +54,18 @@ impl Row {
     pub fn is_ours(&self) -> bool {
         self.contender.starts_with("mallard/")
     }
-    /// Whether the contender is a bound written by hand, and not an allocator.
+    /// Returns whether the contender is a hand-written lower bound, and not an allocator.
     pub fn is_limit(&self) -> bool {
         self.contender.starts_with("limit/")
     }
     pub fn failed(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL")
     }
-    /// Whether the failure was computed without running the case.
+    /// Returns whether the failure was computed in advance, without running the case.
     pub fn failed_on_paper(&self) -> bool {
         self.median.is_none() && self.why.starts_with("FAIL, computed")
     }
-    /// Whether the figure is a change against the baseline. A change may be below zero.
+    /// Returns whether the figure is a change relative to the baseline. A change may be below zero.
     pub fn is_change(&self) -> bool {
         let ends: &[&str] = match self.suite.as_str() {
             "calibration" => &["_cpu_percent", "_change_kib"],
@@ -73,43 +74,44 @@ impl Row {
         };
         ends.iter().any(|end| self.metric.ends_with(end))
     }
-    /// Whether the row was measured in a tree with uncommitted changes.
+    /// Returns whether the result was measured in a tree with uncommitted changes.
     pub fn is_dirty(&self) -> bool {
         ["-dirty", "+dirty"].iter().any(|end| self.commit.ends_with(end))
     }
-    /// The N of `--less N` in the command: the work was divided by 2^N.
+    /// Returns the N of `--less N` in the command, which divides the work by 2^N.
     pub fn divided_by(&self) -> u32 {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
     }
-    /// Whether the noise is unknown because the row comes from one run. Rows about memory always come
-    /// from one process.
+    /// Returns whether the noise is unknown because the result comes from one run. Results about
+    /// memory always come from one process.
     pub fn is_of_one_run(&self) -> bool {
         self.runs == 1 && self.median.is_some() && !self.metric.ends_with("rss_kib")
     }
 }
 
-/// The rows of some files. If a row was measured several times, the last one counts.
+/// The results of some files. If a result was measured several times, the last one counts.
 #[derive(Default)]
 pub struct Rows {
     pub all: Vec<Row>,
     place: HashMap<[String; 7], usize>,
-    /// Messages about rows that were left out.
+    /// Messages about results that were left out.
     pub warnings: Vec<Failure>,
-    /// Whether rows of trees with uncommitted changes are left out, because such rows cannot be
-    /// measured again.
+    /// Whether results of trees with uncommitted changes are left out, because such results cannot
+    /// be measured again.
     committed_only: bool,
     dirty: usize,
 }
 
 impl Rows {
-    /// Reads files, and the `.jsonl` and `.jsonl.zst` files in folders and in their direct subfolders.
+    /// Reads files, and the `.jsonl` and `.jsonl.zst` files in directories and in their direct
+    /// subdirectories.
     pub fn read(paths: &[PathBuf]) -> Result<Rows, Failure> {
         Rows::default().read_all(paths)
     }
 
-    /// Reads rows, but leaves out rows of trees with uncommitted changes. A warning says how many
-    /// were left out.
+    /// Reads results, but leaves out those of trees with uncommitted changes. A warning states how
+    /// many were left out.
     pub fn read_committed(paths: &[PathBuf]) -> Result<Rows, Failure> {
         let mut rows = Rows { committed_only: true, ..Rows::default() }.read_all(paths)?;
         if rows.dirty > 0 {
@@ -185,7 +187,7 @@ impl Rows {
         }
     }
 
-    /// Takes the rows of a suite out of these rows.
+    /// Moves the results of a suite out of these results, and returns them.
     pub fn take_suite(&mut self, suite: &str) -> Rows {
         let (own, others) =
             std::mem::take(&mut self.all).into_iter().partition(|row: &Row| row.suite == suite);
@@ -202,7 +204,7 @@ impl Rows {
     }
 }
 
-/// Reads a line. `None` for an empty line.
+/// Parses a line. Returns `None` for an empty line.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
@@ -216,7 +218,7 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     Ok(Some(row))
 }
 
-/// The message of serde without its line number, which is always 1.
+/// Returns the message of serde without its line number, which is always 1.
 fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = match text.split_once(" at line 1 column ") {
@@ -226,7 +228,7 @@ fn plain(error: &serde_json::Error) -> String {
     format!("not a row: {text}")
 }
 
-/// A progress bar on stderr, shown for large files.
+/// Returns a progress bar on stderr, which is shown for large files.
 fn progress(bytes: u64) -> ProgressBar {
     const SHOWN_FROM_BYTES: u64 = 8 << 20;
     if bytes < SHOWN_FROM_BYTES {

@@ -1,19 +1,19 @@
-//! Situations: the groups of benchmark cases in which a program has to choose an allocator.
+//! Situations, which are groups of benchmark cases in which a program has to choose an allocator.
 
 use super::cases::is_cell;
 use super::experiment::Experiment;
 use super::natural;
 
-/// A group of cases in which a program faces the same question, such as "all is freed at once".
+/// A group of cases in which a program must make the same choice, such as "all is freed at once".
 pub struct Situation {
-    /// The question, as the first column of a table shows it.
+    /// The situation in words, as the first column of a table shows it.
     pub title: &'static str,
     pub suite: &'static str,
     wanted: fn(&Experiment) -> bool,
 }
 
 impl Situation {
-    /// Whether a case belongs to this situation.
+    /// Returns whether a case belongs to this situation.
     pub fn has(&self, e: &Experiment) -> bool {
         self.suite == e.suite && (self.wanted)(e)
     }
@@ -31,12 +31,12 @@ fn of_parts(e: &Experiment, parts: &[&str]) -> bool {
     parts.contains(&e.part(0))
 }
 
-/// Whether a case of lakos2 has fewer elements than the cases of the talk.
+/// Returns whether a case of lakos2 has fewer elements than the cases of Lakos's talk.
 fn is_small(e: &Experiment) -> bool {
     natural::key(e.part(0)) < natural::key("2^21")
 }
 
-/// Situations in which a part of a program can have its own allocator.
+/// Situations in which a part of a program can have a separate allocator.
 pub const LOCAL: &[Situation] = &[
     situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
         of_parts(e, &["DS1", "DS3"])
@@ -109,13 +109,14 @@ pub const OTHERS: &[Situation] = &[
     situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
 ];
 
-/// Whether a case of the suite `crates` is about threads, including a pool for several threads that
-/// only one thread uses.
+/// Returns whether a case of the suite `crates` is about threads, including a pool for several
+/// threads that only one thread uses.
 fn is_of_threads(e: &Experiment) -> bool {
     ["threads", "contention"].contains(&e.part(1))
 }
 
-/// The title of the situation of a case, or the first part of its name if there is no such situation.
+/// Returns the title of the situation of a case, or the first part of the case's name if there is
+/// no such situation.
 pub fn title_of(e: &Experiment) -> String {
     let found = LOCAL.iter().chain(OTHERS).find(|s| s.has(e));
     let title = found.map(|s| s.title.to_string());

@@ -1,4 +1,4 @@
-//! The conditions under which figures were measured, in words.
+//! Describes in words the conditions under which figures were measured.
 
 use crate::rows::row::Row;
 use std::collections::BTreeSet;
@@ -28,14 +28,14 @@ pub fn words<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     parts.join(", ")
 }
 
-/// The conditions as a sentence. `None` if there are no special conditions.
+/// Returns the conditions as a sentence. `None` if there are no special conditions.
 pub fn sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     let words = words(rows);
     let first = words.chars().next()?.to_uppercase();
     Some(format!("{first}{}.", &words[1..]))
 }
 
-/// `text; conditions`, or `text` if there are no special conditions.
+/// Returns `text; conditions`, or `text` if there are no special conditions.
 pub fn after<'a>(text: String, rows: impl IntoIterator<Item = &'a Row>) -> String {
     match words(rows) {
         words if words.is_empty() => text,

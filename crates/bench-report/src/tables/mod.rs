@@ -1,4 +1,4 @@
-//! Tables before they become text: one structure for the terminal, Markdown and HTML.
+//! Tables before they become text, in one structure for the terminal, Markdown and HTML.
 
 pub mod conditions;
 pub mod layout;
@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub text: String,
-    /// The published figure, shown beside the text.
+    /// The published figure, shown next to the text.
     pub published: String,
-    /// The range from p10 to p90.
+    /// The range from the 10th to the 90th percentile.
     pub spread: String,
     /// The ratio to the baseline of the line.
     pub ratio: String,
@@ -39,13 +39,13 @@ impl Cell {
         self
     }
 
-    /// The figure of a row, or the reason why the row has no figure.
+    /// Makes a cell with the figure of a result, or the reason why there is no figure.
     pub fn of(row: Option<&Row>) -> Cell {
         let Some(row) = row else { return Cell::default() };
         match row.median {
             Some(median) => {
                 let (low, high) = (number(row.low()), number(row.high()));
-                // Equal bounds mean the same figure in every run, so the spread says nothing.
+                // Equal bounds mean the same figure in every run, so the spread is left out.
                 let spread = if low == high { String::new() } else { format!("{low}-{high}") };
                 Cell { text: number(median), spread, ..Cell::default() }
             }
@@ -69,11 +69,11 @@ impl Cell {
     }
 }
 
-/// The number of colours of the page in each direction.
+/// The number of colours of the page in each direction, better and worse.
 const SHADES: i8 = 7;
 
-/// The colour of a gain. The steps are fine near 1, where most figures are, and the last step is at
-/// about 40 times.
+/// Returns the colour of a gain. The steps are fine near 1, where most figures are, and the last
+/// step is at a factor of about 40.
 fn shade(gain: f64) -> i8 {
     let most = f64::from(SHADES);
     let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
@@ -83,7 +83,7 @@ fn shade(gain: f64) -> i8 {
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     pub title: String,
-    /// The contender whose figures are in the column, for the filter of the page.
+    /// The allocator whose figures are in the column, for the filter of the page.
     pub contender: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Line {
 pub struct Table {
     pub title: String,
     pub notes: Vec<String>,
-    /// The titles of the first columns, which name a line.
+    /// The titles of the first columns, which have the names of the lines.
     pub heads: Vec<String>,
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
@@ -107,7 +107,7 @@ pub struct Table {
     pub kind: Option<Kind>,
     /// The commands and commits of the figures.
     pub made_by: BTreeSet<String>,
-    /// Whether cells are prose, which wraps.
+    /// Whether cells contain sentences, which wrap.
     pub is_prose: bool,
 }
 
@@ -128,7 +128,7 @@ impl Table {
         self
     }
 
-    /// Adds a column for a contender.
+    /// Adds a column for an allocator.
     pub fn contender(&mut self, contender: &str) {
         self.columns.push(Column {
             title: contender::short(contender),
@@ -180,12 +180,12 @@ fn enumerated<T>(all: Vec<T>, keep: impl Fn(usize) -> bool) -> Vec<T> {
     all.into_iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, t)| t).collect()
 }
 
-/// The command and commit of a row: `./x bench pool --json, commit 1b96d48`.
+/// Returns the command and commit of a result: `./x bench pool --json, commit 1b96d48`.
 pub fn made_by(row: &Row) -> String {
     format!("{}, commit {}", row.command, row.commit)
 }
 
-/// A figure with three or four digits, because further digits would be noise.
+/// Formats a figure with three or four digits, because further digits would be noise.
 pub fn number(value: f64) -> String {
     match value {
         0.0 => "0".to_string(),
@@ -196,7 +196,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A change with its sign, rounded to tenths. More digits would be noise.
+/// Formats a change with its sign, rounded to tenths. More digits would be noise.
 pub fn tenths(value: f64) -> String {
     match (value * 10.0).round() == 0.0 {
         true => "0".to_string(),
@@ -204,7 +204,7 @@ pub fn tenths(value: f64) -> String {
     }
 }
 
-/// A factor: `3.42×`.
+/// Formats a factor: `3.42×`.
 pub fn times(value: f64) -> String {
     format!("{}×", number(value))
 }

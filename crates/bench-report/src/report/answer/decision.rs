@@ -1,5 +1,5 @@
-//! The decision tables at the end of J. Lakos's talk on local allocators, with the figures that were
-//! measured for each cell.
+//! Makes the decision tables at the end of John Lakos's talk on local allocators (ACCU 2017), with
+//! the figures that were measured for each cell.
 
 use super::range_of_times;
 use crate::rows::cases::is_cell;
@@ -9,14 +9,14 @@ use crate::statistics::Range;
 use crate::tables::conditions;
 use crate::tables::{Cell, Table};
 
-/// The advice of the talk in a cell.
+/// The advice of Lakos's talk in one cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Advice {
     Global,
     Local(&'static str),
     /// Advice that has a question mark on the slide.
     Perhaps(&'static str),
-    /// The joke "Find a new job", which is not advice.
+    /// The joke "Find a new job" on the slide, which is not advice.
     Joke,
 }
 
@@ -30,7 +30,8 @@ impl Advice {
         }
     }
 
-    /// Whether the measured gain of local allocators over the global one agrees with the advice.
+    /// Returns whether the measured gain of local allocators over the global one agrees with the
+    /// advice.
     fn judged(self, gain: f64) -> &'static str {
         let gains = gain > 1.03;
         match self {
@@ -47,14 +48,14 @@ impl Advice {
 struct Evidence {
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
-    /// The strategies that the advice names. Only the best of them counts.
+    /// The strategies (AS1 to AS14) that the advice names. Only the best of them counts.
     candidates: &'static [u32],
     advice: Advice,
 }
 
 struct Dimension {
     title: &'static str,
-    /// Explains how the parameters of a row decide whether the conditions A and B hold.
+    /// Explains how the parameters of a benchmark case decide whether the conditions A and B hold.
     reading: &'static str,
     /// The cells, by the conditions that hold: neither A nor B, A only, B only, and both.
     cells: [Evidence; 4],
@@ -68,7 +69,7 @@ fn exponent(e: &Experiment, name: &str) -> u32 {
     e.parameter(name).unwrap_or(0)
 }
 
-/// The exponent in the first part of the name of a lakos2 case: 21 for `2^21`.
+/// Returns the exponent in the first part of the name of a lakos2 case, such as 21 for `2^21`.
 fn elements(e: &Experiment) -> u32 {
     e.part(0).trim_start_matches("2^").parse().unwrap_or(0)
 }
@@ -126,7 +127,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
 
 fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
     let of_suite = machine.select(|e| e.suite == evidence.suite && (evidence.wanted)(e));
-    // The talk has figures for degradation, but not for single accesses.
+    // Lakos's talk has figures for the degradation of access times, but not for single accesses.
     let of_suite: Vec<&Experiment> = match evidence.suite {
         "lakos2" => of_suite.into_iter().filter(|e| e.metric == "degradation").collect(),
         _ => of_suite,

@@ -1,6 +1,6 @@
-//! Makes one line for each of the talk's five benchmarks. The line has our figure and the published
-//! figure of one strategy over all cells, compares it with the same strategy of other libraries,
-//! and names the cells in which Mallard's strategy is a loss.
+//! Makes one line for each of the five benchmarks of Lakos's talk. The line has our figure and the
+//! published figure of one strategy over all cells, compares our figure with the same strategy of
+//! other libraries, and names the cells in which Mallard's strategy is a loss.
 
 use super::situations::against_peers;
 use super::{is_loss, named, range_of_times, NOT_MEASURED};
@@ -57,8 +57,8 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
     table
 }
 
-/// Lines for the experiments of Lakos's talk, and lines for allocators that threads share, about which
-/// the talk has no experiment.
+/// Returns lines for the benchmarks of Lakos's talk, and lines for allocators that threads share,
+/// for which the talk has no benchmark.
 fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
     let is_of_talk = |e: &&&Experiment| match e.suite.as_str() {
         "lakos2" => is_cell(e),
@@ -75,7 +75,7 @@ fn lines(all: &[&Experiment], published: &Published) -> Vec<Vec<Cell>> {
 
 fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<Cell>> {
     let slices = slices(all);
-    // CPU time is left out, because its lines would repeat those of wall time.
+    // CPU time is left out, because its lines would repeat those of the wall time.
     let is_headline = |m: &str| Kind::of(m) == Kind::Time && !m.starts_with("cpu_");
     let of_time = slices.iter().filter(|s| is_headline(s.metric));
     of_time
@@ -112,7 +112,8 @@ fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<
         .collect()
 }
 
-/// The number of cells, and the number of the talk's cells among them.
+/// Describes the number of measured cells, and how many of the cells in Lakos's talk are among
+/// them.
 fn coverage(cells: &[&Experiment], published: &Published) -> String {
     let suite = cells.first().map_or("", |e| &e.suite);
     let of_talk = cells.iter().filter(|e| published.has(suite, &e.case)).count();
@@ -124,7 +125,7 @@ fn coverage(cells: &[&Experiment], published: &Published) -> String {
 
 fn talk_gain(e: &Experiment, strategy: &str, published: &Published) -> Option<f64> {
     match e.metric.as_str() {
-        // The talk has a ratio of ratios, but no figure for one access.
+        // Lakos's talk has a ratio of ratios, but no figure for one access.
         "ns_per_op" if e.suite == "lakos2" => None,
         _ => ratio(1.0, published.share(&e.suite, &e.case, &short(strategy))??),
     }

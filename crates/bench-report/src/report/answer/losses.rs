@@ -1,4 +1,5 @@
-//! Lists every figure in which Mallard is more than a tenth behind the best peer of the same kind.
+//! Lists every figure in which Mallard is more than 10 % worse than the best competitor of the same
+//! kind.
 
 use super::named;
 use crate::rows::cases::case_of;
@@ -11,10 +12,10 @@ use crate::tables::{number, Cell, Line, Table};
 use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 
-/// The number of cases that a line of the summary names. The HTML page lists all cases.
+/// The number of lost cases that a line of the summary names. The HTML page lists all of them.
 const NAMED: usize = 60;
 
-/// The factor from which a higher figure counts as a loss.
+/// The factor from which a higher figure than the competitor's counts as a loss.
 const BEHIND: f64 = 1.1;
 
 struct Loss<'a> {
@@ -30,7 +31,8 @@ impl Loss<'_> {
     }
 }
 
-/// All losses, the largest first within a suite and kind. Also returns the number of comparisons.
+/// Returns all losses, the largest first within a suite and kind. Also returns the number of
+/// comparisons.
 fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     let mut losses = Vec::new();
     let mut compared = 0;
@@ -49,7 +51,7 @@ fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     (losses, compared)
 }
 
-/// A sentence with the number of losses.
+/// Returns a sentence with the number of losses.
 pub fn sentence(machine: &Machine) -> String {
     let (losses, compared) = all(machine);
     if compared == 0 {
@@ -64,7 +66,7 @@ pub fn sentence(machine: &Machine) -> String {
     )
 }
 
-/// The table with a line for each loss.
+/// Returns the table with a line for each loss.
 pub fn table(machine: &Machine) -> Table {
     let columns = ["metric", "Mallard", "", "best peer", "", "Mallard / peer", "noise", "measured"];
     let mut table = Table::new("Every figure lost by more than a tenth", &["suite", "case"])
@@ -93,7 +95,7 @@ fn variant_and(e: &Experiment, metric: &str) -> String {
     }
 }
 
-/// The table with a line for each suite and metric, for a page without scripts.
+/// Returns the table with a line for each suite and metric, for a page without scripts.
 pub fn summary(machine: &Machine) -> Table {
     let columns = ["figures", "Mallard / best peer"];
     let mut table =

@@ -1,4 +1,4 @@
-//! Compares malloc with malloc: whole programs first, and factors of single calls beside them.
+//! Compares mallocs in whole programs first, and then by the cost of single calls.
 
 use crate::rows::cases::counted;
 use crate::rows::experiment::{contenders, Experiment, Kind, Machine};
@@ -40,7 +40,7 @@ const PARTS: [Part; 10] = [
     part("memory: when all is freed", "rss", |e| e.metric == "after_rss_kib"),
 ];
 
-/// A note that explains how to read the tables.
+/// The note that explains how to read the tables.
 pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is less. Programs are whole programs, as they are: \
     a factor of calls is worth what it makes of them. Geometric means in which the families of cases weigh equally \
     (pairs: a block taken and given back, or a few in turn; bulk: many taken, then all given back; mixes: blocks replaced \
@@ -48,7 +48,7 @@ pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is
     \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
     Whoever is first in programs is first in the table.";
 
-/// The columns, by their places in the table.
+/// The indices of the columns in the table.
 pub const PROGRAMS_TIME: usize = 0;
 pub const PROGRAMS_PEAK: usize = 1;
 pub const CALLS: usize = 2;
@@ -61,7 +61,7 @@ pub struct Means {
     columns: Vec<Mean>,
 }
 
-/// A mean, the number of its cases, and the number of all cases.
+/// A geometric mean, the number of its cases, and the number of all cases.
 #[derive(Clone, Copy)]
 struct Mean {
     value: Option<f64>,
@@ -70,20 +70,20 @@ struct Mean {
 }
 
 impl Means {
-    /// The mean of a column. `None` if the malloc lacks a case, because the mean of other cases is
-    /// not comparable.
+    /// Returns the mean of a column. `None` if the malloc has no figure for some case, because the
+    /// mean of other cases is not comparable.
     pub fn whole(&self, column: usize) -> Option<f64> {
         let mean = self.columns[column];
         mean.value.filter(|_| mean.has == mean.of)
     }
 
-    /// The number of cases of a column.
+    /// Returns the number of cases of a column.
     pub fn cases(&self, column: usize) -> usize {
         self.columns[column].of
     }
 }
 
-/// The means of each malloc on a machine, glibc first.
+/// Returns the means of each malloc on a machine, glibc first.
 pub fn means(machine: &Machine) -> Vec<Means> {
     let all = compared(machine);
     let all = counted_once(&all);
@@ -103,13 +103,15 @@ fn names(all: &[&Experiment]) -> impl Iterator<Item = String> {
     contenders(all).into_iter().filter(|c| like(c) == Some(Like::Malloc))
 }
 
-/// The number of malloc contenders without Mallard. The page begins with the machine that has the most.
+/// Returns the number of mallocs that a machine measured. The page begins with the machine that
+/// measured the most.
 pub fn peers(machine: &Machine) -> usize {
     let all = machine.select(|e| SUITES.contains(&&*e.suite));
     contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
 }
 
-/// The table with a line for each malloc. The malloc that takes the least time in programs is first.
+/// Returns the table with a line for each malloc. The malloc that needs the least CPU time in
+/// programs is first.
 pub fn table(machine: &Machine, title: &str) -> Option<Table> {
     let all = counted_once(&compared(machine));
     let mut lines: Vec<(f64, Line)> =
@@ -146,11 +148,11 @@ fn means_of(all: &[&Experiment], contender: String) -> Means {
     Means { columns: columns.collect(), contender }
 }
 
-/// The sort key of a line, and the line.
+/// Returns the sort key of a line, and the line.
 fn line(means: Means) -> (f64, Line) {
     let cells = means.columns.iter().map(|&Mean { value, has, of }| {
         let text = value.map_or(String::new(), number);
-        // A mean of fewer cases is not comparable, so the text also shows the number of cases.
+        // A mean of fewer cases is not comparable, so the cell also shows the number of cases.
         let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
         Cell::text(text).shaded(value.map(|m| 1.0 / m))
     });

@@ -1,4 +1,5 @@
-//! The answers of the report. Everything except the questions is computed from rows.
+//! Answers the questions of the report. Everything except the questions is computed from benchmark
+//! results.
 
 pub mod decision;
 pub mod headline;
@@ -17,7 +18,7 @@ use mallard_measure::verdict::Verdict;
 
 pub const NOT_MEASURED: &str = "not measured";
 
-/// The median and the range of some factors: `3.1× (2.0 to 6.3)`.
+/// Formats the median and the range of some factors: `3.1× (2.0 to 6.3)`.
 pub fn range_of_times(range: Option<Range>) -> String {
     range.map_or(NOT_MEASURED.to_string(), |r| match (number(r.least), number(r.most)) {
         (least, most) if least == most => times(r.median),
@@ -25,17 +26,17 @@ pub fn range_of_times(range: Option<Range>) -> String {
     })
 }
 
-/// A number of cells: `1 cell`, `2 cells`.
+/// Formats a number of cells: `1 cell`, `2 cells`.
 pub fn cells(count: usize) -> String {
     format!("{count} cell{}", if count == 1 { "" } else { "s" })
 }
 
-/// Whether the verdict on a row, compared with a base, is a loss.
+/// Returns whether a result is a loss compared with the result `base`.
 pub fn is_loss(base: &Row, row: &Row) -> bool {
     verdict(base, row, Bounds::default()) == Verdict::Loss
 }
 
-/// The first `most` names, and the number of the others: `a; b and 3 more`.
+/// Formats the first `most` names, and the number of the others: `a; b and 3 more`.
 pub fn named(names: &[String], most: usize) -> String {
     let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(most) {

@@ -11,7 +11,7 @@ use crate::statistics::{geometric_mean, Range};
 use crate::tables::conditions;
 use crate::tables::{number, times, Cell, Table};
 
-/// The smallest gain that counts.
+/// The smallest factor that counts as a gain.
 const GAIN: f64 = 1.03;
 
 const COLUMNS: [&str; 5] =
@@ -46,19 +46,19 @@ fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// The result of one contender compared with glibc over some experiments.
+/// The result of one allocator compared with glibc over some experiments.
 struct Standing {
     contender: String,
     gains: Range,
     mean: f64,
     fails: usize,
-    /// The number of failures that were computed without running the case.
+    /// The number of failures that were computed in advance without running the case.
     computed: usize,
     present: usize,
 }
 
 impl Standing {
-    /// A warning such as `AS3 (0.22×, out of memory in 44 of 66)`.
+    /// Formats a warning such as `AS3 (0.22×, out of memory in 44 of 66)`.
     fn warning(&self) -> String {
         let fails = match self.fails {
             0 => String::new(),
@@ -117,8 +117,8 @@ fn local(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     ])
 }
 
-/// The cells in which even the best strategy is a loss to glibc, and the strategies that lose or
-/// fail.
+/// Names the cells in which even the best strategy is a loss compared with glibc, and the
+/// strategies that lose or fail.
 fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> String {
     let mut parts = Vec::new();
     let lost: Vec<String> = all
@@ -146,19 +146,20 @@ fn not_when(all: &[&Experiment], best: &Standing, standings: &[Standing]) -> Str
     parts.join("; ")
 }
 
-/// The peak memory of a contender compared with glibc's.
+/// Formats the peak memory of an allocator compared with glibc's.
 fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
     let all = machine.select(|e| s.has(e) && e.metric == "peak_rss_kib");
     let shares = all.iter().filter_map(|e| e.gain(e.of(contender)?)).map(|g| 1.0 / g);
     geometric_mean(shares).map_or(NOT_MEASURED.to_string(), times)
 }
 
-/// The rows of one contender.
+/// Returns the results of one allocator.
 fn rows_of<'a>(all: &'a [&'a Experiment], contender: &'a str) -> impl Iterator<Item = &'a Row> {
     all.iter().filter_map(move |e| e.of(contender))
 }
 
-/// Mallard's figure as a share of the best peer of its kind, in the cells that both have.
+/// Formats Mallard's figure as a share of that of the best competitor of its kind, in the cells
+/// that both have.
 pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     let kind = like(contender);
     let names = contenders(all);
@@ -176,7 +177,8 @@ pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     })
 }
 
-/// The table of variants that are tuned for a case. Defaults are in other tables.
+/// Returns the table of variants that are tuned for a case. Variants with default settings are in
+/// other tables.
 pub fn tuned(machine: &Machine) -> Table {
     let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
     let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
@@ -205,7 +207,8 @@ pub fn tuned(machine: &Machine) -> Table {
     table
 }
 
-/// The default of a tuned contender: `mallard/AS7` for `mallard/AS7+fifo`.
+/// Returns the name of an allocator without its tuning, such as `mallard/AS7` for
+/// `mallard/AS7+fifo`.
 fn without_tuning(contender: &str) -> String {
     let end = contender.rfind(['+', '/']).unwrap_or(contender.len());
     contender[..end].to_string()

@@ -1,4 +1,5 @@
-//! Compares Mallard with every peer of the same kind: cells won, tied within noise, and lost.
+//! Compares Mallard with every competitor of the same kind by the cells that are won, tied within
+//! noise, and lost.
 
 use crate::rows::contender;
 use crate::rows::experiment::{ratio, Kind, Machine};
@@ -10,8 +11,8 @@ use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// The numbers of won, tied and lost cells. Each of `shares` is a family of cases, and Mallard's figure
-/// as a share of the peer's.
+/// The numbers of won, tied and lost cells. Each entry of `shares` has a family of cases, and
+/// Mallard's figure divided by the competitor's.
 #[derive(Default)]
 struct Score {
     won: usize,
@@ -53,7 +54,7 @@ const NOTE: &str = "A cell is one case and one cost; a threaded case counts once
     Bounds (limit/...) are no peers, tuned variants (AS3+reset) compete with none, and the \
     degradation of lakos2 is no cost: it compares an allocator with itself.";
 
-/// The table with a line for each peer.
+/// Returns the table with a line for each competitor.
 pub fn by_peer(machine: &Machine) -> Table {
     let mut scores: BTreeMap<String, [Score; 2]> = BTreeMap::new();
     for m in matches(machine) {
@@ -73,7 +74,8 @@ pub fn by_peer(machine: &Machine) -> Table {
     table
 }
 
-/// The table with a line for each suite. Cells compare Mallard with the best peer of the same kind.
+/// Returns the table with a line for each suite. Cells compare Mallard with the best competitor of
+/// the same kind.
 pub fn by_suite(machine: &Machine) -> Table {
     let columns = COLUMNS.into_iter().chain(["measured"]);
     let mut table = Table::new("Against the best peer of its kind, cell by cell", &["suite"])

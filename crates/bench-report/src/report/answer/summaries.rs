@@ -1,4 +1,4 @@
-//! Summaries of thousands of rows in a few lines, for a page without scripts.
+//! Summarises thousands of benchmark results in a few lines, for a page without scripts.
 
 use crate::rows::cases::case_of;
 use crate::rows::contender::{explained, short, Strategy};
@@ -10,7 +10,8 @@ use crate::tables::layout::lakos5::condition;
 use crate::tables::layout::slices;
 use crate::tables::{number, Cell, Line, Table};
 
-/// Benchmarks III and IV: per cent of AS1 over all cells, with a line for each contender.
+/// Summarises benchmarks III and IV as percentages of AS1 over all cells, with a line for each
+/// allocator.
 pub fn shares(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let of_talk = experiments.iter().filter(|e| e.part(0).contains('='));
     let of_talk: Vec<&Experiment> = of_talk.copied().collect();
@@ -75,7 +76,8 @@ fn share_line(all: &[&Experiment], contender: &str, published: &Published) -> Ve
     ]
 }
 
-/// Benchmark V: the time of each contender in a fragmented heap, divided by its time in a clean heap.
+/// Summarises benchmark V, which divides the time of each allocator in a fragmented heap by its
+/// time in a clean heap.
 pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let names = contenders(&all);
@@ -113,7 +115,8 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// The cases with a published figure: published figures, glibc, Mallard's best, and the best peer.
+/// Returns the cases with a published figure: the published figures, glibc, Mallard's best
+/// allocator, and the best competitor.
 pub fn seeds(title: &str, experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
     let of_time = slices.iter().filter(|s| s.all[0].kind() == Kind::Time);

@@ -1,4 +1,5 @@
-//! Benchmark I compared with the talk by data structure: gains, ranking, and why some gains are lower.
+//! Compares benchmark I with Lakos's talk by data structure: gains, ranking, and why some gains are
+//! lower.
 
 use super::{range_of_times, NOT_MEASURED};
 use crate::rows::contender::{is_local, short};
@@ -13,8 +14,8 @@ fn of_part<'a>(all: &[&'a Experiment], part: &str) -> Vec<&'a Experiment> {
     all.iter().filter(|e| e.part(0) == part).copied().collect()
 }
 
-/// The table of AS1 and the best local strategy, with the talk's figures and ours. The table also says
-/// in how many cells our gain is lower than the talk's, and why.
+/// Returns the table of AS1 and the best local strategy, with the figures of Lakos's talk and ours.
+/// The table also shows in how many cells our gain is lower than the talk's, and why.
 pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let all = deciding(experiments);
     let columns = [
@@ -62,7 +63,7 @@ fn line(own: &[&Experiment], part: &str, published: &Published) -> Vec<Cell> {
     ]
 }
 
-/// Explains why a gain is lower. The changes of AS1 and of the best strategy are computed, and
+/// Explains why a gain is lower. The changes of AS1 and of the best strategy are computed, and the
 /// causes are read from a file.
 fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     let figure = |e: &&Experiment, column: &str| published.of(&e.suite, &e.case, column).flatten();
@@ -85,7 +86,7 @@ fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     text
 }
 
-/// The table of the strategies for each data structure. The best strategy comes first.
+/// Returns the table of the strategies for each data structure. The best strategy comes first.
 pub fn ranking(experiments: &[&Experiment]) -> Option<Table> {
     let all = deciding(experiments);
     let locals: Vec<String> = contenders(&all).into_iter().filter(|c| is_local(c)).collect();

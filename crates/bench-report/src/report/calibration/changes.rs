@@ -1,14 +1,16 @@
-//! What `mallard advise` predicts for a change of the source, beside the saving of the changed program.
+//! Compares what `mallard advise` predicts for a change of the source with the measured saving of
+//! the changed program.
 
 use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
 use crate::tables::{tenths, Cell, Table};
 
-/// The suite that asks `mallard advise` about programs, and the contender of its rows about their changed forms.
+/// The suite of predictions by `mallard advise`, and the name under which the changed programs are
+/// measured.
 const SUITE: &str = "advise";
 const CHANGED: &str = "advised";
 
-/// Whether a row is about a program that was changed as advice says.
+/// Returns whether a result is about a program that was changed as recommended.
 pub fn is_of_change(row: &Row) -> bool {
     row.suite == SUITE && row.contender == CHANGED
 }
@@ -26,7 +28,7 @@ impl Saving {
         row.median.map(|median| Saving { median, low: row.low(), high: row.high() })
     }
 
-    /// The width of the interval in points.
+    /// Returns the width of the interval in percentage points.
     fn width(&self) -> f64 {
         100.0 * (self.high - self.low)
     }
@@ -35,29 +37,30 @@ impl Saving {
         (self.low..=self.high).contains(&share)
     }
 
-    /// The ends of the interval in per cent.
+    /// Formats the ends of the interval in percent.
     fn ends(&self) -> String {
         format!("{} to {}", tenths(100.0 * self.low), tenths(100.0 * self.high))
     }
 }
 
-/// A program whose source was changed. A prediction is missing if it was not asked for, or if the advice did not
-/// have the change.
+/// A program whose source was changed. A prediction is missing if it was not requested, or if the
+/// advice did not contain the change.
 pub struct Change {
     program: String,
     what: String,
-    /// The saving of the changed source, measured.
+    /// The measured saving of the changed source.
     real: Saving,
-    /// The saving that a replay of the recording predicts, without a run of the program.
+    /// The saving that a replay of the recording predicts, without running the program.
     replay: Option<Saving>,
-    /// The saving of the program as it is, with the plan in force.
+    /// The measured saving of the unchanged program when the plan is applied to it.
     in_program: Option<Saving>,
-    /// The saving on the card: that of the program as it is, with what only the source can save.
+    /// The saving that the recommendation (card) shows: that of the unchanged program with the
+    /// plan, plus what only a source change can save.
     card: Option<Saving>,
 }
 
 impl Change {
-    /// All changes that were measured on a machine, in the order of their rows.
+    /// Returns all changes that were measured on a machine, in the order of their results.
     pub fn all(machine: &Machine) -> Vec<Change> {
         let saving = |program: &str, metric: &str| {
             let found =
@@ -82,11 +85,12 @@ impl Change {
     }
 }
 
-/// How often the saving of the changed source lies in the intervals of one kind, and how wide these are.
+/// How often the saving of the changed source is within the predicted intervals of one kind, and
+/// how wide these intervals are.
 struct Held {
     asked: usize,
     held: usize,
-    /// The median width in points.
+    /// The median width in percentage points.
     width: f64,
 }
 
@@ -106,7 +110,7 @@ impl Held {
     }
 }
 
-/// The conclusion in a sentence. `None` without changes.
+/// Returns the conclusion in a sentence. `None` without changes.
 pub fn conclusion(changes: &[Change]) -> Option<String> {
     let card = Held::of(changes, |c| c.card)?.words();
     let replay = Held::of(changes, |c| c.replay);
@@ -118,7 +122,7 @@ pub fn conclusion(changes: &[Change]) -> Option<String> {
     ))
 }
 
-/// The table of the changes of a machine.
+/// Returns the table of the changes on a machine.
 pub fn table(changes: &[Change]) -> Table {
     let columns = ["replay", "in the program", "card", "changed source"].map(String::from);
     let mut table = Table::new("Changes of the source", &["program", "change"]).columns(columns);

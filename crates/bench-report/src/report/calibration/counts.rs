@@ -3,21 +3,23 @@
 use super::pairs::{Change, Pair};
 use mallard_measure::verdict::Verdict;
 
-/// A real change of CPU time above this many per cent must have the right sign in a replay.
+/// A real change of CPU time above this percentage must have the right sign in a replay.
 const SIGN_PERCENT: f64 = 2.0;
-/// A real change of CPU time above this many per cent must be called a gain or a loss.
+/// For a real change of CPU time above this percentage, the replay must have the verdict of a gain
+/// or a loss.
 const CALL_PERCENT: f64 = 5.0;
-/// A replay may miss a peak by this share of the peak, or by this many KiB.
+/// The error that a replayed peak may have, as a share of the peak, or in KiB.
 const PEAK_SHARE: f64 = 0.05;
 const PEAK_KIB: f64 = 2048.0;
 
-/// A question about a pair of a program and an allocator: did the replay predict the measurement?
+/// A question whether the replay predicted a measurement correctly. It is asked for each pair of a
+/// program and an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Sign,
     Call,
     Unchanged,
-    /// Counts changes that are beyond noise: of the others, nobody knows where they really are.
+    /// Counts only changes that are beyond noise. For other changes, the real value is unknown.
     CoverageOfChanges,
     Coverage,
     Peak,
@@ -33,7 +35,7 @@ impl Question {
         Question::Peak,
     ];
 
-    /// The answer to the question for a pair. `None` if the question does not apply to the pair.
+    /// Answers the question for a pair. `None` if the question does not apply to the pair.
     pub fn is_right(self, pair: &Pair) -> Option<bool> {
         match self {
             Question::Peak => return is_peak_right(pair),
@@ -54,7 +56,7 @@ impl Question {
         }
     }
 
-    /// The question in the table of counts.
+    /// Returns the question as the table of counts shows it.
     pub fn asks(self) -> String {
         match self {
             Question::Sign => format!(
@@ -81,7 +83,7 @@ impl Question {
         }
     }
 
-    /// Words for pairs whose answer is no.
+    /// Returns the words for pairs whose answer is no.
     pub fn misses(self) -> &'static str {
         match self {
             Question::Sign => "sign",
@@ -92,7 +94,7 @@ impl Question {
         }
     }
 
-    /// The wanted share of pairs whose answer is yes, in per cent.
+    /// Returns the required percentage of pairs whose answer is yes.
     pub fn wanted(self) -> u32 {
         match self {
             Question::Sign | Question::Unchanged => 100,
@@ -108,7 +110,7 @@ fn is_peak_right(pair: &Pair) -> Option<bool> {
     Some((real.median - replayed.median).abs() <= allowed)
 }
 
-/// The answers to one question.
+/// The number of pairs for each answer to one question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     pub asked: usize,
@@ -122,7 +124,7 @@ impl Count {
     }
 }
 
-/// How many pairs have a real verdict of each kind.
+/// The number of pairs for each verdict on the real change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     pub different: usize,

@@ -1,8 +1,8 @@
-//! The page docs/calibration.md: predictions beside measurements of programs.
+//! Makes the page docs/calibration.md, which compares predictions with measurements of programs.
 //!
-//! `changes` is about changes of the source, with rows of the suite `advise`. `pairs` reads the rows of the
-//! suite `calibration`, which is about mallocs, `counts` compares them, and `scatter` makes points of them for
-//! the HTML page.
+//! `changes` is about source changes, with results of the suite `advise`. `pairs` reads the results
+//! of the suite `calibration`, which is about mallocs, `counts` counts correct predictions, and
+//! `scatter` makes chart points of the pairs for the HTML page.
 
 mod changes;
 mod counts;
@@ -40,7 +40,7 @@ const READING: &[&str] = &[
      of the heap in the replay.",
 ];
 
-/// Text for a page without rows.
+/// The text of a page without results.
 const NOTHING: &str =
     "Nothing was measured yet. `./x bench calibration --json` measures; its rows belong in a folder of \
      `results`, and `./x bench report` makes this page of them.";
@@ -99,7 +99,7 @@ fn section(title: &str, table: &Table) -> String {
     format!("\n### {title}\n{}", markdown::table(table, &table.title))
 }
 
-/// The table of counts.
+/// Returns the table of counts.
 fn counted(pairs: &[Pair]) -> Table {
     let kinds = Kinds::of(pairs);
     let columns = ["pairs", "right", "share", "wanted"].map(String::from);
@@ -126,7 +126,7 @@ fn counted(pairs: &[Pair]) -> Table {
     ))
 }
 
-/// A change, with a mark after it if the change is not measurable.
+/// Formats a change, with a mark after it if the change is not measurable.
 fn change(of: Option<&Change>, unit: f64) -> String {
     let Some(of) = of else { return "-".to_string() };
     let unsure = if of.verdict == Some(Verdict::NotMeasurable) { "?" } else { "" };
@@ -137,7 +137,7 @@ fn interval(of: Option<(f64, f64)>) -> String {
     of.map_or(String::new(), |(low, high)| format!(" ({} to {})", tenths(low), tenths(high)))
 }
 
-/// A table with a line for each program and a column for each allocator.
+/// Makes a table with a line for each program and a column for each allocator.
 fn grid(
     title: &str,
     programs: &[Program],
@@ -208,7 +208,8 @@ fn of_programs(programs: &[Program]) -> Table {
     )
 }
 
-/// The pairs whose answer to a question is no, with facts that may explain the answer.
+/// Returns the table of pairs whose answer to a question is no, with facts that may explain the
+/// answer.
 fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
     let columns = ["misses", "real CPU", "replayed", "predicted", "known"];
     let mut table = Table::prose("Pairs that miss", &["program", "malloc"], &columns);
@@ -239,7 +240,7 @@ fn with_interval(of: Option<&Change>) -> String {
     format!("{}{}{verdict}", tenths(of.median), interval(Some((of.low, of.high))))
 }
 
-/// Facts that may explain why the answer for a pair is no.
+/// Returns facts that may explain why the answer for a pair is no.
 fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reason]) -> String {
     let mut all = pair.missing.clone();
     if missed.contains(&Question::Coverage) {
@@ -269,7 +270,7 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
     }
 }
 
-/// A text that says that both intervals overlap, or how far the real median is from the prediction.
+/// Describes that both intervals overlap, or how far the real median is from the prediction.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);
@@ -286,7 +287,8 @@ fn peaks(pair: &Pair) -> Option<String> {
     Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
 }
 
-/// A text if the CPU time in the recording differs from the real CPU time by more than a tenth.
+/// Returns a text if the CPU time in the recording differs from the real CPU time by more than 10
+/// %.
 fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;
@@ -295,7 +297,8 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     })
 }
 
-/// A text if the replay under glibc has more than 1.5 times the page faults of the whole program.
+/// Returns a text if the replay under glibc has more than 1.5 times the page faults of the whole
+/// program.
 fn faults_otherwise(program: &Program) -> Option<String> {
     let (real, replayed) = (program.faults?, program.replayed_faults?);
     (replayed > 1.5 * real).then(|| {

@@ -1,14 +1,15 @@
-//! Pairs of a program and an allocator: measurements of the program, and predictions of a replay.
+//! Pairs a program with an allocator, for which it has measurements of the program and predictions
+//! by a replay.
 
 use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeSet;
 
-/// The suite with the rows about mallocs.
+/// The suite with the results about mallocs.
 pub const SUITE: &str = "calibration";
 
-/// A change against glibc. A negative change is a saving.
+/// A change relative to glibc. A negative change is a saving.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub median: f64,
@@ -16,7 +17,7 @@ pub struct Change {
     pub low: f64,
     pub high: f64,
     pub verdict: Option<Verdict>,
-    /// The cause of the uncertainty. Empty if no cause is known.
+    /// The reason why the change is not measurable. Empty if no reason is known.
     pub why: String,
 }
 
@@ -28,7 +29,7 @@ impl Change {
         Some(Change { median, low: row.low(), high: row.high(), verdict, why: row.why.clone() })
     }
 
-    /// Whether noise does not explain the change.
+    /// Returns whether the change is larger than noise.
     pub fn is_different(&self) -> bool {
         matches!(self.verdict, Some(Verdict::Gain | Verdict::Loss))
     }
@@ -39,10 +40,10 @@ impl Change {
 pub struct Pair {
     pub program: String,
     pub allocator: String,
-    /// Changes of CPU time in per cent.
+    /// Changes of CPU time in percent.
     pub real: Option<Change>,
     pub replayed: Option<Change>,
-    /// The least and the largest change that the replay predicts for the program, in per cent.
+    /// The smallest and the largest change that the replay predicts for the program, in percent.
     pub predicted: Option<(f64, f64)>,
     /// Changes of peak memory in KiB.
     pub real_peak: Option<Change>,
@@ -84,7 +85,7 @@ impl<'a> Figures<'a> {
         own.find_map(|e| e.of(allocator))
     }
 
-    /// The programs in the order of their rows.
+    /// Returns the programs in the order of their results.
     pub fn programs(&self) -> Vec<Program> {
         let mut all: Vec<Program> = Vec::new();
         for e in self.experiments() {
@@ -105,7 +106,7 @@ impl<'a> Figures<'a> {
         all
     }
 
-    /// The allocators in the order of their first rows, without glibc.
+    /// Returns the allocators in the order of their first results, without glibc.
     pub fn allocators(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let rows = self.experiments().flat_map(|e| &e.rows);
@@ -113,7 +114,7 @@ impl<'a> Figures<'a> {
         names.filter(|name| name != BASE && seen.insert(name.clone())).collect()
     }
 
-    /// All pairs that have rows.
+    /// Returns all pairs that have results.
     pub fn pairs(&self) -> Vec<Pair> {
         let allocators = self.allocators();
         let programs = self.programs();

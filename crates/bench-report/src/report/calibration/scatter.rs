@@ -1,5 +1,5 @@
-//! The pairs of a program and a malloc as points of a chart: predictions of replays against
-//! measurements.
+//! Makes chart points of pairs of a program and a malloc: the prediction of the replay against the
+//! measurement.
 
 use super::pairs::{Change, Figures, Pair};
 use crate::rows::experiment::Machine;
@@ -10,27 +10,29 @@ const MIB: f64 = 1024.0;
 /// A chart with a point for each pair.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Scatter {
-    /// The number of the machine on the page.
+    /// The index of the machine on the page.
     pub machine: usize,
     pub title: &'static str,
     pub unit: &'static str,
     pub points: Vec<Point>,
 }
 
-/// A pair. Changes are against glibc; a negative change is a saving.
+/// The point of a program and a malloc. Changes are relative to glibc; a negative change is a
+/// saving.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Point {
     pub program: String,
     pub contender: String,
     pub real: f64,
     pub replayed: f64,
-    /// The least and the largest change that the replay predicts for the program.
+    /// The smallest and the largest change that the replay predicts for the program.
     pub predicted: Option<(f64, f64)>,
     /// The verdict on the real change.
     pub verdict: &'static str,
 }
 
-/// The charts of one machine: CPU time and peak memory. A pair without a figure has no point.
+/// Returns the charts of one machine, for CPU time and peak memory. A pair without a figure has no
+/// point.
 pub fn scatters(machine: usize, calibrated: &Machine) -> Vec<Scatter> {
     let pairs = Figures::of(calibrated).pairs();
     let cpu = pairs.iter().filter_map(|pair| {

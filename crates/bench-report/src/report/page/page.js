@@ -1,4 +1,4 @@
-// The page of benchmarks contains all tables. The selectors only show and hide them.
+// The benchmark page contains all tables. The selectors only show and hide them.
 
 const data = JSON.parse(byId("data").textContent);
 const machine = () => byId("machine").value;
@@ -6,8 +6,9 @@ const chosen = () => document.querySelector(`.machine[data-machine="${machine()}
 
 // --- showing and hiding ----------------------------------------------------
 
-// Returns a test for names of contenders: a name passes if it matches any word of the filter. A word
-// that is not a valid regular expression is compared as text.
+// Returns a function that checks whether the filter shows an allocator. A name is shown if it
+// matches any word of the filter. A word that is not a valid regular expression is compared as
+// text.
 function wanted() {
   const words = byId("filter").value.split(/\s+/).filter(Boolean).map((word) => {
     try {
@@ -29,7 +30,7 @@ function filter() {
   byId("unmatched").textContent = none ? `No contender has a name that matches "${words}". Names are, for example: ${examples()}.` : "";
 }
 
-// Returns names of contenders that the filter would find.
+// Returns names of allocators, as examples of what the filter can find.
 function examples() {
   const step = Math.max(1, Math.floor(data.contenders.length / 5));
   return data.contenders.filter((_, i) => i % step === 0).slice(0, 5).join(", ");
@@ -50,7 +51,7 @@ function choose() {
   }
 }
 
-// A section that is opened for the first time follows the selectors, too.
+// A section that is opened for the first time must follow the selectors, too.
 document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches?.("details[data-packed]")) unpack(event.target, choose);
 }, true);
@@ -61,8 +62,8 @@ const palette = ["#2f7fd1", "#e8833a", "#2a9d6f", "#b04fc4", "#c9a100", "#d1495b
   "#00a0b0", "#7a6ff0", "#8a8d2f", "#a0522d"];
 const shapes = ["circle", "rect", "triangle", "rectRot", "star", "crossRot"];
 
-// Returns the style of a contender; Mallard's lines are thick. `place` counts all contenders of the
-// chart, so that a filter changes no colour.
+// Returns the style of an allocator in a chart. Mallard's lines are thick. `place` counts all
+// allocators of the chart, so that a filter changes no colour.
 function look(contender, place) {
   const hue = palette[place % palette.length];
   const ours = contender.startsWith("mallard/");
@@ -164,13 +165,13 @@ for (const box of document.querySelectorAll(".chart")) {
 }
 for (const form of document.querySelectorAll("form")) form.addEventListener("submit", (event) => event.preventDefault());
 onTitle(document, sortTable);
-// A link to a closed section opens it.
+// Following a link to a closed section opens the section.
 addEventListener("hashchange", () => {
   const target = document.getElementById(location.hash.slice(1));
   if (target?.tagName === "DETAILS") target.open = true;
 });
 
-// A browser may restore the selection after a reload.
+// A browser may restore the old selection after a reload, so the page is adapted to it.
 for (const id of ["published", "ratio", "spread"]) document.body.classList.toggle(id, byId(id).checked);
 choose();
 filter();

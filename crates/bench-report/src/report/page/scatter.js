@@ -1,6 +1,6 @@
-// A chart of predictions by replays against measurements, with a point for each pair of a program and a
-// malloc. A vertical line at each point shows the interval that the replay predicts for the program. If
-// the diagonal crosses this line, the prediction holds.
+// Draws a chart that compares predictions by replays with measurements, with a point for each pair
+// of a program and a malloc. A vertical line at each point shows the interval that the replay
+// predicts for the program. If the diagonal crosses this line, the prediction is right.
 
 // Returns a linear axis with a margin of a twentieth on each side.
 function linear(values) {
@@ -47,7 +47,7 @@ function scatterTable(scatter, is) {
       [p.program, p.contender, p.real, p.verdict, p.replayed, interval(p)])];
 }
 
-// The kind of chart that page.js draws.
+// A kind of chart, in the form that page.js draws.
 const calibration = {
   all: () => data.charts.scatters,
   title: (scatter) => scatter.title,

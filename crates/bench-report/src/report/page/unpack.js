@@ -1,5 +1,5 @@
-// Parts of the page that are closed at first. Their HTML is compressed, and is unpacked when a reader
-// opens them.
+// Unpacks the parts of the page that are closed when the page opens. Their HTML is compressed, and
+// is unpacked when a reader opens a part.
 
 // Returns the text of a packed part.
 function unpacked(base64) {
@@ -8,7 +8,7 @@ function unpacked(base64) {
   return new Response(text).text();
 }
 
-// Unpacks a part, and calls `done` when its tables are there.
+// Unpacks a part, and calls `done` when the tables of the part exist.
 async function unpack(details, done) {
   const packed = details.querySelector(":scope > script.packed");
   if (!packed) return;

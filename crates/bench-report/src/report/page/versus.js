@@ -1,4 +1,5 @@
-// The first screen: Mallard's malloc against another malloc, on the machine that the reader chose.
+// The first screen, which compares Mallard's malloc with another malloc, on the machine that the
+// reader chose.
 
 const times = (factor) => factor.toFixed(2);
 const onMachine = () => data.versus.find((one) => String(one.machine) === machine());
@@ -11,8 +12,8 @@ function element(name, className, text) {
   return made;
 }
 
-// Returns a group of bars under a title. A line of `bars` has a name, a factor, and a class. The mark
-// in each bar is where the factor is 1.
+// Returns a group of bars under a title. Each entry of `bars` has a name, a factor, and a class.
+// The mark in each bar is where the factor is 1.
 function barGroup(title, bars) {
   const group = element("div", "bars");
   const most = Math.max(1, ...bars.map((bar) => bar.factor));
@@ -30,7 +31,7 @@ function barGroup(title, bars) {
   return group;
 }
 
-// Returns the bars of all mallocs on a machine, a group for each part.
+// Returns the bars of all mallocs on a machine, with a group for each part.
 function allMallocs(one) {
   const titles = data.parts;
   return titles.flatMap((title, place) => {
@@ -43,7 +44,8 @@ function allMallocs(one) {
 
 const kindOf = { 1: "won", 0: "tied", "-1": "lost" };
 
-// Returns the bars of Mallard against one malloc: all cases of a part with few, otherwise the losses.
+// Returns the bars of Mallard compared with one malloc. A part with few cases shows all of them;
+// other parts show only the losses.
 function casesAgainst(against) {
   return against.parts.filter((part) => part.cases.length > 0).map((part) => {
     const bars = part.cases.map(([name, factor, won]) => ({ name, factor, kind: kindOf[won] }));
@@ -52,7 +54,7 @@ function casesAgainst(against) {
   });
 }
 
-// Returns a table of the parts on every machine: the mean, and the cases won, tied and lost.
+// Returns a table of the parts on every machine, with the mean, and the cases won, tied and lost.
 function everyMachine(peer) {
   const machines = data.versus.filter((one) => one.against.some((other) => other.name === peer));
   const line = (title) => [title, ...machines.map((one) => {
@@ -69,7 +71,7 @@ function everyMachine(peer) {
   return box;
 }
 
-// Says the answer in words.
+// Returns the comparison in a sentence.
 function sentenceAgainst(one, against) {
   const part = (title) => against.parts.find((p) => p.title === title);
   const [time, memory, calls] = data.parts.map(part);
@@ -93,7 +95,8 @@ function sentenceOfAll(one) {
   return parts.length ? `On ${one.name}, Mallard takes ${parts.join(", ")}.` : `On ${one.name}, Mallard's malloc was not measured beside glibc's.`;
 }
 
-// Offers the mallocs of the machine, and keeps the choice if the machine has that malloc.
+// Lists the mallocs of the machine in the selector, and keeps the choice if the machine has that
+// malloc.
 function offerPeers(one) {
   const select = byId("peer");
   const before = select.value;

@@ -1,4 +1,5 @@
-//! The chart of the README, docs/images/mallocs.svg: each malloc beside glibc's, in whole programs and in calls.
+//! Draws docs/images/mallocs.svg, the chart of the README, which compares each malloc with glibc's,
+//! in whole programs and in calls.
 
 use super::losses::Groups;
 use super::mallocs::{Mallocs, OURS};
@@ -8,7 +9,8 @@ use crate::rows::experiment::{Kind, Machine};
 use crate::tables::number;
 use maud::{html, Markup, PreEscaped};
 
-/// The colours. The chart has its own background, so that it is readable on any page.
+/// The style sheet of the chart. The chart has its own background, so that it is readable on any
+/// page.
 const STYLE: &str = "\
     text { font: 14px system-ui, 'DejaVu Sans', sans-serif; fill: #1b1f23; }\
     .back { fill: #fdfdfc; stroke: #d7dbdf; } .dim { fill: #57606a; } .note { fill: #57606a; font-size: 12px; }\
@@ -29,7 +31,7 @@ const NAMES: f64 = 210.0;
 const PANEL: f64 = (WIDTH - NAMES - 16.0) / 3.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 25.0;
-/// The width of a panel that bars may take. The column of figures is to the right.
+/// The width of a panel that bars may use. The column of figures is at the right.
 const BARS: f64 = PANEL - 62.0;
 const FIGURES: f64 = PANEL - 18.0;
 
@@ -88,7 +90,7 @@ fn one_panel(
     }
 }
 
-/// Texts that say what the figures mean, and where Mallard loses.
+/// Returns texts that explain what the figures mean, and where Mallard loses.
 fn notes(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let cases = |column: usize| {
         let counts = mallocs.machines_with(column).map(|(_, all)| all[0].cases(column) as f64);

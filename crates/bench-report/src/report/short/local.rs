@@ -1,4 +1,4 @@
-//! Arenas, pools and `std::pmr` resources against their peers.
+//! Compares arenas, pools and `std::pmr` resources with their competitors.
 
 use super::names::known_as;
 use crate::rows::contender::{is_local, Strategy};
@@ -8,7 +8,7 @@ use crate::rows::situations::{Situation, OTHERS};
 use crate::statistics::geometric_mean;
 use crate::tables::{number, Cell, Table};
 
-/// The need of a program, the situation that measures it, and Mallard's allocator for this need.
+/// What a program needs, the situation that measures it, and Mallard's allocator for it.
 const NEEDS: [(&str, &str, &str); 7] = [
     ("blocks of one size, freed one by one", "Blocks of one size, freed one by one", "pool"),
     ("blocks of many sizes, freed one by one", "Many sizes, freed one by one", "multipool"),
@@ -25,10 +25,11 @@ const PMR: [(u32, &str, &str); 2] = [
     (9, "`std::pmr` containers, freed one by one", "pmr multipool"),
 ];
 
-/// The number of peers that a cell names.
+/// The number of competitors that a cell names.
 const PEERS: usize = 2;
 
-/// The table with a line for each need. A cell names the peers with the lowest figures.
+/// Returns the table with a line for each need. A cell names the competitors with the lowest
+/// figures.
 pub fn table(machines: &[Machine]) -> Option<Table> {
     let of_need = |title: &str| OTHERS.iter().find(|s| s.title == title);
     let has = |m: &&Machine| NEEDS.iter().any(|n| of_need(n.1).is_some_and(|s| m.has(s.suite)));
@@ -81,8 +82,8 @@ fn of_strategy(machine: &Machine, number: u32) -> Option<Compared<'_>> {
     Some((ours, all))
 }
 
-/// Mallard's figure relative to the best peers of the same kind: `0.96 boost-pool 1.74, 0.81 others`. A
-/// peer needs figures for half of the cases.
+/// Formats Mallard's figure relative to the best competitors of the same kind: `0.96 boost-pool
+/// 1.74, 0.81 others`. A competitor needs figures for half of the cases.
 fn peers(all: &[&Experiment], ours: &str) -> String {
     let is_peer =
         |c: &String| !c.starts_with("mallard/") && !c.starts_with("glibc") && like(c) == like(ours);
@@ -102,7 +103,7 @@ fn peers(all: &[&Experiment], ours: &str) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A sentence about the programs of the suite `demo` with one local allocator of Mallard.
+/// Returns a sentence about the programs of the suite `demo` with one local allocator of Mallard.
 pub fn programs(machines: &[Machine]) -> Option<String> {
     let of = |machine: &Machine| {
         let all = deciding(&machine.of_suite("demo"));

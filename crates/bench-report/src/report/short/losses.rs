@@ -1,4 +1,4 @@
-//! Where Mallard loses, in groups: time and memory of each suite, in plain words.
+//! Groups Mallard's losses by suite, and by time or memory, in plain words.
 
 use super::names::known_as;
 use crate::rows::cases::case_of;
@@ -10,7 +10,7 @@ use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// The number of groups that the short page names.
+/// The number of loss groups that the short page names.
 const GROUPS: usize = 10;
 
 /// The suites in plain words. The first ones are about whole programs and about malloc.
@@ -35,7 +35,7 @@ const SUITES: [(&str, &str); 18] = [
     ("trace", "recording a program"),
 ];
 
-/// A suite in plain words.
+/// Describes a suite in plain words.
 pub fn words_of(suite: &str) -> &str {
     SUITES.iter().find(|(name, _)| *name == suite).map_or(suite, |(_, words)| words)
 }
@@ -44,7 +44,7 @@ fn place_of(suite: &str) -> usize {
     SUITES.iter().position(|(name, _)| *name == suite).unwrap_or(SUITES.len())
 }
 
-/// One figure in which a peer is ahead.
+/// A figure in which a competitor is better than Mallard.
 struct Loss {
     factor: f64,
     case: String,
@@ -52,7 +52,7 @@ struct Loss {
     machine: String,
 }
 
-/// The figures of one suite and one kind on some machines.
+/// The figures of one suite and one kind (time or memory) on some machines.
 #[derive(Default)]
 pub struct Group {
     pub compared: usize,
@@ -82,7 +82,8 @@ impl Group {
     fn line(&self, suite: &str, kind: Kind, many: bool) -> Option<(Vec<String>, Vec<Cell>)> {
         let range = Range::of(self.losses.iter().map(|l| l.factor))?;
         let worst = self.losses.iter().max_by(|a, b| a.factor.total_cmp(&b.factor))?;
-        // The cases of the talk's benchmarks are grids, whose names say little.
+        // The cases of the benchmarks from Lakos's talk are points of a grid, whose names are not
+        // helpful.
         let case = if suite.starts_with("lakos") { "" } else { &worst.case };
         let on = if many { format!(", {}", worst.machine) } else { String::new() };
         let against = format!("{}{on}", worst.peer);
@@ -96,7 +97,7 @@ impl Group {
     }
 }
 
-/// All groups, by suite and kind.
+/// All groups of losses, by suite and kind.
 pub struct Groups<'a>(BTreeMap<(usize, Kind, &'a str), Group>);
 
 impl<'a> Groups<'a> {
@@ -111,21 +112,21 @@ impl<'a> Groups<'a> {
         Groups(groups)
     }
 
-    /// The group of a suite and a kind.
+    /// Returns the group of a suite and a kind.
     pub fn get(&self, suite: &str, kind: Kind) -> Option<&Group> {
         self.0.iter().find(|((_, k, s), _)| *s == suite && *k == kind).map(|(_, group)| group)
     }
 
-    /// The numbers of compared and of lost figures of local allocators: in suites that are neither
-    /// about malloc nor about recording.
+    /// Returns the numbers of compared and of lost figures of local allocators, which are those of
+    /// suites that are neither about malloc nor about recording.
     pub fn local(&self) -> (usize, usize) {
         let recording = place_of("trace");
         let local = self.0.iter().filter(|((place, _, _), _)| *place > 2 && *place != recording);
         local.fold((0, 0), |sum, (_, g)| (sum.0 + g.compared, sum.1 + g.lost()))
     }
 
-    /// The table, with a line for each group. `all` is false for the short page: it has the groups
-    /// about malloc, and then those with the most losses.
+    /// Returns the table, with a line for each group. If `all` is false, for the short page, the
+    /// table has the groups about malloc, and then those with the most losses.
     pub fn table(&self, many_machines: bool, all: bool) -> Table {
         let mut groups: Vec<_> = self.0.iter().filter(|(_, group)| group.lost() > 0).collect();
         if !all {

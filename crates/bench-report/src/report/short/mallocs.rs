@@ -1,4 +1,4 @@
-//! Malloc against malloc on all machines: whole programs, and calls of malloc and free beside them.
+//! Compares mallocs on all machines, in whole programs and by the cost of calls of malloc and free.
 
 use super::names::{is_malloc, known_as, library};
 use crate::report::answer::mallocs::{means, Means, CALLS, PROGRAMS_PEAK, PROGRAMS_TIME};
@@ -12,12 +12,12 @@ pub const OURS: &str = "mallard/malloc";
 /// The means of all mallocs on all machines, and the mallocs that the short page shows.
 pub struct Mallocs<'a> {
     pub machines: Vec<(&'a Machine, Vec<Means>)>,
-    /// The malloc that takes the least time in programs is first.
+    /// The malloc that needs the least time in programs is first.
     pub shown: Vec<String>,
 }
 
 impl<'a> Mallocs<'a> {
-    /// Only machines count that measured Mallard's malloc.
+    /// Computes the means. Machines that did not measure Mallard's malloc are left out.
     pub fn of(machines: &'a [Machine]) -> Mallocs<'a> {
         let all = machines.iter().map(|m| (m, means(m)));
         let machines = all.filter(|(_, means)| means.iter().any(|m| m.contender == OURS)).collect();
@@ -26,8 +26,8 @@ impl<'a> Mallocs<'a> {
         mallocs
     }
 
-    /// The mallocs that were measured on at least half of the machines. Of several versions of a
-    /// library, only the version that takes the least time is shown.
+    /// Returns the mallocs that were measured on at least half of the machines. If a library has
+    /// several versions, only the version that needs the least time is shown.
     fn choose(&self) -> Vec<String> {
         let column = self.lead();
         let measured = self.machines_with(column).count();
@@ -49,7 +49,8 @@ impl<'a> Mallocs<'a> {
         shown.into_iter().map(|(_, _, contender)| contender).collect()
     }
 
-    /// The column that decides the order: programs, or calls if no program was measured.
+    /// Returns the column that decides the order, which is that of programs, or that of calls if no
+    /// program was measured.
     pub fn lead(&self) -> usize {
         let has = |column| self.machines_with(column).next().is_some();
         if has(PROGRAMS_TIME) {
@@ -59,17 +60,17 @@ impl<'a> Mallocs<'a> {
         }
     }
 
-    /// The machines on which Mallard has a figure in a column.
+    /// Returns the machines on which Mallard has a figure in a column.
     pub fn machines_with(&self, column: usize) -> impl Iterator<Item = &(&'a Machine, Vec<Means>)> {
         self.machines.iter().filter(move |(_, all)| factor(all, OURS, column).is_some())
     }
 
-    /// The figure of a malloc on each machine that has one.
+    /// Returns the figures of a malloc on all machines that have one.
     pub fn factors(&self, contender: &str, column: usize) -> Vec<f64> {
         self.machines.iter().filter_map(|(_, all)| factor(all, contender, column)).collect()
     }
 
-    /// The geometric mean over the machines that have a figure.
+    /// Returns the geometric mean over the machines that have a figure.
     pub fn mean(&self, contender: &str, column: usize) -> Option<f64> {
         geometric_mean(self.factors(contender, column))
     }
@@ -85,12 +86,13 @@ impl<'a> Mallocs<'a> {
         names
     }
 
-    /// The mallocs that the short page leaves out.
+    /// Returns the mallocs that the short page leaves out.
     pub fn left_out(&self) -> Vec<String> {
         self.contenders().into_iter().filter(|c| !self.shown.contains(c)).collect()
     }
 
-    /// Whole programs, and calls of malloc and free beside them, on each machine.
+    /// Returns the table that compares mallocs in whole programs, and by the cost of calls, on each
+    /// machine.
     pub fn standings(&self) -> Option<Table> {
         const PARTS: [(usize, &str); 3] = [
             (PROGRAMS_TIME, "programs, time"),
@@ -113,8 +115,8 @@ impl<'a> Mallocs<'a> {
         Some(table.without_empty_columns()).filter(|t| !t.is_empty())
     }
 
-    /// The table of single programs, on the machine that measured the most programs. A cell has `time /
-    /// peak memory` of a malloc.
+    /// Returns the table of single programs, on the machine that measured the most programs. A cell
+    /// has `time / peak memory` of a malloc.
     pub fn each_program(&self) -> Option<(&'a Machine, Table)> {
         let count = |all: &[Means]| all.iter().filter(|m| m.whole(PROGRAMS_TIME).is_some()).count();
         let measured = self.machines_with(PROGRAMS_TIME);
@@ -133,7 +135,7 @@ impl<'a> Mallocs<'a> {
     }
 }
 
-/// The cells of one program. The least time is marked, unless glibc takes less.
+/// Returns the cells of one program. The shortest time is marked, unless glibc needs less.
 fn both(time: &Experiment, peak: Option<&Experiment>, shown: &[&String]) -> Vec<Cell> {
     let share = |e: &Experiment, contender: &str| Some(1.0 / e.gain(e.of(contender)?)?);
     let times: Vec<Option<f64>> = shown.iter().map(|c| share(time, c)).collect();
@@ -148,7 +150,7 @@ fn both(time: &Experiment, peak: Option<&Experiment>, shown: &[&String]) -> Vec<
     shown.iter().zip(&times).map(text).collect()
 }
 
-/// The mallocs that have a row in an experiment.
+/// Returns the mallocs that have a result in an experiment.
 pub fn of_experiment(e: &Experiment) -> Vec<String> {
     contenders(&[e]).into_iter().filter(|c| is_malloc(c)).collect()
 }
@@ -157,7 +159,7 @@ fn factor(all: &[Means], contender: &str, column: usize) -> Option<f64> {
     all.iter().find(|m| m.contender == contender)?.whole(column)
 }
 
-/// Marks the least figure of each column.
+/// Marks the smallest figure of each column.
 fn mark_least(table: &mut Table) {
     let figure = |line: &Line, place: usize| line.cells[place].text.parse::<f64>().ok();
     for place in 0..table.columns.len() {

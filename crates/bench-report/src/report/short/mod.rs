@@ -1,5 +1,5 @@
-//! The short answers: what docs/performance.md, the chart of the README and the first screen of the
-//! HTML page show.
+//! The short answers, which docs/performance.md, the chart of the README and the first screen of
+//! the HTML page show.
 
 pub mod chart;
 mod local;

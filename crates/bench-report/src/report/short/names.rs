@@ -1,13 +1,14 @@
-//! Names of contenders and ranges of factors, as the short answers show them.
+//! Formats names of allocators and ranges of factors for the short answers.
 
 use crate::rows::matching::{like, Like};
 
-/// A contender as a reader knows it: `Mallard`, `jemalloc 5.3.1`.
+/// Formats an allocator's name as readers know it: `Mallard`, `jemalloc 5.3.1`.
 pub fn known_as(contender: &str) -> String {
     if contender == "mallard/malloc" {
         return "Mallard".to_string();
     }
-    // A variant or a strategy follows a slash. The fourteen strategies are not named on short pages.
+    // A slash separates the name from a variant or strategy. The 14 strategies AS1 to AS14 are not
+    // named on short pages.
     let (name, variant) = contender.split_once('/').unwrap_or((contender, ""));
     let variant = if variant.starts_with("AS") { "" } else { variant };
     let name = match name.rsplit_once('-') {
@@ -24,7 +25,7 @@ pub fn known_as(contender: &str) -> String {
     [name.as_str(), variant].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// The library of a malloc, without its version: `jemalloc` of `jemalloc-5.3.1`.
+/// Returns the library of a malloc, without its version, such as `jemalloc` for `jemalloc-5.3.1`.
 pub fn library(contender: &str) -> &str {
     contender.rsplit_once('-').map_or(contender, |(name, _)| name)
 }
@@ -33,7 +34,7 @@ pub fn is_malloc(contender: &str) -> bool {
     like(contender) == Some(Like::Malloc)
 }
 
-/// The smallest and the largest of some factors, in words: `0.88 to 0.93`.
+/// Formats the smallest and the largest of some factors: `0.88 to 0.93`.
 pub fn from_to(factors: impl IntoIterator<Item = f64>) -> Option<String> {
     let range = crate::statistics::Range::of(factors)?;
     let (least, most) = (crate::tables::number(range.least), crate::tables::number(range.most));

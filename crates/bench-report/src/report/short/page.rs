@@ -1,4 +1,4 @@
-//! docs/performance.md: the answers on one page.
+//! Makes docs/performance.md, which has the answers on one page.
 
 use super::losses::Groups;
 use super::mallocs::Mallocs;
@@ -71,12 +71,13 @@ fn losses(machines: &[Machine]) -> String {
     )
 }
 
-/// The name of a machine in its rows, without the kernel, which may change.
+/// Returns the name of a machine as its results contain it, but without the kernel, which may
+/// change.
 fn without_kernel(machine: &Machine) -> &str {
     machine.name.split(", Linux").next().unwrap_or_default()
 }
 
-/// The machines with the same name, whatever their kernels are.
+/// Groups the machines that have the same name, whatever their kernels are.
 fn by_name(machines: &[Machine]) -> Vec<Vec<&Machine>> {
     let mut groups: Vec<Vec<&Machine>> = Vec::new();
     for machine in machines {
@@ -91,7 +92,7 @@ fn by_name(machines: &[Machine]) -> Vec<Vec<&Machine>> {
     groups
 }
 
-/// The machines, and the commits that history no longer has.
+/// Lists the machines, and the commits that the history no longer has.
 fn measured(machines: &[Machine]) -> String {
     let mut found = Table::new("Machines", &["name", "as its rows name it"])
         .columns(["known by", "suites", "rows"].map(str::to_string));

@@ -1,4 +1,4 @@
-//! The three sentences with which the pages begin.
+//! Writes the three sentences with which the pages begin.
 
 use super::losses::Groups;
 use super::mallocs::{Mallocs, OURS};
@@ -7,8 +7,8 @@ use crate::report::answer::mallocs::{CALLS, PROGRAMS_PEAK, PROGRAMS_TIME};
 use crate::rows::experiment::{Kind, Machine};
 use crate::tables::number;
 
-/// Sentences about the time of programs under Mallard's malloc, the time of its calls, and its losses.
-/// A sentence is left out if its figures were not measured.
+/// Returns sentences about the time of programs under Mallard's malloc, the time of its calls, and
+/// its losses. A sentence is left out if its figures were not measured.
 pub fn sentences(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let groups = Groups::of(machines);
     let found = [programs(mallocs), calls(mallocs), losses(&groups)];
@@ -42,7 +42,7 @@ fn machines_in_words(count: usize) -> String {
     }
 }
 
-/// Which mallocs take less time than Mallard, or the same to two digits.
+/// Names the mallocs that need less time than Mallard, or the same time to two digits.
 fn rank(mallocs: &Mallocs) -> String {
     let (mut less, mut same) = (Vec::new(), Vec::new());
     for (machine, all) in mallocs.machines_with(PROGRAMS_TIME) {

@@ -1,4 +1,5 @@
-//! Mallard's malloc against one other malloc on one machine: the figures of the HTML page's first screen.
+//! Compares Mallard's malloc with each other malloc on one machine, for the HTML page's first
+//! screen.
 
 use super::mallocs::{of_experiment, Mallocs, OURS};
 use super::names::known_as;
@@ -12,7 +13,7 @@ use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 use serde::Serialize;
 
-/// The parts that are compared: title, suite, and metric of memory, or "" for times.
+/// The parts that are compared, each with title, suite, and the metric of memory, or "" for times.
 const PARTS: [(&str, &str, &str); 5] = [
     (TITLES[0], "programs", ""),
     (TITLES[1], "programs", "peak_rss_kib"),
@@ -30,10 +31,11 @@ pub const TITLES: [&str; 5] = [
     "patterns: memory when all is freed",
 ];
 
-/// One machine: the costs of each malloc relative to glibc's, and of Mallard relative to each malloc.
+/// The figures of one machine: the costs of each malloc relative to glibc's, and of Mallard
+/// relative to each malloc.
 #[derive(Serialize)]
 pub struct OnMachine {
-    /// The place of the machine on the page.
+    /// The index of the machine on the page.
     pub machine: usize,
     pub name: String,
     pub all: Vec<Standing>,
@@ -68,7 +70,7 @@ pub struct Part {
     pub whole: bool,
 }
 
-/// The number of cases that a part lists.
+/// The maximum number of cases that a part lists.
 const CASES: usize = 12;
 
 pub fn of(machines: &[Machine], mallocs: &Mallocs) -> Vec<OnMachine> {

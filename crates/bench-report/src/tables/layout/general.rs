@@ -1,4 +1,5 @@
-//! The layout for any suite: a table for each kind of case, with a column for each contender.
+//! The default layout for a suite, with a table for each kind of case, and a column for each
+//! allocator.
 
 use super::slices;
 use super::strategies::{best_cells, peer_cell, BEST};
@@ -16,7 +17,7 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
     tables
 }
 
-/// Groups by the first part of the case, in the order of the rows.
+/// Groups experiments by the first part of the case, in the order of the results.
 pub fn by_first_part<'a>(all: &[&'a Experiment]) -> Vec<(String, Vec<&'a Experiment>)> {
     let mut groups: Vec<(String, Vec<&Experiment>)> = Vec::new();
     for e in all {

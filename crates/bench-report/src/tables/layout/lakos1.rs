@@ -1,4 +1,5 @@
-//! Benchmark I: a table for each data structure, with sizes as lines and strategies as columns.
+//! Lays out benchmark I of Lakos's talk as a table for each data structure, with sizes as lines and
+//! strategies as columns.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, parts, slices};
@@ -7,7 +8,7 @@ use crate::rows::experiment::{ratio, Experiment, Kind};
 use crate::rows::published::Published;
 use crate::tables::{times, Cell, Table};
 
-/// The talk's name of a data structure.
+/// Returns the name of a data structure in Lakos's talk.
 fn structure(part: &str) -> &'static str {
     match part {
         "DS1" => "vector<int>",
@@ -26,7 +27,7 @@ fn structure(part: &str) -> &'static str {
     }
 }
 
-/// A data structure with its name: `DS1 vector<int>`.
+/// Returns a data structure with its name: `DS1 vector<int>`.
 pub fn named(part: &str) -> String {
     format!("{part} {}", structure(part)).trim_end().to_string()
 }
@@ -48,7 +49,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// The gain of the best local strategy over AS1, by data structure and size.
+/// Returns the table of the gains of the best local strategy over AS1, by data structure and size.
 pub fn gain_map(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let first = experiments.first()?;
     let mut sizes: Vec<String> = experiments.iter().map(|e| e.part(1).to_string()).collect();
@@ -82,7 +83,7 @@ fn gain_cell(e: &Experiment, published: &Published) -> Cell {
     cell.published(talk.map_or(String::new(), |(g, column)| format!("{} {column}", times(g))))
 }
 
-/// The talk's best gain in a cell, and the strategy with this gain.
+/// Returns the best gain in Lakos's talk for a cell, and the strategy with this gain.
 pub fn published_gain(published: &Published, e: &Experiment) -> Option<(f64, String)> {
     let base = published.of(&e.suite, &e.case, "AS1")??;
     let (column, best) = published.best_local(&e.suite, &e.case)?;

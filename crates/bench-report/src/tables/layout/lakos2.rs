@@ -1,6 +1,6 @@
-//! Benchmark II: heat maps by subsystem size and iterations. There are maps without local
-//! allocators, maps with local allocators, and maps of the ratio. Other tables show the effect of
-//! shuffling on locality.
+//! Lays out benchmark II of Lakos's talk as heat maps by subsystem size and iterations. There are
+//! maps without local allocators, maps with local allocators, and maps of the ratio. Other tables
+//! show the effect of shuffling on locality.
 
 use super::strategies::text_of;
 use super::{by_case, general, slices, Slice};
@@ -11,7 +11,7 @@ use crate::rows::natural;
 use crate::rows::published::{Figure, Published};
 use crate::tables::{Cell, Table};
 
-/// The strategy in the tables of the talk.
+/// The strategy in the tables of Lakos's talk.
 const OF_TALK: &str = "mallard/AS7";
 
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
@@ -40,13 +40,13 @@ fn is_diffusion(e: &Experiment) -> bool {
     e.part(0) == "diffusion" && e.part(2).starts_with("shuffles=")
 }
 
-/// The name of a map: `2^21 elements` or `2^21 elements, shuffles=1`.
+/// Returns the name of a map: `2^21 elements` or `2^21 elements, shuffles=1`.
 fn map_name(e: &Experiment) -> String {
     let name = format!("{} elements, {}", e.part(0), e.part(3));
     name.trim_end_matches(", ").to_string()
 }
 
-/// The maps without and with local allocators, and maps of the ratio for each contender.
+/// Returns the maps without and with local allocators, and maps of the ratio for each allocator.
 fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };
@@ -87,7 +87,8 @@ fn ratio_cell(e: &Experiment, contender: &str) -> Cell {
     Cell::figure(gain).shaded(gain)
 }
 
-/// A heat map with sizes from large to small and iterations from many to few, as in the talk.
+/// Makes a heat map with sizes from large to small and iterations from many to few, as in Lakos's
+/// talk.
 fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -> Table {
     let part = |index: usize| {
         let mut parts: Vec<String> = all.iter().map(|e| e.part(index).to_string()).collect();
@@ -106,12 +107,12 @@ fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -
         table.line(vec![size.clone()], cells);
     }
     if table.lines.iter().all(|l| l.cells.iter().all(|c| c.text.is_empty())) {
-        table.lines.clear(); // the contender was not measured
+        table.lines.clear(); // the allocator was not measured in any cell
     }
     table
 }
 
-/// The tables of diffusion, with subsystem sizes as lines and complete shuffles as columns.
+/// Returns the tables of diffusion, with subsystem sizes as lines and complete shuffles as columns.
 fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
     let all: Vec<&Experiment> = slice.all.iter().filter(|e| is_diffusion(e)).copied().collect();
     let is_of_talk = slice.metric == "degradation";
@@ -134,7 +135,7 @@ fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
 }
 
 impl Table {
-    /// Reverses the columns, so that they go from few to many.
+    /// Reverses the columns, so that their values ascend.
     fn reversed(mut self) -> Table {
         self.columns.reverse();
         self.lines.iter_mut().for_each(|l| l.cells.reverse());

@@ -1,4 +1,5 @@
-//! Benchmark V: each contender in a clean heap and in fragmented heaps, side by side.
+//! Lays out benchmark V of Lakos's talk, with each allocator in a clean heap next to the same in
+//! fragmented heaps.
 
 use super::{by_case, parts, slices};
 use crate::rows::contender::short;
@@ -18,7 +19,8 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
     tables
 }
 
-/// The state of the heap, which follows `DS1/2^10/` in the name of a case: clean or freed=1/2.
+/// Returns the state of the heap, clean or freed=1/2, which follows `DS1/2^10/` in the name of a
+/// case.
 pub fn condition(e: &Experiment) -> &str {
     e.case.splitn(3, '/').nth(2).unwrap_or("")
 }
@@ -44,7 +46,7 @@ fn conditions(table: Table, all: &[&Experiment]) -> Table {
             let clean = figure("clean").and_then(|r| r.median);
             let cells = columns.iter().map(|column| {
                 let row = figure(column);
-                // Divides the figure by the figure of the same contender in a clean heap.
+                // Divides the figure by the figure of the same allocator in a clean heap.
                 let kept = clean.zip(row.and_then(|r| r.median)).and_then(|(c, m)| ratio(c, m));
                 let mut cell = Cell::of(row).shaded(kept);
                 cell.ratio = kept.map_or(String::new(), times);

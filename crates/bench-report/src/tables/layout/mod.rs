@@ -1,5 +1,5 @@
-//! Lays out the tables of each suite as the document of the suite does, with published figures
-//! beside ours.
+//! Lays out the tables of each suite as the document about the suite does, with published figures
+//! next to ours.
 
 pub mod general;
 pub mod lakos1;
@@ -15,7 +15,7 @@ use crate::rows::natural;
 use crate::rows::published::Published;
 use crate::tables::Table;
 
-/// All tables of a suite for one machine.
+/// Returns all tables of a suite for one machine.
 pub fn tables(machine: &Machine, published: &Published, suite: &str) -> Vec<Table> {
     let all = machine.of_suite(suite);
     let tables = match suite {
@@ -37,7 +37,7 @@ pub struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// The variant and metric: `corrected, ns_per_op`.
+    /// Returns the variant and metric: `corrected, ns_per_op`.
     pub fn title(&self) -> String {
         if self.variant.is_empty() {
             self.metric.to_string()
@@ -62,7 +62,7 @@ pub fn slices<'a>(experiments: &[&'a Experiment]) -> Vec<Slice<'a>> {
     slices
 }
 
-/// The first parts of all cases, in natural order.
+/// Returns the first parts of all cases, in natural order.
 pub fn parts(experiments: &[&Experiment]) -> Vec<String> {
     let mut parts: Vec<String> = experiments.iter().map(|e| e.part(0).to_string()).collect();
     parts.sort_by_key(|p| natural::key(p));
@@ -70,7 +70,7 @@ pub fn parts(experiments: &[&Experiment]) -> Vec<String> {
     parts
 }
 
-/// The experiments sorted by case, in natural order.
+/// Returns the experiments sorted by case, in natural order.
 pub fn by_case<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let mut sorted = experiments.to_vec();
     sorted.sort_by_key(|e| natural::key(&e.case));

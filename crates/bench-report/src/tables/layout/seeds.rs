@@ -1,5 +1,5 @@
-//! The tables of earlier reports and of the Rust crates' own benchmarks: published figures first,
-//! then ours.
+//! Lays out the tables of earlier reports and of the Rust crates' own benchmarks, with published
+//! figures first, then ours.
 
 use super::general::by_first_part;
 use super::slices;
@@ -22,8 +22,8 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// Published figures without a row of ours: they are of another machine, or of a contender that
-/// cannot run here.
+/// Returns the table of published figures for which we have no result, because they are of another
+/// machine, or of an allocator that cannot run here.
 fn unmeasured(experiments: &[&Experiment], published: &Published) -> Table {
     let suite = experiments.first().map_or("", |e| &e.suite);
     let mut table = Table::new("Published, without a row here", &["case", "contender"])

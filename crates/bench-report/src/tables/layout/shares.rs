@@ -1,5 +1,5 @@
-//! Benchmarks III and IV: AS1 as measured, and the other strategies in per cent of AS1, as in the
-//! files of the talk. FAIL means that memory ran out.
+//! Lays out benchmarks III and IV of Lakos's talk, with AS1 as measured, and the other strategies
+//! in percent of AS1, as in the files of the talk. FAIL means that memory ran out.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, general, slices};
@@ -10,7 +10,8 @@ use crate::tables::Table;
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let mut tables = Vec::new();
     for slice in slices(experiments) {
-        // Cases that the talk does not have begin with a name without `=`, and have no strategies.
+        // The names of the talk's cases begin with a parameter and `=`. Other cases have no
+        // strategies.
         let (of_talk, others): (Vec<&Experiment>, Vec<&Experiment>) =
             slice.all.iter().partition(|e| e.part(0).contains('='));
         let lines: Vec<Named> = by_case(&of_talk).into_iter().map(|e| (heads(e), e)).collect();
@@ -25,7 +26,7 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// The values of a case: 2^30, 2^15, 2^10 of `T=2^30/M=2^15/S=2^10`.
+/// Returns the values in the name of a case: 2^30, 2^15, 2^10 for `T=2^30/M=2^15/S=2^10`.
 fn heads(e: &Experiment) -> Vec<String> {
     e.case.split('/').map(|p| p.rsplit('=').next().unwrap_or(p).to_string()).collect()
 }

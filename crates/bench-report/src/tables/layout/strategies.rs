@@ -1,4 +1,5 @@
-//! Tables with cases as lines: one with the fourteen strategies as columns, and one with the peers.
+//! Makes tables with cases as lines: one with the 14 strategies of Lakos's talk as columns, and one
+//! with the competitors.
 
 use crate::rows::contender::{is_tuned, short, Strategy};
 use crate::rows::experiment::{contenders, ratio, Experiment, Kind};
@@ -11,15 +12,15 @@ use crate::tables::{number, times, Cell, Table};
 pub enum Unit {
     /// Figures as measured.
     Absolute,
-    /// AS1 as measured, and the other strategies in per cent of AS1.
+    /// AS1 as measured, and the other strategies in percent of AS1.
     ShareOfFirst,
 }
 
 /// A line of a table: the texts of its first columns, and its experiment.
 pub type Named<'a> = (Vec<String>, &'a Experiment);
 
-/// The table of AS1 to AS14 and of the best local strategy. Published figures are in the second
-/// line of each cell.
+/// Returns the table of AS1 to AS14 and of the best local strategy. Published figures are in the
+/// second line of each cell.
 pub fn talk(mut table: Table, lines: &[Named], unit: Unit, published: &Published) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let measured = contenders(&all);
@@ -72,12 +73,12 @@ fn strategy_cell(e: &Experiment, contender: &str, unit: Unit, published: &Publis
     cell.published(text_of(figure))
 }
 
-/// A figure of the talk as text, or an empty text if the talk has no figure.
+/// Formats a figure of Lakos's talk, or returns an empty text if the talk has no figure.
 pub fn text_of(figure: Option<Figure>) -> String {
     figure.map_or(String::new(), |f| f.map_or("FAIL".to_string(), number))
 }
 
-/// The metric in which the talk measured a suite.
+/// Returns the metric in which Lakos's talk measured a suite.
 pub fn metric_of(suite: &str) -> &'static str {
     match suite {
         "lakos1" => "ns_per_op",
@@ -101,8 +102,8 @@ fn best_of_line(e: &Experiment, published: &Published) -> [Cell; 2] {
     [name, cell]
 }
 
-/// The table of all contenders that the talk does not have, with the ratio of Mallard's best row to
-/// the best peer.
+/// Returns the table of all allocators that Lakos's talk does not have, with the ratio of Mallard's
+/// best result to the best competitor's.
 pub fn peers(mut table: Table, lines: &[Named]) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let baseline = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
@@ -140,7 +141,7 @@ pub fn peer_cell(e: &Experiment, contender: &str) -> Cell {
     cell
 }
 
-/// Mallard's best row, the best peer, and their ratio.
+/// Returns cells with Mallard's best result, the best competitor, and their ratio.
 pub fn best_cells(e: &Experiment) -> [Cell; 4] {
     let (ours, peer) = (e.best_ours(), e.best_peer());
     let share =
