@@ -1,4 +1,4 @@
-//! Tests the adaptors: each adds one thing to an allocator, and is an allocator itself.
+//! Tests the adaptors, each of which adds one feature to an allocator and is an allocator too.
 
 use crate::common::{Flaky, Random};
 use mallard::{
@@ -118,7 +118,7 @@ fn a_limited_allocator_restores_the_budget_when_the_wrapped_one_fails() {
     assert!(memory.last_failure().contains("the wrapped allocator"));
 }
 
-/// A source that returns a page more than was asked for.
+/// A source that returns chunks that are one page larger than requested.
 struct Generous;
 // SAFETY: all chunks are chunks of the heap.
 unsafe impl Source for Generous {
@@ -138,7 +138,7 @@ fn a_limited_source_counts_bytes_that_were_added_to_a_request() {
     assert_eq!(source.left().bytes, 6000 - 4196);
     assert!(source.try_take(layout(1000)).is_none());
     assert_eq!(source.left().bytes, 6000 - 4196);
-    // SAFETY: the chunk was taken from this source.
+    // SAFETY: the chunk was allocated from this source.
     unsafe { source.give(chunk) };
     assert_eq!(source.left(), source.most());
 }

@@ -1,5 +1,5 @@
-//! Compiles and runs the Rust of the cards of `mallard advise`. A test of mallard-cli compares the
-//! files in `advice/` with what the command writes.
+//! Compiles and runs the Rust code that `mallard advise` recommends. A test of mallard-cli compares
+//! the files in `advice/` with what the command writes.
 
 extern crate allocator_api2_02 as allocator_api2;
 

@@ -1,8 +1,8 @@
-//! The tests of the crate in one program, which is linked once. Tests that use up what a process has are in
-//! programs of their own.
+//! Collects the tests of the crate in one program, which is linked once. Tests that exhaust a
+//! resource of the process are separate programs.
 
 #[cfg(feature = "allocator-api2-02")]
-extern crate allocator_api2_02 as allocator_api2; // the name in the Rust of `mallard advise`
+extern crate allocator_api2_02 as allocator_api2; // the name in the code of `mallard advise`
 
 mod adaptors;
 #[cfg(feature = "allocator-api2-02")]

@@ -10,7 +10,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// A bump allocator with one chunk that expands its last block, like an arena.
+/// A bump allocator with one chunk. Like an arena, it can expand its last block.
 struct Bump {
     base: NonNull<u8>,
     used: Cell<usize>,
@@ -134,7 +134,7 @@ fn an_allocator_of_another_crate_can_be_a_source() {
     assert!(pool.statistics().blocks_live > 0);
 }
 
-/// Tests shared arenas, file arenas and segments of shared memory.
+/// Tests that a vector grows in shared arenas, file arenas and segments of shared memory.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore)] // Miri cannot map files

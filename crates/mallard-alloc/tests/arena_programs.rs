@@ -1,4 +1,5 @@
-//! Runs random programs on an arena, and compares the arena with a model: a list of the blocks in use.
+//! Runs random programs on an arena, and compares the arena with a model, which is a list of the
+//! blocks in use.
 
 use crate::common::{Flaky, Random};
 use mallard::arena::Mark;
@@ -95,7 +96,7 @@ impl<const M: usize> Program<M> {
     }
 
     fn give_back(&mut self) {
-        // A mark stores the number of blocks in use. The number must stay right, so the test frees
+        // A mark stores the number of blocks in use. That number must stay valid, so the test frees
         // only blocks that are newer than the last mark.
         let oldest = self.marks.last().map_or(0, |mark| mark.1);
         if self.live.len() > oldest {

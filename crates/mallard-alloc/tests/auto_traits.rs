@@ -1,5 +1,5 @@
-//! Tests which types are `Send` and `Sync`. Every public type is in the list: the last test
-//! searches the sources for types that are missing.
+//! Tests which types are `Send` and `Sync`. The last test searches the sources for public types
+//! that are missing from the list.
 
 use crate::common::public_types;
 use mallard::{
@@ -18,7 +18,7 @@ type NotSync = Cell<u8>;
 type Many = sync::Mutex;
 type One = sync::Unshared;
 
-/// Whether a type implements a trait.
+/// Evaluates to whether a type implements a trait.
 macro_rules! is {
     ($type:ty: $trait:ident) => {{
         #[allow(dead_code)]
@@ -84,14 +84,14 @@ impl mallard::Hooks<u8> for LocalHooks {}
 fn an_allocator_for_several_threads_is_sync_if_its_values_allow() {
     check! {
         SharedArena => send, sync;
-        SharedArena<Buffer<'static>> => send, sync; // the source is called under a lock
+        SharedArena<Buffer<'static>> => send, sync; // the arena calls the source under a lock
         SharedArena<&'static Arena> => no, no;
         Pool<sync::Mutex> => send, sync;
         Pool<sync::LockFree> => send, sync;
         Pool<sync::ThreadCached> => send, sync;
         Pool<Many, Buffer<'static>> => send, no;
         ObjectPool<u8, sync::ThreadCached> => send, sync;
-        ObjectPool<NotSync, Many> => send, sync; // each object belongs to its box
+        ObjectPool<NotSync, Many> => send, sync; // each object belongs to only one box
         ObjectPool<NotSend, Many> => no, no;
         ObjectPool<u8, Many, Buffer<'static>> => send, no;
         ObjectPool<u8, Many, DefaultHeap, LocalHooks> => no, no;
@@ -162,8 +162,8 @@ fn a_map_is_send_and_sync_like_a_vector_of_its_values() {
     }
 }
 
-/// A borrowing iterator has the auto traits of a reference to the map. A consuming iterator has the auto
-/// traits of the map.
+/// Checks that a borrowing iterator has the auto traits of a reference to the map, and that a
+/// consuming iterator has those of the map.
 #[test]
 fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
     macro_rules! lends {

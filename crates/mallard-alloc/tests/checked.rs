@@ -1,4 +1,4 @@
-//! Tests that the adaptor `Checked` reports the errors of callers.
+//! Tests that the adaptor `Checked` reports the bugs of callers.
 
 use mallard::{
     BlockAllocator, Checked, Counted, DefaultHeap, Fault, FaultKind, Multipool, Resettable,
@@ -13,7 +13,7 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, 8).unwrap()
 }
 
-/// The number of faults by kind, and the last message.
+/// Runs a program, and returns the number of faults of each kind, and the last message.
 fn faults_of(
     program: impl FnOnce(&Checked<Counted<Multipool>, &dyn Fn(&Fault<'_>)>),
 ) -> (Vec<FaultKind>, String) {
@@ -34,13 +34,14 @@ fn faults_of(
 }
 
 fn free<A: BlockAllocator>(of: &A, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: some tests free a block wrongly on purpose. `Checked` detects the error.
+    // SAFETY: some tests free a block that they must not free, on purpose. `Checked` detects the
+    // error.
     unsafe { of.deallocate(block, layout(bytes)) }
 }
 
 fn write<A: BlockAllocator>(_: &A, block: NonNull<u8>, offset: isize) {
-    // SAFETY: the address is within the memory that `Checked` allocated around the block. Writing
-    // outside the block is the purpose of the test.
+    // SAFETY: the address is within the memory that `Checked` allocated around the block. The test
+    // writes outside the block on purpose.
     unsafe { block.offset(offset).write(1) }
 }
 

@@ -23,8 +23,9 @@ impl Temporary {
     fn open(&self) -> FileArena {
         self.reopen(&small())
     }
-    /// Opens a file that this process may have closed. A child that another test forked before holds the
-    /// lock of the file until it executes a program or ends.
+    /// Opens a file that this process has closed before. Repeats the attempt while the file is
+    /// locked: if another test forked before, its child holds the lock until it executes a program
+    /// or exits.
     fn reopen(&self, options: &FileOptions) -> FileArena {
         let begin = Instant::now();
         loop {
@@ -43,7 +44,7 @@ impl Temporary {
     fn help(&self, options: &FileOptions) -> String {
         format!("{:#}", self.open_with(options).unwrap_err())
     }
-    /// Changes one byte of the file.
+    /// Corrupts one byte of the file.
     fn damage(&self, at: usize) {
         let mut bytes = fs::read(&self.0).unwrap();
         bytes[at] ^= 1;
@@ -150,7 +151,7 @@ fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     damaged_at(3 * 4096 + 1000, "it is damaged", &small());
     damaged_at(2 * 4096 + 8, "it is damaged", &small());
     damaged_at(5 * 4096, "a page of", &FileOptions { verify: true, ..small() });
-    // Opening needs only one good header, and writes the other one again.
+    // Opening needs only one valid header, and repairs the other one.
     fs::write(&path.0, &whole).unwrap();
     path.damage(30);
     drop(path.open());
@@ -187,7 +188,7 @@ fn the_format_equals_that_of_the_golden_file() {
     let mark = layout_hash("golden_file::root", Layout::new::<Golden>());
     let file = path.open_with(&FileOptions { relocate: true, verify: true, ..read() }).unwrap();
     let root = file.root(mark).unwrap().unwrap().cast::<Golden>();
-    // SAFETY: the mark says which type the root has.
+    // SAFETY: the mark of the file identifies the type of the root.
     assert_eq!(unsafe { root.read() }, GOLDEN);
     assert_eq!(file.statistics().bytes_used, 64 + 24);
     drop(file);
@@ -199,7 +200,7 @@ fn the_format_equals_that_of_the_golden_file() {
     file.commit().unwrap();
     drop(file);
     let made = fs::read(&path.0).unwrap();
-    // Everything is equal except the address (which is random), the limit of this opening, and the
+    // All bytes are equal except the address (which is random), the limit of this opening, and the
     // checksums that cover the address and the limit.
     let page = 4096;
     assert_eq!(made.len(), golden.len());
@@ -216,7 +217,7 @@ fn random_commits_reopens_and_shrinks_keep_all_bytes() {
         let path = Temporary::new(&format!("random-{seed}"));
         let mut random = Random::new(seed);
         let mut file = path.open();
-        // The blocks in the file and in memory, each with its fill.
+        // The blocks in the file and in memory, each with the byte that fills it.
         let mut committed: Vec<(usize, usize, u8)> = Vec::new();
         let mut now = committed.clone();
         for step in 0..150 {
@@ -291,10 +292,11 @@ fn an_interrupted_commit_is_complete_or_has_no_effect() {
     file.commit().unwrap();
     drop(file);
     let after = fs::read(&path.0).unwrap();
-    // Rebuilds the journal of the second commit, which was truncated, from the specification.
+    // Rebuilds the journal of the second commit from the specification, because a commit truncates
+    // its journal.
     let end = after.len();
     let mut journal = vec![0; 8192];
-    journal[8] = 1; // page 0 of group 0 has changed
+    journal[8] = 1; // marks page 0 of group 0 as changed
     journal[4096..8192].copy_from_slice(&after[2 * 4096..3 * 4096]);
     journal.extend_from_slice(&after[3 * 4096..4 * 4096]);
     let mut crashed = before.clone();

@@ -72,7 +72,7 @@ fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
 
 #[test]
 fn the_heap_refuses_a_chunk_of_0_bytes() {
-    assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri would stop at a call of the heap
+    assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri would reject a call of the heap
 }
 
 #[test]

@@ -7,11 +7,13 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Rows `type; variance; drop`. `%` is the lifetime that is tested, and `@` is a type with that
-/// lifetime:
-/// - `+`: covariant, like `&'% u8`. `0`: invariant, like `Cell`. No type is contravariant.
-/// - `strict`: borrowed data must outlive the value, because its destructor may use them. `of T`:
-///   only if the destructor of `@` uses the data. `free`: the destructor uses no borrowed data.
+/// Each line is `type; variance; drop`. `%` is the lifetime that is tested, and `@` is a type with
+/// that lifetime:
+/// - `+` means covariant, like `&'% u8`. `0` means invariant, like `Cell`. No type is
+///   contravariant.
+/// - `strict` means that borrowed data must outlive the value, because its destructor may use them.
+///   `of T` means that they must only if the destructor of `@` uses the data. `free` means that the
+///   destructor uses no borrowed data.
 const TYPES: &str = "
     Arena<Buffer<'%>>; +; strict
     SharedArena<Buffer<'%>>; 0; strict
@@ -117,7 +119,7 @@ pub struct Hook<'h>(&'h u8); impl<T: ?Sized> Hooks<T> for Hook<'_> {}
 pub struct Noisy<'n>(&'n u8); impl Drop for Noisy<'_> { fn drop(&mut self) { println!(\"{}\", self.0); } }
 ";
 
-/// A program with one function a line, and the lines that the compiler must reject.
+/// A test program with one function per line, and the lines that the compiler must reject.
 #[derive(Default)]
 struct Program {
     text: String,
@@ -162,7 +164,7 @@ impl Program {
     }
 }
 
-/// The lines in which `cargo check` finds an error.
+/// Returns the lines in which `cargo check` finds an error.
 fn refused(text: &str) -> BTreeSet<usize> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lifetimes");

@@ -1,4 +1,5 @@
-//! Tests limits: blocks can use nine tenths of a limit, at every block size and in every mode.
+//! Tests that blocks can use nine tenths of a limit, at every block size and in every threading
+//! mode.
 
 use mallard::{size_class, sync, Arena, BlockAllocator, DefaultHeap, Growth, Multipool};
 use mallard::{ObjectPool, Pool, Validity};
@@ -13,7 +14,7 @@ const BLOCKS: [usize; 25] = [
     10_000, 16_000, 16_384, 20_000, 33_000, 200_000, 1_000_000,
 ];
 
-/// Limits that hold a few blocks, and limits that do not depend on the block.
+/// Returns limits that hold a few blocks, and limits that do not depend on the block size.
 fn limits_for(block: usize) -> Vec<usize> {
     let few = [1, 2, 3, 5, 8, 9, 10, 15, 16, 17, 24, 33, 50, 100].map(|n| n * block * 10 / 9 + 1);
     let any = [8192, 10_000, 16_384, 40_000, 65_536, 100_000, 300_000, 1 << 20, 5 << 20];
@@ -23,14 +24,14 @@ fn limits_for(block: usize) -> Vec<usize> {
     limits
 }
 
-/// The number of whole blocks that fit in nine tenths of a limit. `beside` is the overhead of each
-/// block in eighths of a byte.
+/// Returns the number of whole blocks that fit in nine tenths of a limit. `beside` is the overhead
+/// of each block in eighths of a byte.
 fn promised(limit: usize, block: usize, beside: usize) -> usize {
     limit / 10 * 9 * 8 / (block * 8 + beside)
 }
 
 /// Fills pools under many limits and checks the number of blocks. The pool's own data (its core)
-/// count toward its limit.
+/// counts toward its limit.
 fn sweep<M: sync::Growing>(beside: impl Fn(usize) -> usize, from: usize, fewer: usize) {
     for block in BLOCKS {
         for limit in limits_for(block).into_iter().filter(|&l| l >= from) {
@@ -109,7 +110,7 @@ fn lock_free_pools_take_little_more_memory_than_their_blocks_and_links() {
                 }
                 assert_eq!(pool.classify(b.as_ptr()), Validity::Valid);
             }
-            // The overhead is the core, a header for each chunk, and the rest of a chunk that is
+            // The overhead is the core, a header for each chunk, and the rest of each chunk that is
             // too small for a block.
             let taken = pool.statistics().bytes_taken;
             let beside = if block <= 8 { 8 } else { 6 };

@@ -1,6 +1,5 @@
 //! Uses every function that docs/guide/rust.md names as a replacement for a function of another
-//! crate, so that the guide names no function that does not exist. Most of the code is only
-//! compiled.
+//! crate, so that the guide names only functions that exist. Most of the code is only compiled.
 #![allow(dead_code, clippy::type_complexity, clippy::arc_with_non_send_sync)]
 
 use mallard::handles::{Arc, OwnedBox, Rc, Weak};
@@ -142,6 +141,6 @@ fn each_name_in_the_tables_of_the_guide_is_used_here() {
     assert!(found > 80, "{found}");
 }
 
-/// Words of examples, traits of the standard library, and features of Cargo.
+/// Words in examples, traits of the standard library, and features of Cargo.
 const NOT_OURS: [&str; 9] =
     ["Some", "None", "Vec", "allocator_api", "Option", "EnemyKey", "try_", "Hooks", "Deref"];

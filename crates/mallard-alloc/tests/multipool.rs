@@ -270,7 +270,7 @@ fn a_multipool_with_blocks_in_use_may_move_to_another_thread() {
 /// A source that allocates from the multipool it serves.
 struct CallsBack(std::cell::OnceCell<std::rc::Weak<Multipool<CallsBack>>>);
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `Source`.
 unsafe impl Source for CallsBack {
     fn try_take(&self, of: Layout) -> Option<mallard::Chunk> {
         if let Some(above) = self.0.get().and_then(std::rc::Weak::upgrade) {

@@ -121,7 +121,7 @@ fn a_fixed_pool_holds_exactly_its_count_and_takes_little_more_memory() {
 /// A source that rounds sizes up to a multiple of a number.
 struct Rounding(usize);
 
-// SAFETY: the heap keeps the promises of `Source`.
+// SAFETY: the heap fulfils the contract of `Source`.
 unsafe impl Source for Rounding {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let bytes = layout.size().next_multiple_of(self.0);
@@ -396,7 +396,7 @@ fn a_batch_makes_all_objects_or_none() {
     assert_eq!((live.get(), pool.len(), other.len()), (0, 0, 0));
 }
 
-/// A node of a linked list: dropping the first node drops all nodes.
+/// A node of a linked list. Dropping the first node drops all nodes.
 struct Node {
     next: Option<Box<'static, Node, sync::Mutex>>,
 }

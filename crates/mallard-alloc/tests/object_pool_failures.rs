@@ -1,5 +1,5 @@
 //! Tests object pools whose source fails, or whose constructors, destructors or hooks panic. Also
-//! runs random programs of calls.
+//! runs random programs of pool calls.
 
 use crate::common::{Flaky, Random};
 use mallard::handles::Box;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 const MANY: usize = if cfg!(miri) { 200 } else { 20_000 };
 
-/// Counts the values that are alive. The destructor panics when the test says so.
+/// Counts the values that are alive. The destructor panics when the test requests it.
 #[derive(Debug)]
 struct Counted {
     live: Rc<Cell<isize>>,
@@ -39,10 +39,10 @@ impl Drop for Counted {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Line([u8; 3]);
 
-/// Calls `fill` with buffers of `bytes` bytes, at addresses that differ modulo 64 KiB and modulo 64.
-/// All results must be equal. If `fill` returns an error, the error must say how many bytes are
-/// missing. So many more bytes must be enough at every address, and one byte less at none. Returns
-/// the number of bytes that are enough.
+/// Calls `fill` with buffers of `bytes` bytes, at addresses that differ modulo 64 KiB and modulo
+/// 64. All results must be equal. If `fill` returns an error, the error must contain how many bytes
+/// are missing. That many more bytes must be enough at every address, and one byte less at none.
+/// Returns the number of bytes that are enough.
 fn fill_buffers(bytes: usize, fill: impl Fn(Buffer) -> Result<(), Cause>) -> usize {
     let mut memory = vec![MaybeUninit::uninit(); bytes + (4 << 16)];
     let mut fill_all = |bytes: usize| {
@@ -83,7 +83,8 @@ fn a_pool_in_a_small_buffer_says_how_many_bytes_are_missing() {
         error.map_or(Ok(()), |full| Err(full.cause()))
     }
     for bytes in [10, 1000, 16384] {
-        // Padding, a chunk of 10 slots, and less than 20 KiB for the pool and the caches of threads.
+        // The buffer needs padding, a chunk of 10 slots, and less than 20 KiB for the pool and the
+        // thread caches.
         let enough = 65_536..85_000;
         assert!(enough.contains(&fill_buffers(bytes, make::<sync::Unshared>)));
         assert!(enough.contains(&fill_buffers(bytes, make::<sync::Mutex>)));
@@ -331,7 +332,7 @@ fn a_hook_may_use_the_same_pool() {
 /// A source that frees and makes objects in the pool that it serves.
 struct Meddler(Cell<Option<&'static ObjectPool<u64, sync::Unshared, &'static Meddler>>>);
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `BlockAllocator`.
 unsafe impl mallard::BlockAllocator for Meddler {
     fn try_allocate(&self, layout: std::alloc::Layout) -> Option<std::ptr::NonNull<u8>> {
         if let Some(pool) = self.0.get() {
@@ -372,7 +373,7 @@ fn a_source_may_make_and_free_objects_in_the_pool_it_serves() {
 /// A source that panics once.
 struct Panicky(Cell<usize>);
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `Source`.
 unsafe impl Source for Panicky {
     fn try_take(&self, layout: std::alloc::Layout) -> Option<mallard::Chunk> {
         self.0.set(self.0.get().wrapping_sub(1));

@@ -1,4 +1,4 @@
-//! Tests of pools of blocks, and of pools in the mode `sync::Mutex`.
+//! Tests of block pools, and of object pools in the mode `sync::Mutex`.
 
 use crate::common::Flaky;
 use mallard::handles::Box;
@@ -28,7 +28,7 @@ fn pools_with_small_chunks_use_most_of_a_small_limit() {
     // 32 KiB hold 512 blocks, minus the space of the chunk headers.
     assert!(fills::<sync::Unshared<1024>>(0) >= 400);
     assert!(fills::<sync::Mutex<1024>>(0) >= 400);
-    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the thread's cache takes the rest
+    assert!(fills::<sync::ThreadCached<1024>>(2048) >= 300); // the thread cache uses the rest
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_pool_can_be_the_source_of_another() {
 #[derive(Default)]
 struct Books(AtomicUsize);
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `Source`.
 unsafe impl Source for &'static Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.0.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of secondary maps, dense and sparse: both make the same promises.
+//! Tests of secondary maps, dense and sparse, which give the same guarantees.
 
 use crate::common::{Flaky, Random};
 use mallard::{Growth, Key, Key32, Key64, SecondaryMap, SlotMap, SparseSecondaryMap};
@@ -242,14 +242,14 @@ fn a_join_visits_the_keys_that_have_an_element_in_every_map() {
     let mut thirds: SparseSecondaryMap<Key64, String> = SparseSecondaryMap::new();
     for (n, &key) in keys.iter().enumerate() {
         if n % 2 == 0 {
-            halves.insert(key, 6); // overwritten below, except for element 12
+            halves.insert(key, 6); // is overwritten below, except for element 12
         }
         if n % 3 == 0 {
             thirds.insert(key, n.to_string());
         }
     }
     numbers.remove(keys[12]);
-    // Reuses a slot; the secondary maps still have a value for its old key.
+    // Reuses a slot while the secondary maps still have a value for its old key.
     let stale = numbers.insert(12);
     let mut met = Vec::new();
     numbers.for_each_with(&mut halves, |key, n, half| {
@@ -294,7 +294,7 @@ fn a_made_up_key_takes_no_more_memory_than_another() {
 fn keys_of_any_index_are_found_visited_and_removed() {
     let mut random = Random::new(7);
     let source = Flaky::new();
-    // A chunk has 8 slots, so that the directory grows a few times.
+    // A chunk has 8 slots, so the directory grows a few times.
     let mut map: SecondaryMap<Key64, [u64; 256], _> = SecondaryMap::new_in(source.clone());
     let mut model = BTreeMap::<u64, (u64, u64)>::new();
     let spreads = [10, 1 << 9, 1 << 18, 1 << 24, 0xffff_fff0];

@@ -66,7 +66,7 @@ fn retired_slots_stay_retired() {
         twin.remove(key);
         count += 1;
     }
-    assert_eq!(count, 5 * 7); // the retired slot and the slot in use do not count
+    assert_eq!(count, 5 * 7); // retired slots and slots in use do not count
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests of the arena for several threads.
+//! Tests of `SharedArena`, the arena for several threads.
 
 use crate::common::Random;
 use mallard::{BlockAllocator, Chunk, DefaultHeap, Growth, Null, SharedArena, Source};
@@ -9,8 +9,8 @@ use std::sync::{Arc, Barrier};
 
 const ROUNDS: usize = if cfg!(miri) { 40 } else { 5000 };
 
-/// A source that counts the bytes taken. Not `Sync`: the arena calls the source from one thread at
-/// a time.
+/// A source that counts the allocated bytes. It is not `Sync`, because the arena calls the source
+/// from one thread at a time.
 struct Counted(Arc<AtomicUsize>, Cell<usize>);
 
 // SAFETY: every call is passed to the heap.
@@ -78,7 +78,7 @@ fn blocks_of_several_threads_do_not_overlap() {
     assert_eq!(arena.statistics().bytes_taken, bytes.load(Ordering::Relaxed));
     arena.release();
     assert_eq!(bytes.load(Ordering::Relaxed), 0);
-    assert_eq!(*arena.alloc(1), 1); // not in the memory that the release has freed
+    assert_eq!(*arena.alloc(1), 1); // not allocated in the memory that the release has freed
     drop(arena);
     assert_eq!(bytes.load(Ordering::Relaxed), 0);
 }
@@ -96,8 +96,8 @@ fn a_new_thread_reuses_the_memory_of_an_ended_thread() {
     });
 }
 
-/// Threads are not joined before others start, so only the arena itself orders a thread that ends
-/// before the thread that reuses its chunks. A thread sanitizer checks that this suffices.
+/// Threads are not joined before others start, so only the arena itself orders a thread that exits
+/// before the thread that reuses its chunks. A thread sanitizer checks that this is sufficient.
 #[test]
 fn a_thread_that_reuses_the_memory_of_another_needs_no_join() {
     let (_, mut arena) = counted();

@@ -114,10 +114,10 @@ fn pools_hold_objects_of_any_layout<M: Make>() {
     }
 }
 
-/// A source that counts its chunks, and panics when the test says so.
+/// A source that counts its chunks, and panics when the test requests it.
 struct Moody(AtomicBool, AtomicIsize);
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `Source`.
 unsafe impl Source for &Moody {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         assert!(!self.0.load(SeqCst), "the source panics");
@@ -194,7 +194,7 @@ tests_of!(lock_free, sync::LockFree);
 tests_of!(thread_cached, sync::ThreadCached);
 
 #[test]
-#[cfg_attr(miri, ignore)] // takes long, because of many chunks
+#[cfg_attr(miri, ignore)] // takes too long under Miri, because of many chunks
 fn a_growing_pool_stays_usable_after_its_source_panics() {
     a_source_that_panics_spoils_nothing::<sync::ThreadCached>();
     a_source_that_panics_spoils_nothing::<sync::Mutex>();

@@ -14,7 +14,7 @@ mallard::key_type! {
     struct RoundKey(12, 2, wrapping);
 }
 
-/// The number of steps of a test: fewer under Miri.
+/// The number of steps of a test, which is smaller under Miri.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
@@ -32,7 +32,7 @@ impl Drop for Counted {
     }
 }
 
-/// A source that fails after a number of chunks, and counts the bytes taken.
+/// A source that fails after a number of chunks, and counts the allocated bytes.
 #[derive(Clone, Default)]
 struct Counting(Arc<(AtomicUsize, AtomicUsize)>);
 // SAFETY: every call is passed to the heap.
@@ -83,7 +83,7 @@ fn a_guard_keeps_its_element_and_the_last_guard_drops_it() {
     let key = map.insert(Counted::new(&alive, 5));
     let guard = map.get(key).unwrap();
     let second = guard.clone();
-    assert!(map.take(key).is_none()); // guards exist
+    assert!(map.take(key).is_none()); // `take` returns nothing while guards exist
     assert!(map.remove(key) && map.get(key).is_none());
     assert_eq!((guard.1, guard.key(), map.len()), (5, key, 1));
     drop(guard);
@@ -300,8 +300,8 @@ fn a_copy_never_mixes_two_elements() {
 fn random_programs_of_several_threads_agree_with_a_model() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key32, Counted>::new();
-    // All threads share a bag of keys. Each key is taken from the bag once, and then removed from
-    // the map.
+    // All threads share a list of keys. Each key is removed from the list once, and then from the
+    // map.
     let bag = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for seed in 0..THREADS as u64 {
@@ -359,6 +359,6 @@ fn for_each_skips_elements_that_its_function_removed() {
             map.insert(1000);
         }
     });
-    met.retain(|&value| value != 1000); // iteration may or may not visit value 1000
+    met.retain(|&value| value != 1000); // an iteration may or may not visit value 1000
     assert_eq!((met, map.len()), (vec![0, 1, 2, 4, 5, 6, 8, 9], 8));
 }

@@ -1,6 +1,6 @@
 //! Tests how threads exchange the free slots of a shared slot map.
 
-#[allow(dead_code)] // this program uses a part
+#[allow(dead_code)] // this program uses only a part of the module
 mod common;
 
 use common::Random;
@@ -11,12 +11,12 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 mallard::key_type! {
-    /// A key type with few slots, so that all are soon in use, and with many generations, so that
-    /// no slot retires.
+    /// A key type with few slots, so that all slots are soon in use, and with many generations, so
+    /// that no slot retires.
     struct FewKeys(12, 2, wrapping);
 }
 
-/// The number of steps of a test: fewer under Miri.
+/// The number of steps of a test, which is smaller under Miri.
 const MANY: usize = if cfg!(miri) { 100 } else { 20_000 };
 const THREADS: usize = if cfg!(miri) { 3 } else { 8 };
 
@@ -94,7 +94,7 @@ fn threads_that_fill_and_empty_a_map_exchange_slots() {
     assert!(map.is_empty());
 }
 
-/// A source over the heap in which each call takes a while.
+/// A source over the heap in which each call takes some time.
 struct Slow;
 
 // SAFETY: every call is passed to the heap.
@@ -124,7 +124,7 @@ fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
     std::thread::scope(|scope| {
         for _ in 0..63 {
             scope.spawn(|| {
-                // Gives this thread its number, which is the same in every map.
+                // Assigns this thread its number, which is the same in every map.
                 SharedSlotMap::<Key32, u8>::new().insert(1);
                 numbers_taken.wait();
                 done.wait();

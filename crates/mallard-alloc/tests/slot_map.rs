@@ -13,7 +13,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// The number of steps of a test: fewer under Miri.
+/// The number of steps of a test, which is smaller under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
@@ -88,7 +88,7 @@ fn an_option_of_a_key_is_as_small_as_the_key() {
 
 #[test]
 fn a_slot_retires_when_its_generations_are_used_up() {
-    let mut map = SlotMap::<TinyKey, u32>::new(); // 7 slots, each for 7 elements
+    let mut map = SlotMap::<TinyKey, u32>::new(); // 7 slots, and 7 generations of each
     let mut seen = HashSet::new();
     let mut count = 0;
     while let Ok(key) = map.try_insert(count) {
@@ -263,7 +263,7 @@ fn a_detached_key_waits_for_its_element() {
     assert_eq!(map.reattach(other, value).unwrap_err().into_inner(), "away");
     map.reattach(key, "back".into()).unwrap();
     assert_eq!((map[key].as_str(), map.detached(), map.iter().count()), ("back", 0, 3));
-    // A detached key that is removed becomes invalid: no element can be put back under it.
+    // A detached key that is removed becomes invalid, so no element can be put back under this key.
     assert!(map.detach(key).is_some() && map.remove(key).is_none());
     assert_eq!((map.detached(), map.reattach(key, String::new()).is_err()), (0, true));
     let again = map.insert("again".into());

@@ -1,4 +1,4 @@
-//! Tests of slot maps: iteration, clones, and memory that is given back.
+//! Tests the iteration and clones of slot maps, and that they return memory.
 
 use crate::common::{Flaky, Random};
 use mallard::{Key, Key32, SlotMap};
@@ -8,7 +8,7 @@ mallard::key_type! {
     struct MidKey(12, 20);
 }
 
-/// The number of steps of a test: fewer under Miri.
+/// The number of steps of a test, which is smaller under Miri.
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests of slot maps: panics, and random programs.
+//! Tests slot maps with values that panic, and with random programs.
 
 use crate::common::{Flaky, Random};
 use mallard::{Key, Key32, Key64, SlotMap};

@@ -55,7 +55,7 @@ fn a_chunk_larger_than_memory_fails_with_an_error() {
     assert!(pages.try_take(layout(8, 1 << 61)).is_none());
     let reserved = Pages::with(PagesOptions { huge: Huge::Reserved, ..Default::default() });
     if let Some(chunk) = reserved.try_take(layout(1, 1)) {
-        // SAFETY: the chunk was taken from this source.
+        // SAFETY: the chunk was allocated from this source.
         unsafe { reserved.give(chunk) };
     }
 }

@@ -154,7 +154,7 @@ fn an_iterator_that_panics_leaves_no_gap() {
     arena.alloc(Noted::new(0));
     for stop in [0, 1, 100, 3000] {
         let thrown = catch_unwind(AssertUnwindSafe(|| {
-            let numbers = (1..).filter(|_| true); // the number of items is unknown
+            let numbers = (1..).filter(|_| true); // the filter hides the number of items
             arena.alloc_extend(numbers.map(|n| match n > stop {
                 true => panic!("thrown"),
                 false => {

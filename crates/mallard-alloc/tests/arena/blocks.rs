@@ -1,4 +1,4 @@
-//! Tests the addresses of an arena's blocks, and the growth of the arena.
+//! Tests the addresses of an arena's blocks, and how an arena grows.
 
 use super::layout;
 use crate::common::Flaky;
@@ -79,7 +79,7 @@ fn the_last_growth_step_is_cut_to_the_limit() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // Miri ends the program where a heap returns null
+#[cfg_attr(miri, ignore)] // Miri aborts if the heap returns null
 fn impossible_sizes_fail() {
     let arena = Arena::new();
     arena.alloc(1_u8);
@@ -148,7 +148,7 @@ fn an_arena_can_be_the_source_of_another() {
     assert!(by_value.source().statistics().bytes_live >= 1024);
     let chunk = outer.try_take(layout(100, 8)).unwrap();
     assert!(outer.owns(chunk.data.as_ptr()));
-    // SAFETY: the chunk was just taken.
+    // SAFETY: the chunk was just allocated from this source.
     unsafe { outer.give(chunk) };
 }
 

@@ -38,11 +38,11 @@ fn trim_gives_the_oldest_idle_chunks_back() {
     arena.trim(9_000);
     assert_eq!(source.taken(), all - 1024);
     arena.trim(0);
-    assert_eq!(source.chunks(), 1); // the current chunk
+    assert_eq!(source.chunks(), 1); // only the current chunk is kept
     arena.release();
     assert_eq!(source.chunks(), 0);
     arena.alloc(1);
-    assert_eq!(source.taken(), 1024); // growth restarts at the first step
+    assert_eq!(source.taken(), 1024); // growth restarts with the first chunk size
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn the_other_destructors_run_after_one_panics() {
 fn a_rewind_returns_to_the_chunk_of_the_mark() {
     let arena = Arena::new();
     let first = arena.alloc(1_u8) as *mut u8;
-    arena.alloc_uninit_slice::<u8>(50_000); // a separate chunk; the cursor stays in the first
+    arena.alloc_uninit_slice::<u8>(50_000); // has a separate chunk; the cursor stays in the first
     let mark = arena.mark();
     for _ in 0..2 {
         arena.alloc_uninit_slice::<u8>(30_000);

@@ -68,7 +68,7 @@ fn a_panic_in_a_constructor_frees_the_block() {
     assert_eq!(gone.lock().unwrap().len(), 57);
     let error: Result<&mut [u8; 100], _> = arena.alloc_try_with(|| Err("no"));
     assert_eq!(error.unwrap_err(), "no");
-    // The arena is empty except for padding.
+    // The failed allocations left no live bytes except padding.
     assert!(arena.statistics().bytes_live <= live + 15);
 }
 
@@ -80,7 +80,7 @@ fn an_iterator_of_unknown_length_grows_in_place() {
     let odd = arena.alloc_iter((0..count).filter(|n: &u32| n % 2 == 1));
     assert!(odd.iter().copied().eq((0..count / 2).map(|n| 2 * n + 1)));
     assert_eq!(arena.statistics().bytes_live, 2 * count as usize);
-    // A slice moves if its iterator allocates from the same arena.
+    // The slice moves if its iterator allocates from the same arena.
     let texts = arena.alloc_iter((0..100).map(|n| &*arena.alloc_str(&n.to_string())));
     assert!(texts.iter().enumerate().all(|(n, text)| *text == n.to_string()));
     // A slice also moves when it continues in the next chunk.

@@ -5,8 +5,8 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A source over the heap that records its chunks and fails on demand. Clones share the records.
-/// Dropping the last clone panics if a chunk was not given back.
+/// A source over the heap that counts its chunks and fails on demand. Clones share the counts.
+/// Dropping the last clone panics if a chunk was not returned to the source.
 #[derive(Clone, Default)]
 pub struct Flaky(Rc<Books>);
 
@@ -30,15 +30,15 @@ impl Flaky {
     pub fn recover(&self) {
         self.0.successes_left.set(None);
     }
-    /// Bytes of the chunks that are taken and not given back.
+    /// Returns the number of bytes of allocated chunks that were not returned.
     pub fn taken(&self) -> usize {
         self.0.taken.get()
     }
-    /// The number of chunks that are taken and not given back.
+    /// Returns the number of allocated chunks that were not returned.
     pub fn chunks(&self) -> usize {
         self.0.chunks.get()
     }
-    /// The number of calls that asked for a chunk.
+    /// Returns the number of calls that requested a chunk.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
@@ -89,7 +89,7 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0
     }
-    /// A number below `n`.
+    /// Returns a random number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
@@ -105,7 +105,8 @@ pub struct PublicType {
     pub file: String,
 }
 
-/// All types declared with `pub struct` or `pub enum`, except types hidden from the documentation.
+/// Returns all types declared with `pub struct` or `pub enum`, except types hidden from the
+/// documentation.
 pub fn public_types() -> Vec<PublicType> {
     const MODULES: [&str; 8] = [
         "arena",
@@ -164,8 +165,8 @@ pub fn public_types() -> Vec<PublicType> {
                 if HIDDEN.contains(&&*name) {
                     continue;
                 }
-                // The file of `OwnedBox` is beside the pool that the box keeps alive, but the type
-                // is documented with the handles.
+                // `OwnedBox` is declared in the file of the pool that the box keeps alive, but is
+                // documented with the handles.
                 let top = if name == "OwnedBox" { "handles" } else { top };
                 let module = MODULES.into_iter().find(|m| *m == top);
                 let module = module.filter(|_| !AT_THE_ROOT.contains(&&*name));

@@ -1,4 +1,5 @@
-//! Tests the cores of `sync::ThreadCached` and `sync::LockFree`, without a pool around them.
+//! Tests the cores of `sync::ThreadCached` and `sync::LockFree` pools, without the pool types
+//! around them.
 #![cfg(all(feature = "std", target_has_atomic = "64", not(loom)))]
 
 mod pool;
@@ -130,14 +131,14 @@ fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
         }
     });
     assert_eq!(pool.live(), 0);
-    // At any time, the blocks in use would fill the caches of a few threads at most.
+    // At any time, the live blocks would fit into the caches of a few threads.
     assert!(pool.0.statistics().bytes_taken < 1 << 20, "{}", pool.0.statistics());
     drop(pool);
     assert_eq!(books.bytes(), 0);
 }
 
-/// Starts and ends threads. Each thread puts blocks into shared bins, and frees the blocks it finds
-/// there.
+/// Starts threads that exit again. Each thread puts blocks into shared bins, and frees the blocks
+/// that it finds there.
 fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
     grows: bool,
     threads: usize,

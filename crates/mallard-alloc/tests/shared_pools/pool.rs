@@ -1,4 +1,4 @@
-//! Helpers of the tests: a core with a fixed address, and a source that counts bytes.
+//! Helpers of the tests: a pool core with a fixed address, and a source that counts bytes.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type Cached = <sync::ThreadCached as Mode>::Core<Books>;
 pub type LockFree = <sync::LockFree as Mode>::Core<Books>;
 
-/// A source that counts the bytes taken, and fails on demand.
+/// A source that counts the allocated bytes, and fails on demand.
 #[derive(Clone, Default)]
 pub struct Books(Arc<(AtomicIsize, AtomicIsize)>);
 
@@ -26,7 +26,7 @@ impl Books {
     }
 }
 
-// SAFETY: every call is passed to the heap, which keeps the promises of a source.
+// SAFETY: every call is passed to the heap, which fulfils the contract of `Source`.
 unsafe impl Source for Books {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let left = self.0 .1.load(SeqCst);
@@ -60,7 +60,7 @@ pub fn steps(native: usize, miri: usize) -> usize {
     }
 }
 
-/// A core with a fixed address, as in a pool.
+/// A pool core with a fixed address, as in a pool.
 pub struct Pool<C: Core<Books>>(pub Box<C>, SlotShape);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ impl<C: Core<Books>> Pool<C> {
     pub fn new(shape: SlotShape, growth: Growth, books: &Books) -> Self {
         Self(Box::new(C::new(shape, growth, books.clone())), shape)
     }
-    /// Allocates a block, and writes a mark to it.
+    /// Allocates a block, and writes `mark` into it.
     pub fn make(&self, mark: usize) -> Option<Block> {
         let block = self.0.try_allocate()?;
         assert_eq!(block.addr().get() % self.1.align, 0);
@@ -100,8 +100,8 @@ impl<C: Core<Books>> Pool<C> {
     }
 }
 
-/// A pool with room for `count` blocks. If `grows` is false, the pool takes the memory of all
-/// blocks at once.
+/// Makes a pool with room for `count` blocks. If `grows` is false, the pool allocates the memory of
+/// all blocks when it is made.
 pub fn with_room<C: Core<Books>>(
     grows: bool,
     shape: SlotShape,

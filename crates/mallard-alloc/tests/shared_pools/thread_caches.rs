@@ -1,4 +1,4 @@
-//! Tests the caches of `sync::ThreadCached` when threads begin and end.
+//! Tests the caches of `sync::ThreadCached` when threads start and exit.
 
 use super::pool::*;
 use mallard::sync::{Core, SlotShape};
@@ -41,8 +41,8 @@ fn a_pool_may_end_before_its_threads() {
             drop(theirs);
             barrier.wait();
             barrier.wait();
-            // Each thread has a table of its caches. The next pool uses the same entry of these tables
-            // as the pool that ended, but has another id.
+            // Each thread has a table of its caches. The next pool uses the same table entry as the
+            // destroyed pool, but has another id.
             let books = Books::default();
             let next = CachedPool::new(WORD, Growth::new(), &books);
             let block = next.make(2).unwrap();
@@ -86,8 +86,8 @@ fn a_destructor_of_a_thread_may_allocate_and_free() {
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let theirs = pool.clone();
     thread::spawn(move || {
-        // FIRST is registered before the cache, so it is destroyed after the cache. LAST is
-        // destroyed before the cache.
+        // Thread-local values are destroyed in reverse order. FIRST is registered before the cache,
+        // so it is destroyed after the cache. LAST is destroyed before the cache.
         FIRST.with(|_| ());
         let (a, b) = (theirs.make(5).unwrap(), theirs.make(5).unwrap());
         LAST.with(|l| l.borrow_mut().0 = Some((theirs.clone(), a)));

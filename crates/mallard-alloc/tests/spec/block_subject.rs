@@ -12,13 +12,13 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// The calls of all allocators of blocks, and the calls that only some of them have.
+/// The methods of all block allocators, and the methods that only some of them have.
 pub trait Allocator: BlockAllocator {
     fn reset(&mut self);
     fn release(&mut self);
     fn trim(&mut self, keep: usize);
     fn live(&self) -> Option<usize>;
-    /// The layout of each block, for a pool.
+    /// Returns the layout of each block, for a pool. `None` for other allocators.
     fn block(&self) -> Option<Layout> {
         None
     }
@@ -102,7 +102,7 @@ impl<A: Allocator> BlockSubject<A> {
         self.allocator()?.arena().ok_or(Broken::Why("that is for an arena".into()))
     }
 
-    /// The layout that a line asks for. `None` if no layout in Rust is so large.
+    /// Returns the layout that a line requests. `None` if no layout in Rust is so large.
     fn asked(&mut self, l: &mut Line, named: &Numbers) -> Held<Option<Layout>> {
         if let Some(layout) = self.allocator()?.block() {
             return Ok(Some(layout));
@@ -203,7 +203,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
                 let made =
                     if verb == "make" { arena.try_alloc(value) } else { arena.try_own(value) };
                 let made = NonNull::from(made.map_err(|full| {
-                    std::mem::forget(full); // its drop must not be counted as a drop by the arena
+                    std::mem::forget(full); // its drop must not count as a drop by the arena
                     Broken::Refused
                 })?);
                 self.made.insert(name.into(), made);
@@ -239,7 +239,7 @@ impl<A: Allocator> Subject for BlockSubject<A> {
 
     fn expect(&mut self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<bool> {
         if let (Some(made), "holds") = (self.made.get(name), is) {
-            // SAFETY: the arena keeps the block for as long as the test remembers the block.
+            // SAFETY: the arena keeps the block for as long as the test knows the block.
             let value = unsafe { made.as_ref() }.value();
             hold(value == l.number("a value", named)?, "")?;
             return Ok(true);

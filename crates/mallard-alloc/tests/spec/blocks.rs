@@ -21,7 +21,7 @@ impl Block {
         self.addr() + self.asked.size()
     }
     fn fill(&self) {
-        // SAFETY: the block belongs to this program.
+        // SAFETY: the block belongs to this program, and has this size.
         unsafe { self.begin.write_bytes(self.tag, self.asked.size()) }
     }
     fn check(&self) -> Held {
@@ -33,7 +33,7 @@ impl Block {
     }
 }
 
-/// Blocks by name, each filled with a pattern of its own. Some have no name.
+/// Blocks by name, each filled with a different pattern. Some blocks have no name.
 #[derive(Default)]
 pub struct Blocks {
     all: Vec<Block>,
@@ -122,7 +122,8 @@ impl Blocks {
     pub fn picture(&self) -> Picture {
         Picture(self.all.iter().map(|block| block.asked).collect())
     }
-    /// Forgets the blocks that were added after a snapshot, and restores the sizes of older blocks.
+    /// Discards the blocks that were added after a snapshot, and restores the sizes of older
+    /// blocks.
     pub fn rewind(&mut self, then: &Picture) {
         self.live.retain(|_, i| *i < then.0.len());
         self.live_of_no_size.retain(|i| *i < then.0.len());
@@ -133,7 +134,8 @@ impl Blocks {
         }
     }
 
-    /// Evaluates `holds`, `aligned`, `is`, `is not` and `behind`. Returns `None` for other words.
+    /// Evaluates the expectations `holds`, `aligned`, `is`, `is not` and `behind`. Returns `None`
+    /// for other words.
     pub fn expect(&self, name: &str, is: &str, l: &mut Line, named: &Numbers) -> Held<Option<()>> {
         let block = self.named(name)?;
         match is {

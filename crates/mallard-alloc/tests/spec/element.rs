@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// Counts of the elements of this thread since the allocator was made.
+/// Counts the elements of this thread since the allocator was made.
 #[derive(Clone, Copy, Default)]
 pub struct Book {
     pub dropped: usize,
@@ -81,7 +81,7 @@ impl Drop for Aligned {
 pub struct Thrown;
 
 pub fn throw<T>() -> T {
-    std::panic::resume_unwind(Box::new(Thrown)) // prints no message
+    std::panic::resume_unwind(Box::new(Thrown)) // panics without printing a message
 }
 /// Runs `f`, and returns whether `f` panics with the payload `Thrown`.
 pub fn catches_thrown(f: impl FnOnce()) -> bool {

@@ -6,15 +6,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A source over the heap that records its chunks, fails on demand, and never returns more than
-/// 4 GiB. Clones share the records.
+/// A source over the heap that records its chunks, fails on demand, and never returns more than 4
+/// GiB. Clones share the records.
 #[derive(Clone, Default)]
 pub struct Ground(Rc<Books>);
 
 #[derive(Default)]
 struct Books {
     calls: Cell<usize>,
-    /// The chunks that are taken and not given back, by address.
+    /// The allocated chunks that were not returned, by address.
     out: RefCell<BTreeMap<usize, Layout>>,
     refuse_from: Cell<Option<usize>>,
     refuse_above: Cell<Option<usize>>,
@@ -34,19 +34,19 @@ impl Ground {
         self.0.refuse_above.set(None);
     }
 
-    /// Bytes of the chunks that are taken and not given back.
+    /// Returns the number of bytes of allocated chunks that were not returned.
     pub fn taken(&self) -> usize {
         self.0.out.borrow().values().map(Layout::size).sum()
     }
-    /// The number of chunks that are taken and not given back.
+    /// Returns the number of allocated chunks that were not returned.
     pub fn chunks(&self) -> usize {
         self.0.out.borrow().len()
     }
-    /// The number of calls that asked for a chunk.
+    /// Returns the number of calls that requested a chunk.
     pub fn calls(&self) -> usize {
         self.0.calls.get()
     }
-    /// Whether the `bytes` bytes from address `at` on are in one chunk.
+    /// Returns whether the `bytes` bytes from address `at` on are in one chunk.
     pub fn holds(&self, at: usize, bytes: usize) -> bool {
         let out = self.0.out.borrow();
         let chunk = out.range(..=at).next_back();

@@ -18,8 +18,8 @@ pub struct KeySubject<K: Key> {
     by_name: HashMap<String, Entry<K>>,
 }
 
-/// Checks that the call failed and returned its value. Forgets the value, so that no drop of it is
-/// counted.
+/// Checks that the call failed and returned its value. Does not drop the value, so that no drop of
+/// it is counted.
 fn came_back(result: Result<(), Full<Plain>>, value: usize) -> Held {
     match result {
         Ok(()) => broken("it succeeds"),

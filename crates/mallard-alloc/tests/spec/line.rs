@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Why a line fails or cannot be read.
+/// The reason why a line fails or cannot be parsed.
 #[derive(Debug)]
 pub enum Broken {
     Why(String),

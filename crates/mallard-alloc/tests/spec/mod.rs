@@ -1,4 +1,4 @@
-//! Runs the programs of `spec/`, which the C++ tests run too, and tests that wrong programs fail.
+//! Runs the programs of `spec/`, which the C++ tests run too, and tests that invalid programs fail.
 //! The files of this test correspond to the files of the C++ tests in `tests/spec`.
 #![cfg(feature = "std")]
 
@@ -31,13 +31,13 @@ mallard::key_type! {
 
 type Made = Held<Box<dyn Subject>>;
 
-/// A thread mode in which every program runs. Allocators without modes ignore the mode.
+/// A threading mode in which every program runs. Allocators without modes ignore the mode.
 /// `sync::LockFree` is missing, because its pools do not grow and the programs need pools that
 /// grow.
 trait Manner: 'static {
     type Mode: Growing + 'static;
     type Counts: Counts + 'static;
-    /// The mode for pools with a limit. It differs for `ThreadCached`, whose thread caches take
+    /// The mode for pools with a limit. It differs for `ThreadCached`, whose thread caches use
     /// memory in addition to the limit.
     type Limited: Growing + 'static;
 }

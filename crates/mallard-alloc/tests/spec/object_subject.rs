@@ -10,8 +10,8 @@ use mallard::{CountedPool, Full, ObjectPool};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// The calls of all pools of objects, and the calls that only some of them have. The handles borrow
-/// a pool for ever: the caller makes sure that the pool outlives them.
+/// The methods of all object pools, and the methods that only some of them have. The handles borrow
+/// a pool for the lifetime 'static, so the caller must ensure that the pool outlives them.
 pub trait Pool: Sized + 'static {
     type Object: Element;
     type Handle: 'static;
@@ -94,7 +94,8 @@ impl<T: Element, C: Counts + 'static, M: Mode + 'static> Pool for CountedPool<T,
 }
 
 pub struct ObjectSubject<P: Pool> {
-    /// A pool in a `Box`. Its handles are dropped before the pool is dropped or borrowed exclusively.
+    /// A pool in a `Box`. Its handles are forgotten (`mem::forget`) before the pool is dropped or
+    /// borrowed exclusively.
     pool: Option<NonNull<P>>,
     handles: HashMap<String, P::Handle>,
     without_name: Vec<P::Handle>,
@@ -123,10 +124,11 @@ impl<P: Pool> ObjectSubject<P> {
         self.pool.ok_or(Broken::Why("the pool has ended".into()))
     }
     fn pool(&self) -> Held<&'static P> {
-        // SAFETY: the pool stays alive until `end`, which drops all handles.
+        // SAFETY: the pool stays alive until `end`, which forgets all handles before it drops the
+        // pool.
         Ok(unsafe { self.raw()?.as_ref() })
     }
-    /// Forgets all handles, and returns exclusive access to the pool.
+    /// Forgets all handles (`mem::forget`), and returns exclusive access to the pool.
     fn pool_alone(&mut self) -> Held<&mut P> {
         self.let_go();
         // SAFETY: nothing borrows the pool any more.
@@ -166,7 +168,7 @@ impl<P: Pool> ObjectSubject<P> {
         match self.pool()?.try_make(P::Object::new(value)) {
             Ok(handle) => self.keep(name, handle),
             Err(full) => {
-                std::mem::forget(full); // its drop must not be counted as a drop by the pool
+                std::mem::forget(full); // dropping this value must not count as a drop by the pool
                 Err(Broken::Refused)
             }
         }

@@ -1,4 +1,4 @@
-//! Runs a program of `spec/`.
+//! Runs a test program of `spec/` line by line.
 
 use super::element::{book, set_book, Book};
 use super::line::{broken, hold, Broken, Held, Line};
@@ -13,7 +13,8 @@ pub struct Program {
     state: State,
 }
 
-/// Runs a program. The error is `spec/arena.ops:8: failed: expect c is b` and the reason.
+/// Runs a program. An error is a message such as `spec/arena.ops:8: failed: expect c is b`, with
+/// the reason.
 pub fn run(make: Maker, path: &str, text: &str) -> Result<(), String> {
     let mut program = Program { make, subject: None, state: State::default() };
     let mut at = (0, "its end");
@@ -126,7 +127,7 @@ impl Program {
     }
 
     /// Runs a line that may fail, and checks that a failure changes no live block or object. Chunks
-    /// taken for bookkeeping may stay for the next attempt.
+    /// that were allocated for bookkeeping may stay for the next attempt.
     fn attempt(&mut self, l: &mut Line) -> Held {
         let before = self.lives();
         match self.step(l) {

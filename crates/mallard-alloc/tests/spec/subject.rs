@@ -1,10 +1,10 @@
-//! The allocator on which a test program of `spec/` runs, with the blocks and objects in use.
+//! Defines the interface to the allocator on which a test program of `spec/` runs.
 
 use super::ground::Ground;
 use super::line::{broken, Held, Line, Numbers};
 use mallard::Growth;
 
-/// State that starts anew with each allocator.
+/// State that is reset for each new allocator.
 #[derive(Default)]
 pub struct State {
     pub ground: Ground,
@@ -13,7 +13,8 @@ pub struct State {
 
 /// An allocator under test.
 pub trait Subject {
-    /// Runs the call `verb` of a line. `Ok(false)` if this kind of allocator has no such call.
+    /// Runs the call `verb` of a line. Returns `Ok(false)` if this kind of allocator has no such
+    /// call.
     fn run(&mut self, verb: &str, name: &str, l: &mut Line, state: &State) -> Held<bool>;
     /// Runs the call `verb`, which must fail as if there were no memory.
     fn refuses(&mut self, verb: &str, l: &mut Line, state: &State) -> Held<bool>;
@@ -25,8 +26,8 @@ pub trait Subject {
     fn verify(&self) -> Held;
 }
 
-/// The growth that a line asks for. Fields that the line does not name have the values of `usual`.
-/// `None` if the line names no field.
+/// Returns the growth that a line requests. Fields that the line does not name have the values of
+/// `usual`. `None` if the line names no field.
 pub fn growth_from(l: &mut Line, usual: Growth, named: &Numbers) -> Held<Option<Growth>> {
     if l.is_empty() {
         return Ok(None);
