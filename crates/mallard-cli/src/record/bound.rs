@@ -1,4 +1,5 @@
-//! The largest part of a program's CPU time that any allocator could save.
+//! Computes the bound of a recording, which is the maximum share of a program's CPU time that any
+//! allocator could save.
 
 use super::recorded;
 use mallard_measure::output::shell::{assignments, quoted};
@@ -10,50 +11,55 @@ use mallard_trace::measures::PAGE_BYTES;
 /// recorded.
 const MISSING_MAX: f64 = 0.02;
 
-/// The CPU time that recording adds to a program, as a multiple of the time that the recorder measures
-/// in its own code: lower limit, likely value and upper limit. The recorder also evicts data of the
+/// The CPU time that recording adds to a program, divided by the time that the recorder measures in
+/// its own code: lower limit, likely value and upper limit. The recorder also evicts data of the
 /// program from the caches, and measures only a part of the calls. In 12 programs on two
-/// processors, the multiple was 0.45 to 1.93, with a median of 1.2.
+/// processors, the quotient was 0.45 to 1.93, with a median of 1.2.
 const RECORDING: (f64, f64, f64) = (0.5, 1.2, 1.9);
-/// The largest share of the CPU time that is ascribed to recording.
+/// The maximum share of the CPU time that is attributed to recording.
 const RECORDING_MAX: f64 = 0.9;
-/// If calls and page faults seem to take more than this share of an estimated CPU time, the estimate is
-/// too small.
+/// If calls and page faults seem to take more than this share of an estimated CPU time, the
+/// estimate is too small.
 const CREDIBLE_MAX: f64 = 0.9;
-/// Why shares of the CPU time are unknown if calls and page faults seem to take more than all of it.
+/// The reason why shares of the CPU time are unknown if calls and page faults seem to take more
+/// than all of the CPU time.
 const UNCLEAR: &str = "recording slowed the calls down too much, or threads waited in them";
-/// Of at least this many allocations, at least one in TIMED_LEAST was timed.
+/// If there are at least this many allocations, at least one in TIMED_LEAST must have been timed.
 const UNTIMED_MIN: i64 = 1000;
 const TIMED_LEAST: i64 = 64;
-/// Why shares of the CPU time are unknown if too few calls were timed. Older recorders did not time the
-/// operator new of another malloc library; and the recorder times no call of a thread with fewer than 16.
+/// The reason why shares of the CPU time are unknown if too few calls were timed. Older recorders
+/// did not time the operator new of another malloc library, and the recorder times no call of a
+/// thread that makes fewer than 16.
 const UNTIMED: &str =
     "too few calls were timed: an older mallard recorded them, or their threads make only a few each";
 
-/// The shares of the CPU time that malloc's family and page faults take at most, together at most 1.
+/// The maximum shares of the CPU time that calls of malloc's family and page faults take, together
+/// at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Calls of malloc's family. The recorder times each call alone; in the program, the processor does
-    /// other work during the call. So the calls cost the program less, in loops of cheap calls half as much.
+    /// The share of calls of malloc's family. The recorder times each call separately, but in the
+    /// program, the processor does other work during the call. So the calls cost the program less,
+    /// in loops of cheap calls half as much.
     pub calls: f64,
-    /// Page faults.
+    /// The share of page faults.
     pub faults: f64,
 }
 
-/// The share of the CPU time that calls of malloc's family and page faults take at most. No allocator can save
-/// more, apart from locality. `None` for a sampled trace, a trace of a part of the run, or a trace
-/// without the notes of `mallard record`.
+/// Returns the maximum share of the CPU time that calls of malloc's family and page faults take. No
+/// allocator can save more, apart from locality. `None` for a sampled trace, a trace of a part of
+/// the run, or a trace without the notes of `mallard record`.
 pub fn bound(manifest: &Manifest) -> Option<f64> {
     shares(manifest, None).ok().map(|shares| shares.calls + shares.faults)
 }
 
-/// Why [`bound`] is unknown. `None` if it is known, or if the trace is not of a kind that tells it.
+/// Returns why [`bound`] is unknown. `None` if it is known, or if a trace of this kind never has a
+/// bound.
 pub fn unknown(manifest: &Manifest) -> Option<String> {
     shares(manifest, None).err().flatten()
 }
 
-/// The two parts of [`bound`], or why they are unknown. `measured` is the CPU time of the program without
-/// the recorder, in ns. `None` estimates this time.
+/// Returns the two parts of [`bound`], or why they are unknown. `measured` is the CPU time of the
+/// program without the recorder, in ns. If `measured` is `None`, this time is estimated.
 pub fn shares(manifest: &Manifest, measured: Option<f64>) -> Result<Shares, Option<String>> {
     if let Some(part) = part(manifest) {
         return Err(Some(part));
@@ -72,13 +78,15 @@ pub fn shares(manifest: &Manifest, measured: Option<f64>) -> Result<Shares, Opti
     }
 }
 
-/// Whether far fewer calls were timed than the recorder times: one allocation in 16.
+/// Returns whether far fewer calls were timed than the one allocation in 16 that the recorder
+/// times.
 fn is_untimed(manifest: &Manifest) -> bool {
     let of = &manifest.totals.sites;
     of.allocs >= UNTIMED_MIN && of.timed_calls < of.allocs / TIMED_LEAST
 }
 
-/// The time of calls and of page faults, in ns. `None` without the notes of `mallard record`.
+/// Returns the time of calls and of page faults, in ns. `None` without the notes of `mallard
+/// record`.
 fn spent(manifest: &Manifest) -> Option<(f64, f64)> {
     let notes = &manifest.notes;
     let calls = manifest.totals.sites.call_ns as f64 + free_ns(manifest, notes.ns_per_free?);
@@ -86,9 +94,10 @@ fn spent(manifest: &Manifest) -> Option<(f64, f64)> {
     Some((calls, faults * notes.ns_per_fault?))
 }
 
-/// The upper limit of the page faults that blocks caused, out of `all`: one fault for each block, and one
-/// for each page of its length. Code, stacks and the start of the process cause other faults, and each page
-/// of the recorder causes one. The ring may have filled `ring_pages` more after the last look at the memory.
+/// Returns the maximum number of page faults that blocks caused, out of `all`: one for each block,
+/// and one for each page of its length. Code, stacks and the start of the process cause other
+/// faults, and each page of the recorder causes one. The memory was last sampled before the end, so
+/// `ring_pages` has the pages of the ring at the end.
 fn faults_of_blocks(manifest: &Manifest, all: u64, ring_pages: Option<u64>) -> f64 {
     let seen = manifest.memory.peak.parts.recorder as f64 / PAGE_BYTES as f64;
     let recorder = seen.max(ring_pages.unwrap_or(0) as f64);
@@ -97,14 +106,14 @@ fn faults_of_blocks(manifest: &Manifest, all: u64, ring_pages: Option<u64>) -> f
     (all as f64 - recorder).min(pages).max(0.0)
 }
 
-/// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
-/// limit. `None` if the trace does not have it.
+/// Returns the CPU time of the program without the time of recording, in ns: lower limit, likely
+/// value and upper limit. `None` if the trace does not contain these times.
 pub fn cpu_ns(manifest: &Manifest) -> Option<(f64, f64, f64)> {
     cpu_of_part(manifest, 1.0)
 }
 
-/// The same of the recorded part of the run, which has `share` of the CPU time. All of the recording was
-/// in this part.
+/// Returns what `cpu_ns` returns, for the recorded part of the run, which has `share` of the CPU
+/// time. All of the recording was in this part.
 pub fn cpu_of_part(manifest: &Manifest, share: f64) -> Option<(f64, f64, f64)> {
     let all = share * manifest.notes.cpu_ns()?;
     let recording = manifest.notes.recording_ns_per_event? * manifest.counts.events as f64;
@@ -113,8 +122,8 @@ pub fn cpu_of_part(manifest: &Manifest, share: f64) -> Option<(f64, f64, f64)> {
     (all > 0.0).then(|| (without(most), without(likely), without(least)))
 }
 
-/// Why the trace has only a part of the program's calls, so that the shares of the CPU time are unknown.
-/// `None` if the trace has nearly all calls.
+/// Returns why the trace has only a part of the program's calls, so that the shares of the CPU time
+/// are unknown. `None` if the trace has nearly all calls.
 pub fn part(manifest: &Manifest) -> Option<String> {
     let (lost, events) = (manifest.losses.all(), manifest.counts.events);
     if let Some(function) = own_allocator(manifest) {
@@ -145,13 +154,15 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     is_much.then(|| format!("{} events are missing", count(lost)))
 }
 
-/// The function by which the program allocates instead of malloc. `None` if the program calls malloc.
+/// Returns the function by which the program allocates instead of malloc. `None` if the program
+/// calls malloc.
 pub fn own_allocator(manifest: &Manifest) -> Option<&str> {
     manifest.notes.allocates_by.as_deref()
 }
 
-/// What is known of processes that were not recorded. `program` is the name of the program in this
-/// sentence. `None` if there are none, or if they took little CPU time.
+/// Returns what is known about processes that were not recorded. `program` is the name of the
+/// program in this sentence. `None` if there are no such processes, or if they took little CPU
+/// time.
 pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
     let share = unrecorded(manifest).map(|share| {
         let share = percent(share);
@@ -179,7 +190,8 @@ pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
     })
 }
 
-/// The option with which `mallard record` records the other processes. `None` if it was given.
+/// Returns the option with which `mallard record` records the other processes. `None` if the option
+/// was given.
 pub fn follow(manifest: &Manifest) -> Option<&'static str> {
     let has = |what: &str| manifest.notes.follow.iter().flatten().any(|of| of == what);
     match (has("fork"), has("exec")) {
@@ -189,15 +201,18 @@ pub fn follow(manifest: &Manifest) -> Option<&'static str> {
     }
 }
 
-/// How many processes that the program had forked ran on when it ended, and were not recorded.
+/// Returns how many processes that the program had forked continued after its end, and were not
+/// recorded.
 fn forked(manifest: &Manifest) -> u64 {
     manifest.notes.forked.unwrap_or(0)
 }
 
-/// How much of the program's CPU time was the time of recording, in a sentence without its end.
+/// Returns how much of the program's CPU time was the time of recording, as a sentence without its
+/// end.
 pub fn cost(recording_ns: f64, all_ns: f64) -> String {
     let all = time(all_ns);
-    // The time of recording is estimated from a part of the events.
+    // The time of recording is estimated from a part of the events, so it may seem larger than the
+    // CPU time.
     match recording_ns > RECORDING_MAX * all_ns {
         true => format!("recording took nearly all of the program's {all} of CPU time"),
         false => {
@@ -206,27 +221,27 @@ pub fn cost(recording_ns: f64, all_ns: f64) -> String {
     }
 }
 
-/// The option that gives a server its work again. Empty for other programs.
+/// Returns the option that makes a server do the recorded work again. Empty for other programs.
 fn load(manifest: &Manifest) -> String {
     manifest.notes.load.as_ref().map_or(String::new(), |load| format!("--load {} ", quoted(load)))
 }
 
-/// The share of the CPU time that belongs to processes that were not recorded. `None` if the share is
-/// small.
+/// Returns the share of the CPU time that belongs to processes that were not recorded. `None` if
+/// the share is small.
 pub fn unrecorded(manifest: &Manifest) -> Option<f64> {
     let share = manifest.notes.unrecorded_ns? as f64 / manifest.notes.cpu_ns()?.max(1.0);
     (share > MISSING_MAX).then_some(share.min(1.0))
 }
 
-/// A shell command that runs `begin` with the recorded program, arguments and environment.
+/// Returns a shell command that runs `begin` with the recorded program, arguments and environment.
 fn command(manifest: &Manifest, begin: &str) -> String {
     let set = assignments(recorded::variables(manifest));
     let words = recorded::command_line(manifest).unwrap_or("PROG ARGS".to_string());
     format!("{set}{begin} {words}")
 }
 
-/// The CPU time of all frees. If no free was timed, because the program has so few, a free counts as
-/// much as an allocation.
+/// Returns the CPU time of all frees. If no free was timed, because the program has so few, a free
+/// counts as much as an allocation.
 fn free_ns(manifest: &Manifest, each: f64) -> f64 {
     let frees = (manifest.counts.frees + manifest.counts.unknown_frees) as f64;
     if each > 0.0 {
@@ -242,7 +257,7 @@ mod tests {
     use mallard_trace::RunNotes;
     use serde_json::{json, Value};
 
-    /// The manifest of a usual run, with some more notes.
+    /// Returns the manifest of a usual run, with additional notes.
     fn with(notes: Value) -> Manifest {
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         let mut all = json!(of.notes);
@@ -251,7 +266,7 @@ mod tests {
         of
     }
 
-    /// A manifest of 1,000 events and a CPU time of 1 ms, with some costs in ns.
+    /// Returns a manifest of 1,000 events and a CPU time of 1 ms, with some costs in ns.
     fn manifest(calls: i64, recording: f64, per_free: f64, per_fault: f64) -> Manifest {
         let notes = json!({"user_ns": 700_000, "system_ns": 300_000, "recording_ns_per_event": recording,
             "ns_per_free": per_free, "minor_faults": 10, "ns_per_fault": per_fault});
@@ -272,15 +287,16 @@ mod tests {
 
     #[test]
     fn the_shares_of_calls_and_faults_are_parts_of_the_time_without_recording() {
-        // Of 1 ms, recording takes 1.2 times 1/6 ms. Calls take 60 + 400 * 0.25 us, and faults 10 * 8 us.
+        // Of 1 ms, recording takes 1.2 times 1/6 ms. Calls take 60 + 400 * 0.25 us, and faults 10 *
+        // 8 us.
         let of = manifest(60_000, 1000.0 / 6.0, 250.0, 8000.0);
         let found = shares(&of, None).unwrap();
         assert!((found.calls - 0.2).abs() < 1e-12 && (found.faults - 0.1).abs() < 1e-12);
         assert!((bound(&of).unwrap() - 0.3).abs() < 1e-12);
-        // If the program is known to take 0.5 ms, the shares are those of 0.5 ms.
+        // If the program is known to take 0.5 ms, the shares are relative to 0.5 ms.
         let known = shares(&of, Some(5e5)).unwrap();
         assert!((known.calls - 0.32).abs() < 1e-12 && (known.faults - 0.16).abs() < 1e-12);
-        // Where no free was timed, a free costs as much as an allocation: 60 us / 600.
+        // If no free was timed, a free costs as much as an allocation, which is 60 us / 600.
         let untimed = shares(&manifest(60_000, 1000.0 / 6.0, 0.0, 8000.0), None).unwrap();
         assert!((untimed.calls - 0.125).abs() < 1e-12, "{untimed:?}");
     }
@@ -307,7 +323,8 @@ mod tests {
         assert!((shares(&of, None).unwrap().faults - 0.08).abs() < 1e-12);
         of.memory.peak.parts.recorder = 6 * PAGE_BYTES as i64;
         assert!((shares(&of, None).unwrap().faults - 0.032).abs() < 1e-12);
-        // The memory is read every 10 ms. The command knows what the ring has taken in the end.
+        // The memory is sampled every 10 ms. At the end, the command knows how many pages the ring
+        // has used.
         of.notes.ring_pages = Some(9);
         assert!((shares(&of, None).unwrap().faults - 0.008).abs() < 1e-12);
         of.notes.ring_pages = Some(5);
@@ -317,11 +334,12 @@ mod tests {
 
     #[test]
     fn the_shares_are_unknown_if_recording_took_most_of_the_time() {
-        // Recording takes 1.2 * 0.7 ms of 1 ms, and calls seem to take exactly what is left.
+        // Recording takes 1.2 * 0.7 ms of 1 ms, and calls seem to take exactly the rest.
         let of = manifest(60_000, 700.0, 250.0, 0.0);
         assert!(unknown(&of).unwrap().contains("recording slowed the calls down"));
         assert_eq!(bound(&of), None);
-        // A CPU time that was measured without the recorder decides, unless it is too small as well.
+        // A CPU time that was measured without the recorder is used, unless it is too small as
+        // well.
         assert_eq!(shares(&of, Some(160_000.0)).unwrap().calls, 1.0);
         assert_eq!(shares(&of, Some(1.6e6)).unwrap().calls, 0.1);
         assert!(shares(&of, Some(150_000.0)).is_err());
@@ -390,7 +408,7 @@ mod tests {
         of.totals.sites.timed_calls = 0;
         assert!(unknown(&of).unwrap().contains("too few calls were timed"));
         assert_eq!(bound(&of), None);
-        // Samples and traces that were imported have no such calls.
+        // Sampled traces and imported traces have no such calls.
         of.stream.sample_bytes = 4096;
         assert_eq!(unknown(&of), None);
         of.stream.sample_bytes = 0;

@@ -1,4 +1,4 @@
-//! The recording.
+//! `mallard record`: runs a program, or attaches to a process, and makes a trace.
 
 use super::options::{Command, Follow, Growth, OnFull, Stacks};
 use super::ring::{self, Ring};
@@ -30,17 +30,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A recording that another command makes.
+/// The result of a recording that another command requested.
 pub struct Recorded {
     /// The trace.
     pub trace: PathBuf,
-    /// While the flag is set, SIGINT, SIGTERM and similar signals end this process.
+    /// A flag. While it is set, SIGINT, SIGTERM and similar signals end this process.
     pub ends_by_signals: Arc<AtomicBool>,
-    /// The signal that asked the program to end. `None` if none did.
+    /// The signal that asked the program to terminate. `None` if no such signal arrived.
     pub interrupted_by: Option<i32>,
 }
 
-/// A recording that is about to begin.
+/// A recording whose ring and stream exist, but whose program does not run yet.
 struct Begun {
     ring: Ring,
     names: names::Names,
@@ -51,8 +51,8 @@ struct Begun {
 }
 
 impl Command {
-    /// A recording of all events, for another command. The trace has the name `output`, or else the
-    /// name of the program. Prints nothing.
+    /// Makes a recording of all events, for another command. The trace has the name `output`, or
+    /// else the name of the program. Prints nothing.
     pub fn of(
         program: &[OsString],
         output: Option<PathBuf>,
@@ -93,7 +93,8 @@ impl Command {
         Ok(self.record()?.0)
     }
 
-    /// This recording, with a function that prints the growth of a running process before the summary.
+    /// Returns this recording with a function that prints the growth of a running process before
+    /// the summary.
     pub fn with_growth(self, growth: Growth) -> Command {
         Command { growth: self.pid.map(|_| growth), ..self }
     }
@@ -130,7 +131,7 @@ impl Command {
         self.finish(&path, names, header, outcome, served, findings, ends_by_signals)
     }
 
-    /// Records a process that runs already.
+    /// Records a process that is already running.
     fn record_running(self, process: u32) -> Result<(ExitCode, Recorded), Failure> {
         let recorder = RECORDER.find("the process runs on, and nothing was recorded")?;
         let recorder = std::path::absolute(&recorder).unwrap_or(recorder);
@@ -158,7 +159,7 @@ impl Command {
         self.finish(&path, names, header, outcome, None, Vec::new(), ends_by_signals)
     }
 
-    /// Makes the ring, and the stream with its header.
+    /// Makes the ring, and the stream file with its header.
     fn begin(&self, limit: Option<u64>, path: &Path) -> Result<Begun, Failure> {
         let ring = Ring::create(&self.ring_options(limit)).map_err(|e| no_ring(&e))?;
         let (names, file) = names::claim(self.output.as_deref(), path, self.force)?;
@@ -186,7 +187,7 @@ impl Command {
     }
 
     /// Makes the trace and prints the summary.
-    #[allow(clippy::too_many_arguments)] // all parts of a recording meet here
+    #[allow(clippy::too_many_arguments)] // all parts of a recording are needed here
     fn finish(
         &self,
         path: &Path,
@@ -212,11 +213,11 @@ impl Command {
         Ok((status, Recorded { trace: names.trace, ends_by_signals, interrupted_by }))
     }
 
-    /// Refuses a program into which the recorder cannot be loaded. Warns of other problems, and returns
-    /// them.
+    /// Rejects a program into which the recorder cannot be loaded. Prints warnings about other
+    /// problems, and returns them.
     fn refuse_unrecordable(&self, path: &Path) -> Result<Vec<Finding>, Failure> {
         let shown = path.display();
-        // If the file is unreadable, the start of the program fails and says why.
+        // If the file is unreadable, the start of the program fails later and prints why.
         let mut findings = program::examine(path).unwrap_or_default();
         findings.extend(program::script(path).filter(|_| !self.follow.contains(&Follow::Exec)));
         for finding in &findings {
@@ -256,7 +257,7 @@ impl Command {
     }
 }
 
-/// The error for a program whose end the system does not report.
+/// Returns the error for a program whose end the system does not report.
 fn lost_program(names: &names::Names, error: &std::io::Error) -> Failure {
     Failure::new(
         format!("cannot wait for the program: {error}"),
@@ -266,7 +267,7 @@ fn lost_program(names: &names::Names, error: &std::io::Error) -> Failure {
     .with_status(MALLARD_FAILED)
 }
 
-/// The address space that making a trace takes, in bytes.
+/// The address space that is needed to make a trace, in bytes.
 const ADDRESS_SPACE_MIN: u64 = 400 << 20;
 
 fn too_narrow(limit: u64) -> Failure {
@@ -276,9 +277,10 @@ fn too_narrow(limit: u64) -> Failure {
     Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
 }
 
-/// The number of segments of the ring. If the address space is limited, the program has the same
-/// limit, and the ring takes at most an eighth of it. When the stream reaches `max_size`, the events in
-/// the ring are still added to it, in about a fifth of their size: at most a tenth of `max_size`.
+/// Returns the number of segments of the ring. If the address space is limited, the program has the
+/// same limit, and the ring uses at most an eighth of it. When the stream reaches `max_size`, the
+/// events in the ring are still added to the stream, in about a fifth of their size, so they add at
+/// most a tenth of `max_size`.
 fn segments(limit: Option<u64>, max_size: u64) -> u32 {
     let bytes = (limit.unwrap_or(u64::MAX) / 8).min(max_size / 2);
     let share = bytes / ring::SEGMENT_BYTES as u64;

@@ -1,9 +1,10 @@
-//! Sends the ring to followed programs that may not open it by its path below /proc, because they run
-//! as another user, in another user namespace, or below another root.
+//! Sends the ring to followed programs that may not open the ring by its path below /proc, because
+//! they run as another user, in another user namespace, or below another root directory.
 //!
-//! The recorder in such a program connects to a socket of this process, sends a token, which the
-//! environment of the program has, and receives a descriptor of the ring. The address of the socket is
-//! in the abstract namespace, so no file system has it. `src/record/handover.cpp` is the other side.
+//! The recorder in such a program connects to a socket of this process, sends a token from the
+//! program's environment, and receives a descriptor of the ring. The address of the socket is in
+//! the abstract namespace, so it is in no file system. `src/record/handover.cpp` implements the
+//! other side.
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -18,13 +19,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A program that connects and sends no token is not waited for any longer.
+/// How long to wait for the token of a program that has connected.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A thread that sends the ring until this value is dropped.
 pub struct Handover {
     listener: Arc<UnixListener>,
-    /// The address, which the kernel has chosen: five hexadecimal digits.
+    /// The socket address that the kernel has chosen, which is five hexadecimal digits.
     name: String,
     /// Only a program that knows the token receives the ring.
     token: String,
@@ -32,7 +33,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Begins to send the file of a ring.
+    /// Starts the thread, which sends the file of the ring.
     pub fn begin(ring: &File) -> io::Result<Handover> {
         let socket: OwnedFd =
             socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
@@ -50,7 +51,7 @@ impl Handover {
         Ok(Handover { listener, name, token, thread: Some(thread) })
     }
 
-    /// The end of the variable MALLARD_RING: the address and the token.
+    /// Returns the end of the variable MALLARD_RING, which contains the address and the token.
     pub fn words(&self) -> String {
         format!(":{}:{}", self.name, self.token)
     }
@@ -58,17 +59,17 @@ impl Handover {
 
 impl Drop for Handover {
     fn drop(&mut self) {
-        // The thread no longer waits for connections.
+        // Ends the thread's wait for connections.
         let _ = shutdown(self.listener.as_raw_fd(), Shutdown::Both);
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Sends the file to each process that connects and knows the token, until the socket is shut down.
+/// Sends the file to each process that connects and sends the token, until the socket is shut down.
 fn serve(listener: &UnixListener, ring: &File, token: &str) {
     for stream in listener.incoming() {
         match stream {
-            Ok(stream) => drop(send(stream, ring, token)), // the process may have ended
+            Ok(stream) => drop(send(stream, ring, token)), // fails if the process has ended
             Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => return,
             Err(_) => std::thread::sleep(Duration::from_millis(10)), // too many files are open
         }

@@ -1,9 +1,10 @@
-//! `mallard record`: records the allocations of a program that was not rebuilt.
+//! `mallard record`: records the allocations of a program that need not be rebuilt.
 //!
-//! The recorder, `libmallard-record.so`, is preloaded into the program, or a process that runs already loads
-//! it (the crate `mallard_attach`). `ring` is the memory that the recorder and this command share. `session`
-//! reads the ring while the program runs and writes a stream; `serving` gives work to a server meanwhile. At the
-//! end, the library `mallard_trace` makes tables of the stream.
+//! The recorder, `libmallard-record.so`, is preloaded into the program, or is loaded by a process
+//! that is already running (the crate `mallard_attach`). `ring` is the memory that the recorder and this
+//! command share. `session` reads the ring while the program runs and writes the stream file; `serving`
+//! sends work to a server meanwhile. At the end, the library `mallard_trace` makes tables from the
+//! stream.
 
 mod bound;
 mod command;

@@ -1,4 +1,5 @@
-//! The names of a trace: the folder NAME.mallard, and NAME.stream while the program runs.
+//! The paths of a trace: the directory NAME.mallard, and the file NAME.stream while the program
+//! runs.
 
 use crate::output::file::help_to_write;
 use mallard_measure::error::status::MALLARD_FAILED;
@@ -7,12 +8,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Where a recording is written.
+/// The paths to which a recording is written.
 #[derive(Debug)]
 pub struct Names {
-    /// The folder of tables.
+    /// The directory of tables.
     pub trace: PathBuf,
-    /// The events, while the program runs.
+    /// The file of events, which exists while the program runs.
     pub stream: PathBuf,
 }
 
@@ -26,14 +27,15 @@ impl Names {
         Names { trace: with(".mallard"), stream: with(".stream") }
     }
 
-    /// Creates the stream, which claims the name for this recording. `None` if the name is used, also
-    /// by a recording that has begun at the same time.
+    /// Creates the stream file, which reserves the name for this recording. `None` if the name is
+    /// used, even by a recording that began at the same time.
     fn claim(&self) -> Result<Option<File>, Failure> {
         if self.trace.exists() {
             return Ok(None);
         }
         match File::create_new(&self.stream) {
-            // Another recording may have ended since then: its trace appears before its stream goes.
+            // Another recording may have finished since the check above. Its trace appears before
+            // its stream is removed.
             Ok(_) if self.trace.exists() => {
                 self.remove_stream();
                 Ok(None)
@@ -44,7 +46,7 @@ impl Names {
         }
     }
 
-    /// The error for a stream that cannot be created or written.
+    /// Returns the error for a stream that cannot be created or written.
     pub fn unwritable(&self, error: &io::Error) -> Failure {
         let help = help_to_write(&self.stream, error);
         let what =
@@ -52,13 +54,13 @@ impl Names {
         Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
     }
 
-    /// Removes the stream, which is not needed any more.
+    /// Removes the stream, which is no longer needed.
     pub fn remove_stream(&self) {
-        let _ = std::fs::remove_file(&self.stream); // a stream that stays harms nothing
+        let _ = std::fs::remove_file(&self.stream); // a stream file that stays does no harm
     }
 }
 
-/// The name without `.mallard`.
+/// Returns the name without `.mallard`.
 fn stem_of(name: &Path) -> PathBuf {
     if name.extension().is_some_and(|extension| extension == "mallard") {
         name.with_extension("")
@@ -67,13 +69,13 @@ fn stem_of(name: &Path) -> PathBuf {
     }
 }
 
-/// The folder NAME.mallard for a name with or without `.mallard`.
+/// Returns the directory NAME.mallard for a name with or without `.mallard`.
 pub fn trace_of(name: &Path) -> PathBuf {
     Names::of(&stem_of(name)).trace
 }
 
-/// Chooses the names, and creates the stream. Without `wanted`, takes the name of the program, and a
-/// number if that name is used.
+/// Chooses the names, and creates the stream file. Without `wanted`, uses the name of the program,
+/// with a number if that name is used.
 pub fn claim(wanted: Option<&Path>, program: &Path, force: bool) -> Result<(Names, File), Failure> {
     let Some(wanted) = wanted else {
         let name = PathBuf::from(program.file_name().unwrap_or("program".as_ref()));
@@ -87,7 +89,8 @@ pub fn claim(wanted: Option<&Path>, program: &Path, force: bool) -> Result<(Name
             .expect("fewer than 2^32 traces");
     };
     let names = Names::of(&stem_of(wanted));
-    // Only a trace is ever replaced, so that a mistyped name does not destroy a folder of the user.
+    // Only a trace is ever replaced, so that a mistyped name does not destroy a directory of the
+    // user.
     let is_other =
         names.trace.exists() && !names.trace.join(mallard_trace::manifest::FILE).is_file();
     if force && is_other {

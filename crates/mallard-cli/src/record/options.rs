@@ -100,7 +100,7 @@ pub struct Command {
     pub(super) program: Vec<OsString>,
 }
 
-/// Prints what a trace tells about the growth of a process.
+/// A function that prints what a trace shows about the growth of a process.
 pub type Growth = fn(&Path) -> Result<(), Failure>;
 
 #[derive(Clone, Copy, clap::ValueEnum)]

@@ -1,4 +1,5 @@
-//! What the notes of a trace tell about the recorded program: its file, command line, and environment.
+//! Reads from the notes of a trace what is known about the recorded program: its file, command
+//! line, and environment.
 
 use mallard_measure::error::Failure;
 use mallard_measure::mallocs::{base, probe, shown, Allocator};
@@ -8,14 +9,15 @@ use mallard_trace::run_notes::SystemText;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The words of the command line. `None` if the trace does not have them.
+/// Returns the words of the command line. `None` if the trace does not contain them.
 pub fn words(manifest: &Manifest) -> Option<Vec<OsString>> {
     let words = manifest.notes.arguments.as_ref()?;
     let words: Vec<OsString> = words.iter().map(|word| word.0.clone()).collect();
     (!words.is_empty()).then_some(words)
 }
 
-/// The command line, as a shell needs it. The command line of an imported trace is as it was imported.
+/// Returns the command line, quoted for a shell. The command line of an imported trace is returned
+/// as it was imported.
 pub fn command_line(manifest: &Manifest) -> Option<String> {
     let words = words(manifest)?;
     match (manifest.imported_from(), &words[..]) {
@@ -24,18 +26,19 @@ pub fn command_line(manifest: &Manifest) -> Option<String> {
     }
 }
 
-/// A path in a note, such as that of the program.
+/// Returns the path in a note, such as the path of the program.
 pub fn path(note: &Option<SystemText>) -> Option<PathBuf> {
     note.as_ref().map(|path| PathBuf::from(&path.0))
 }
 
-/// The variables of the environment that the trace has.
+/// Returns the environment variables in the trace.
 pub fn variables(manifest: &Manifest) -> impl Iterator<Item = (String, OsString)> + '_ {
     let variables = manifest.notes.environment.iter().flatten();
     variables.map(|(name, value)| (name.clone(), value.0.clone()))
 }
 
-/// The allocator of a recorded program: the malloc that the program was linked with, or `base`.
+/// Returns the allocator of a recorded program, which is the malloc that the program was linked
+/// with, or `base`.
 pub fn base_of(trace: &mallard_trace::Trace) -> Result<Allocator, Failure> {
     let modules = trace.table(&mallard_trace::tables::schema::MODULES)?.texts("path")?;
     let base = base();

@@ -1,8 +1,8 @@
-//! The ring: memory that a recorded program and this command share.
+//! The ring, which is memory that a recorded program and this command share.
 //!
-//! `src/record/ring.hpp` describes the ring and its writers. The types here are the same. The threads
-//! of the program append records to segments. `Ring::drain` reads the records while the program runs,
-//! and pushes segments that it has read back to the stack of free segments.
+//! `src/record/ring.hpp` describes the ring and its writers, and has the same types as this file.
+//! The threads of the program append records to segments. `Ring::drain` reads the records while the
+//! program runs, and pushes the segments that it has read back to the stack of free segments.
 #![allow(unsafe_code)] // reads and writes memory that another process changes
 
 use super::handover::Handover;
@@ -20,17 +20,19 @@ use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: [u8; 8] = *b"\x89MRING\r\n";
 const VERSION: u32 = 3;
-/// Bytes of the records of one segment.
+/// The size of the records of one segment, in bytes.
 pub const SEGMENT_BYTES: usize = 16384;
 const RECORD_BYTES: usize = 32;
 const TABLE_OFFSET: usize = 4096;
 const PAGE_BYTES: usize = 4096;
 
-/// Number of segments, 256 MiB in all. A segment takes memory only when the program fills it.
+/// The number of segments, which have 256 MiB in all. A segment uses memory only when the program
+/// fills it.
 pub const SEGMENTS: u32 = 16384;
 
-/// How far `drain` looks beyond the last segment that was ever in use. Threads take new segments in
-/// the order of the table, but a thread may be interrupted before it marks its segment as in use.
+/// How many segments `drain` examines after the last segment that was ever in use. Threads use new
+/// segments in the order of the table, but a thread may be interrupted before it marks its segment
+/// as in use.
 const LOOK_AHEAD: usize = 256;
 
 /// The bit of `Options::follow` for programs that followed processes execute.
@@ -39,9 +41,9 @@ const FOLLOW_EXEC: u32 = 2;
 /// Options that the command passes to the recorder.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Number of segments of 16 KiB. A segment takes memory only when the program fills it.
+    /// The number of segments of 16 KiB. A segment uses memory only when the program fills it.
     pub segments: u32,
-    /// What happens when the ring is full: `true` drops events, `false` lets the program wait.
+    /// What happens when the ring is full. `true` drops events, `false` makes the program wait.
     pub drops: bool,
     /// Call stacks: 0 none, 1 the caller only, 2 by frame pointers, 3 by unwind tables.
     pub stacks: u32,
@@ -53,9 +55,10 @@ pub struct Options {
     pub sample_bytes: u64,
     /// One call in `time_calls` is timed; a power of two.
     pub time_calls: u32,
-    /// The clock of the stream: mallard_trace::format::clock.
+    /// The clock of the stream, one of `mallard_trace::format::clock`.
     pub clock: u32,
-    /// What two readings of the clock add to the duration of a call: `ticks::of_reading`.
+    /// The ticks that two readings of the clock add to the duration of a call (see
+    /// `ticks::of_reading`).
     pub clock_ticks: u32,
     /// Whether events are recorded from the start.
     pub recording: bool,
@@ -116,25 +119,26 @@ const _: () = assert!(offset_of!(Header, attached) == 168);
 const _: () = assert!(offset_of!(Header, free_ticks) == 192);
 const _: () = assert!(size_of::<Header>() == 256);
 
-/// A shared ring, and how far this process has read it.
+/// A shared ring, and how much of it this process has read.
 pub struct Ring {
     map: MmapRaw,
     file: File,
-    /// Sends the file to programs that may not open it by its path. `None` if no exec is followed.
+    /// Sends the file of the ring to programs that may not open it by its path. `None` if no exec
+    /// is followed.
     handover: Option<Handover>,
     segments: usize,
     data_offset: usize,
-    /// Index of the first segment that was never in use.
+    /// The index of the first segment that was never in use.
     used: usize,
     /// For each segment, the number of its records that were read.
     read: Vec<u32>,
-    /// For each thread, the segments that are not yet read to their end, by sequence number.
+    /// For each thread, the segments that are not completely read, by sequence number.
     open: BTreeMap<u32, BTreeMap<u32, usize>>,
     /// For each thread, the sequence number of the segment to read next. A missing entry means 0.
     next: HashMap<u32, u32>,
 }
 
-/// A thread of the program that has a segment, and its process.
+/// A thread of the program that has a segment, and the process of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The process id (pid) in the system.
@@ -148,7 +152,7 @@ pub struct Owner {
 }
 
 impl Ring {
-    /// Creates the ring. The programs that this process starts do not inherit its file
+    /// Creates the ring. Programs that this process starts do not inherit the file of the ring
     /// (close-on-exec).
     pub fn create(options: &Options) -> io::Result<Ring> {
         let segments = options.segments as usize;
@@ -158,7 +162,7 @@ impl Ring {
         file.set_len((data_offset + segments * SEGMENT_BYTES) as u64)?;
         let map = MmapRaw::map_raw(&file)?;
         let follows_exec = options.follow & FOLLOW_EXEC != 0;
-        // Where sockets are forbidden, programs open the path alone.
+        // If sockets are forbidden, programs can open the ring only by its path.
         let handover = follows_exec.then(|| Handover::begin(&file).ok()).flatten();
         let ring = Ring {
             map,
@@ -211,11 +215,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The value of the variable MALLARD_RING: a path, which is valid while this process has the
-    /// ring. After the path, there is room for two numbers of 10 digits, which the recorder passes
-    /// to a program that it follows: the process id, and the number of the process in the stream.
-    /// The address and the token of the socket follow that sends the ring to programs which may not
-    /// open the path.
+    /// Returns the value of the variable MALLARD_RING. It begins with a path, which is valid while
+    /// this process has the ring. After the path, there is room for two numbers of 10 digits, which
+    /// the recorder passes to a program that it follows: the process id, and the number of the
+    /// process in the stream. Then follow the address and the token of the socket that sends the
+    /// ring to programs which may not open the path.
     pub fn variable(&self) -> String {
         let path = proc::descriptor(self.file.as_raw_fd());
         let path = path.display();
@@ -223,13 +227,14 @@ impl Ring {
         format!("{path}:{:010}:{:010}{socket}", 0, 0)
     }
 
-    /// The file of the ring, for a process that does not find it by its path.
+    /// Returns the file of the ring, for a process that cannot open it by its path.
     pub fn file(&self) -> &File {
         &self.file
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the page is mapped as long as `self`, and all fields that change are atomic.
+        // SAFETY: the page is mapped as long as `self` exists, and all fields that change are
+        // atomic.
         unsafe { &*self.map.as_ptr().cast::<Header>() }
     }
 
@@ -239,12 +244,13 @@ impl Ring {
         unsafe { &*self.map.as_ptr().add(TABLE_OFFSET).cast::<Segment>().add(index) }
     }
 
-    /// The bytes of address space that the ring takes in each process.
+    /// Returns the bytes of address space that the ring uses in each process.
     pub fn bytes(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// Whether a followed process has the ring, such as the child of a fork before its first record.
+    /// Returns whether another process has mapped the ring, such as the child of a fork before its
+    /// first record.
     pub fn is_mapped_elsewhere(&self) -> bool {
         let Ok(file) = self.file.metadata() else { return false };
         let has_mapped = |process: &u32| {
@@ -259,58 +265,63 @@ impl Ring {
         self.header().recording.store(on.into(), Ordering::Relaxed);
     }
 
-    /// Whether a recorder has mapped the ring.
+    /// Returns whether a recorder has mapped the ring.
     pub fn is_attached(&self) -> bool {
         self.header().attached.load(Ordering::Acquire) != 0
     }
 
-    /// The error that kept a recorder from starting.
+    /// Returns the error that prevented a recorder from starting.
     pub fn refused(&self) -> Option<io::Error> {
         let errno = self.header().refused.load(Ordering::Acquire);
         (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32))
     }
 
-    /// Events that were dropped because the ring was full.
+    /// Returns the number of events that were dropped because the ring was full.
     pub fn lost_full(&self) -> u64 {
         self.header().lost_full.load(Ordering::Relaxed)
     }
 
-    /// Events that were dropped because a signal handler interrupted the writing of another event.
+    /// Returns the number of events that were dropped because a signal handler interrupted the
+    /// writing of another event.
     pub fn lost_nested(&self) -> u64 {
         self.header().lost_nested.load(Ordering::Relaxed)
     }
 
-    /// How often a thread waited for a free segment.
+    /// Returns how often a thread waited for a free segment.
     pub fn waits(&self) -> u64 {
         self.header().waits.load(Ordering::Relaxed)
     }
 
-    /// The pages of all segments that threads have filled. Each was a page fault of the program.
+    /// Returns the number of pages in all segments that threads have filled. Each page caused a
+    /// page fault of the program.
     pub fn filled_pages(&self) -> u64 {
         let threads = self.header().threads.load(Ordering::Relaxed) as usize;
         // The last segment of each thread may be nearly empty.
         (self.used.saturating_sub(threads) * (SEGMENT_BYTES / PAGE_BYTES)) as u64
     }
 
-    /// Ticks that recording took in a sample of the events, and the number of these events.
+    /// Returns the ticks that recording took in a sample of the events, and the number of these
+    /// events.
     pub fn own_ticks(&self) -> (u64, u64) {
         let header = self.header();
         (header.own_ticks.load(Ordering::Relaxed), header.own_events.load(Ordering::Relaxed))
     }
 
-    /// Ticks of a sample of the frees, and the number of these frees.
+    /// Returns the ticks that a sample of the frees took, and the number of these frees.
     pub fn free_ticks(&self) -> (u64, u64) {
         let header = self.header();
         (header.free_ticks.load(Ordering::Relaxed), header.timed_frees.load(Ordering::Relaxed))
     }
 
-    /// Reads all records that were appended since the last call. Calls `to` with a thread and its next
-    /// records, in order for each thread. The slice has whole records.
+    /// Reads all records that were appended since the last call. Calls `to` with a thread and the
+    /// next records of this thread, in order for each thread. The slice contains only complete
+    /// records.
     pub fn drain<E>(&mut self, mut to: impl FnMut(Owner, &[u8]) -> Result<(), E>) -> Result<(), E> {
         self.find_segments();
         let mut open = std::mem::take(&mut self.open);
         let result = open.iter_mut().try_for_each(|(&thread, segments)| {
-            // A thread seals a segment before it takes another. A later segment may be found first.
+            // A thread seals a segment before it uses another, but a later segment may be found
+            // first.
             let mut next = self.next.get(&thread).copied().unwrap_or(0);
             while let Some(&index) = segments.get(&next) {
                 let owner = self.owner(index);
@@ -329,7 +340,7 @@ impl Ring {
         result
     }
 
-    /// Adds the segments that threads took since the last call to `open`.
+    /// Adds to `open` the segments that threads have started to use since the last call.
     pub fn find_segments(&mut self) {
         let known: HashSet<usize> =
             self.open.values().flat_map(|segments| segments.values().copied()).collect();
@@ -337,7 +348,7 @@ impl Ring {
         let mut index = 0;
         while index < end {
             let segment = self.segment(index);
-            // With acquire order, the fields that the owner wrote before are visible.
+            // Because of the acquire order, the fields that the owner wrote before are visible.
             if segment.state.load(Ordering::Acquire) != FREE && !known.contains(&index) {
                 let thread = segment.thread.load(Ordering::Relaxed);
                 let sequence = segment.sequence.load(Ordering::Relaxed);
@@ -349,21 +360,22 @@ impl Ring {
         }
     }
 
-    /// Passes on the new records of a segment, and returns whether the segment was already sealed.
+    /// Passes the new records of a segment to `to`, and returns whether the segment was already
+    /// sealed.
     fn drain_segment<E>(
         &mut self,
         index: usize,
         sink: impl FnOnce(&[u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        // `count` is read after `state`: the count of a sealed segment is final.
+        // `count` is read after `state`, because the count of a sealed segment is final.
         let is_sealed = self.segment(index).state.load(Ordering::Acquire) == SEALED;
         let count = self.segment(index).count.load(Ordering::Acquire) as usize;
         let count = count.min(SEGMENT_BYTES / RECORD_BYTES);
         let read = self.read[index] as usize;
         if count > read {
             let begin = self.data_offset + index * SEGMENT_BYTES + read * RECORD_BYTES;
-            // SAFETY: the records are mapped. Their owner does not change them after counting them, and
-            // only this process gives the segment to another owner.
+            // SAFETY: the records are mapped. Their owner does not change them after counting them,
+            // and only this process passes the segment to another owner.
             let records = unsafe {
                 std::slice::from_raw_parts(
                     self.map.as_ptr().add(begin),
@@ -376,7 +388,7 @@ impl Ring {
         Ok(is_sealed)
     }
 
-    /// Resets a segment without an owner, and pushes it to the free segments.
+    /// Resets a segment that has no owner, and pushes it to the free segments.
     fn recycle(&mut self, index: usize) {
         self.read[index] = 0;
         let segment = self.segment(index);
@@ -394,7 +406,7 @@ impl Ring {
         }
     }
 
-    /// The threads with segments that are not yet read to their end.
+    /// Returns the threads whose segments are not completely read.
     pub fn owners(&self) -> Vec<Owner> {
         let segments = self.open.values().flat_map(|s| s.values());
         let mut owners: Vec<Owner> = segments.map(|&index| self.owner(index)).collect();
@@ -426,8 +438,8 @@ impl Ring {
         }
     }
 
-    /// The free part of the segments, from 0 to 1. The figure is exact enough to decide when to look
-    /// for threads that ended.
+    /// Returns the free share of the segments, from 0 to 1. The share is exact enough to decide
+    /// when to search for threads that have exited.
     pub fn free_share(&self) -> f64 {
         let in_use: usize = self.open.values().map(BTreeMap::len).sum();
         1.0 - in_use as f64 / self.segments as f64

@@ -1,4 +1,4 @@
-//! Gives work to a server while it is recorded, and then ends the server.
+//! Sends work to a server while it is recorded, and then terminates the server.
 
 use mallard_measure::process::child::Stop;
 use mallard_measure::process::launch::Running;
@@ -11,18 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The times in which a server must start, and must end after SIGTERM. Recording makes the server
-/// slower.
+/// The time in which a server must start, and the time in which it must exit after SIGTERM.
+/// Recording makes the server slower.
 const START: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(30);
-/// The time that a load may take, unless the user gives another one.
+/// The maximum time of a load, unless the user sets another one.
 const LOAD_MAX: Duration = Duration::from_secs(600);
-/// How often this thread looks whether the server has ended.
+/// How often this thread checks whether the server has ended.
 const PAUSE: Duration = Duration::from_millis(10);
-/// If a server ends within this time after its load failed, its end made the load fail.
+/// If a server ends within this time after its load failed, the load failed because the server
+/// ended.
 const CRASH: Duration = Duration::from_millis(200);
 
-/// The group of options of which one must be there if `--for` is.
+/// The name of the option group of which one option is required with `--for`.
 pub const WORK: &str = "work";
 
 /// The work of a server: a shell command, and the time for which it is repeated.
@@ -44,7 +45,7 @@ pub struct ServerWork {
 }
 
 impl ServerWork {
-    /// This work, or that of a recording if there is none.
+    /// Returns this work, or the work of the recorded run if the user named none.
     pub fn or_as_recorded(self, manifest: &Manifest) -> ServerWork {
         if self.load.is_some() {
             return self;
@@ -55,8 +56,8 @@ impl ServerWork {
         ServerWork { load, repeated_for: time.and_then(Result::ok), timeout: self.timeout }
     }
 
-    /// Whether each run with this work surely does as much as the recorded run. False if the work
-    /// differs, or was or is repeated for some time.
+    /// Returns whether each run with this work surely does as much as the recorded run. False if
+    /// the work differs, or if either load is repeated for some time.
     pub fn is_that_of(&self, manifest: &Manifest) -> bool {
         let is_once = manifest.notes.loads == Some(1);
         let is_server = self.load.is_some();
@@ -64,7 +65,7 @@ impl ServerWork {
     }
 }
 
-/// Why a server was not given all of its work.
+/// Why the load of a server stopped early.
 #[derive(Debug)]
 pub enum Unserved {
     /// The server had ended.
@@ -79,7 +80,7 @@ pub enum Unserved {
 pub struct Serving(JoinHandle<Result<u64, Unserved>>);
 
 impl Serving {
-    /// Begins to give work to a server that was just started. `None` if there is no load.
+    /// Starts the load for a server that was just started. `None` if there is no load.
     pub fn begin(work: &ServerWork, running: &Running) -> Option<Serving> {
         let (command, repeated_for) = (work.load.clone()?, work.repeated_for);
         let limit = work.timeout.unwrap_or(LOAD_MAX);
@@ -100,7 +101,7 @@ impl Serving {
     }
 }
 
-/// Fails if the server has ended.
+/// Returns an error if the server has ended.
 fn alive(has_ended: &AtomicBool) -> Result<(), Stop> {
     match has_ended.load(Ordering::Relaxed) {
         true => Err(Stop::Interrupted),
@@ -108,7 +109,7 @@ fn alive(has_ended: &AtomicBool) -> Result<(), Stop> {
     }
 }
 
-/// Why a load stopped. If the server ends soon, the load failed because of that.
+/// Returns why a load stopped. If the server ends soon afterwards, the load failed because of that.
 fn why(stop: Stop, has_ended: &AtomicBool) -> Unserved {
     let begin = Instant::now();
     while begin.elapsed() < CRASH && !has_ended.load(Ordering::Relaxed) {
@@ -123,8 +124,8 @@ fn why(stop: Stop, has_ended: &AtomicBool) -> Unserved {
     }
 }
 
-/// Ends a server and the processes that it has started, by SIGTERM, or by SIGKILL if that does not
-/// help. No event is lost: the ring outlives the server.
+/// Terminates a server and the processes that it has started, by SIGTERM, or by SIGKILL if they do
+/// not exit in time. No event is lost, because the ring outlives the server.
 fn end(process: Pid, has_ended: &AtomicBool) {
     if has_ended.load(Ordering::Relaxed) {
         return;
@@ -133,7 +134,7 @@ fn end(process: Pid, has_ended: &AtomicBool) {
     all.insert(0, process);
     let signal = |signal: Signal, all: &[Pid]| {
         for process in all {
-            let _ = kill(*process, signal); // the process may have ended
+            let _ = kill(*process, signal); // fails if the process has ended
         }
     };
     signal(Signal::SIGTERM, &all);

@@ -19,16 +19,17 @@ use std::time::{Duration, Instant};
 /// How often the ring is read and the system is sampled.
 const PASS: Duration = Duration::from_millis(10);
 
-/// When less of the ring is free, the session looks for segments of threads that have ended.
+/// When a smaller share of the ring is free, the session searches for segments of threads that have
+/// exited.
 const FREE_SHARE_MIN: f64 = 0.5;
 
 /// The status of an ended process that is not a child of this process.
 const UNKNOWN_STATUS: u64 = u64::MAX;
 
-/// Limits that the user has set for a recording.
+/// Limits of a recording that the user has set.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The part of the run that is recorded, counted from its start.
+    /// The part of the run that is recorded, as times since the start of the run.
     pub window: Option<Range<Duration>>,
     /// The recording stops when the stream has this size in bytes.
     pub max_bytes: u64,
@@ -37,9 +38,9 @@ pub struct Limits {
 /// When a recording began.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// The clock of the stream: mallard_trace::format::clock.
+    /// The clock of the stream, one of `mallard_trace::format::clock`.
     pub clock: u32,
-    /// The moment of `Header::start`, in nanoseconds of CLOCK_MONOTONIC.
+    /// The time of `Header::start`, in nanoseconds of CLOCK_MONOTONIC.
     pub ns: u64,
     /// When the program was started.
     pub begin: Instant,
@@ -54,57 +55,58 @@ pub struct Outcome {
     pub ending: Option<Ending>,
     /// Wall time of the program.
     pub wall: Duration,
-    /// The signal that asked the program to end. `None` if none did.
+    /// The signal that asked the program to terminate. `None` if no such signal arrived.
     pub interrupted_by: Option<i32>,
     /// The limit of the program's address space in bytes when it ended. `None` if unlimited.
     pub address_space_limit: Option<u64>,
-    /// The part of the address space that the ring takes, in bytes.
+    /// The bytes of the address space that the ring uses.
     pub ring_bytes: u64,
     /// Whether the recorder was loaded.
     pub is_attached: bool,
     /// Why the recorder did not start, if it was loaded.
     pub refused: Option<io::Error>,
-    /// Events that were not written, because the stream had become unwritable.
+    /// The number of events that were not written, because the stream had become unwritable.
     pub lost_written: u64,
     /// How often a thread waited because the ring was full.
     pub waits: u64,
-    /// Pages of the ring that the program has filled.
+    /// The number of ring pages that the program has filled.
     pub ring_pages: u64,
-    /// Mean ticks that recording cost the program for each event; 0 if unknown.
+    /// The mean number of ticks that recording added to the program for each event; 0 if unknown.
     pub ticks_per_event: f64,
-    /// Mean ticks of a free; 0 if unknown.
+    /// The mean number of ticks of a free; 0 if unknown.
     pub ticks_per_free: f64,
-    /// Why the stream could not be written to its end.
+    /// Why the stream could not be written completely.
     pub write_error: Option<io::Error>,
     /// The size of the stream in bytes, if the recording stopped because the stream reached
     /// `max_bytes`.
     pub stopped_at: Option<u64>,
     /// CPU time of processes that were not recorded, in nanoseconds.
     pub unrecorded_ns: u64,
-    /// Processes that the program had forked, ran on when the program ended, and were not recorded.
+    /// The number of processes that the program had forked, that continued after its end, and that
+    /// were not recorded.
     pub forked: u64,
 }
 
-/// The stream has reached the largest size that the user allows.
+/// The error that the stream has reached the maximum size that the user allows.
 struct Full;
 
 /// A running recording.
 pub struct Session {
     ring: Ring,
     running: Subject,
-    /// `None` after a failed write.
+    /// The writer of the stream; `None` after a failed write.
     writer: Option<Writer<File>>,
     file: File,
     limits: Limits,
     start: Start,
-    /// The number in the stream, which an exec changes, and the sampler of each running process, by
-    /// process id.
+    /// For each running process, by process id, its number in the stream, which an exec changes,
+    /// and its sampler.
     samplers: BTreeMap<u32, (u32, Sampler)>,
     /// The threads of these processes, by thread id.
     threads: BTreeMap<u32, Owner>,
     /// The CPU time of these processes.
     recorded: RecordedTime,
-    /// When the last pass ended, by the clock of the stream.
+    /// The time when the last pass ended, on the clock of the stream.
     passed: u64,
     /// How the program ended, once it has ended.
     ended: Option<Ended>,
@@ -116,7 +118,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of a program that was just started, or of a process that has just loaded the recorder.
+    /// Makes a session for a program that was just started, or for a process that has just loaded
+    /// the recorder.
     pub fn new(
         ring: Ring,
         running: Subject,
@@ -126,7 +129,7 @@ impl Session {
         start: Start,
         recorded: RecordedTime,
     ) -> Session {
-        // The first process has the number 1.
+        // In the stream, the first process has the number 1.
         let program = running.process();
         Session {
             ring,
@@ -148,8 +151,8 @@ impl Session {
         }
     }
 
-    /// Records until the program, and all followed processes, have ended, or until the recorder in a
-    /// running process sleeps again.
+    /// Records until the program and all followed processes have ended. In a running process,
+    /// records until its recorder is inactive again.
     pub fn run(mut self) -> io::Result<Outcome> {
         loop {
             if self.ended.is_some() {
@@ -159,7 +162,7 @@ impl Session {
                 self.address_space_limit =
                     proc::address_space_limit(Process::Id(self.running.process()));
                 self.forked = match self.running.leaves_segments() {
-                    true => 0, // other processes of the program may be older than the recording
+                    true => 0, // the process may have forked other processes before the recording
                     false => self.recorded.forked(),
                 };
                 self.ended = Some(self.running.reap()?);
@@ -176,19 +179,19 @@ impl Session {
         }
     }
 
-    /// Whether no process records any more, and all events are read.
+    /// Returns whether no process records any more, and all events are read.
     fn is_over(&mut self) -> bool {
         let has_ended = self.ended.is_some() && self.ring.owners().is_empty();
         if !has_ended || self.ring.is_mapped_elsewhere() {
             return false;
         }
-        // A process may have recorded events and ended while the processes of the system were searched
-        // for one that has mapped the ring.
+        // A process may have recorded events and ended during the search for processes that have
+        // mapped the ring, so the ring is read again.
         self.pass(false);
         self.ring.owners().is_empty()
     }
 
-    /// Starts and stops recording, depending on the window and the largest size.
+    /// Starts and stops recording, depending on the window and the maximum size.
     fn apply_limits(&mut self) {
         if let Some(window) = &self.limits.window {
             self.ring.set_recording(
@@ -202,8 +205,8 @@ impl Session {
         }
     }
 
-    /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time. If
-    /// `last` is set, reads the CPU time of all threads, because the system is about to forget them.
+    /// Moves all new records from the ring to the stream, and adds samples of memory and CPU time.
+    /// If `last` is set, reads the CPU time of all threads, because the system soon discards them.
     fn pass(&mut self, last: bool) {
         // `over` is read before `t`, so all events of ended processes are earlier than `t`.
         let mut over = self.ended_processes();
@@ -259,14 +262,15 @@ impl Session {
         if self.ring.drain(&mut write).is_err() {
             // The program must not add events while the rest of the ring is written.
             self.ring.set_recording(false);
-            let _ = self.ring.drain(&mut write); // a full stream is not reported twice
+            let _ = self.ring.drain(&mut write); // the error is not reported twice
         }
         self.reached_max_bytes = is_full;
         if let Some(error) = error {
             self.fail(error);
         }
         for owner in self.ring.owners() {
-            // A segment that was found only now is sealed and read in the next pass.
+            // A segment that was found only now will be sealed and read in the next pass, so its
+            // process is not finished yet.
             over.remove(&owner.system_process);
         }
         for owner in owners {
@@ -294,12 +298,13 @@ impl Session {
         self.passed = ticks::now(self.start.clock);
     }
 
-    /// The ids of the processes that have ended since the last pass, and the earliest time at which they
-    /// can have ended. A later time would count their memory together with that of the next process.
+    /// Returns the ids of the processes that have ended since the last pass, and the earliest time
+    /// at which they can have ended. With a later time, their memory would be counted together with
+    /// that of processes that started later.
     ///
     /// The program counts as running until it is reaped, because its status is not known before. A
-    /// process with a smaller id counts as running too: the id may be from another PID namespace,
-    /// so that the process can run although its id is unknown here.
+    /// process with a smaller id counts as running too, because the id may be from another PID
+    /// namespace. Then the process may be running although its id is unknown here.
     fn ended_processes(&self) -> BTreeMap<u32, u64> {
         let has_ended = |&process: &u32| match &self.ended {
             None if process <= self.running.process() => false,
@@ -309,7 +314,7 @@ impl Session {
         ended.map(|process| (process, self.passed)).collect()
     }
 
-    /// Ends the stream after a failed write. The program runs on without being recorded.
+    /// Closes the stream after a failed write. The program continues without being recorded.
     fn fail(&mut self, error: io::Error) {
         self.writer = None;
         self.ring.set_recording(false);
@@ -334,7 +339,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the ends of processes.
+    /// Writes the records that processes have ended.
     fn write_ends(&mut self, over: &BTreeMap<u32, u64>) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         for (id, &t) in over {
@@ -410,12 +415,12 @@ fn is_thread_alive(owner: Owner) -> bool {
     proc::has_thread(owner.system_process, owner.system_thread)
 }
 
-/// Number of events in the records of one piece.
+/// Returns the number of events in some records.
 fn events_in(records: &[u8]) -> u64 {
     each(records).filter(|record| is_family(record.op())).count() as u64
 }
 
-/// The records of one piece, without their texts and frames.
+/// Returns the records one by one, without their texts and frames.
 fn each(records: &[u8]) -> impl Iterator<Item = Record> + '_ {
     let mut rest = records;
     std::iter::from_fn(move || {

@@ -1,24 +1,26 @@
-//! Parses /proc/PID/smaps: the mappings of a process, and their resident bytes.
+//! Parses /proc/PID/smaps, which has the mappings of a process and their resident bytes.
 
 /// A mapping with resident bytes that belong to no file (anonymous bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The first address.
     pub start: u64,
-    /// The address after the last.
+    /// The address after the last byte.
     pub end: u64,
     /// Resident bytes that belong to no file.
     pub anonymous: u64,
 }
 
-/// The sums over all mappings, and the program's mappings with anonymous memory.
+/// Sums over all mappings, and the program's mappings with anonymous memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smaps {
-    /// Resident bytes. Bytes that n processes share count as one n-th.
+    /// Proportional set size (PSS): resident bytes, where bytes that n processes share count as one
+    /// n-th.
     pub pss: u64,
-    /// Bytes in huge pages.
+    /// Resident bytes in huge pages.
     pub huge: u64,
-    /// Resident bytes of the recorder that are backed by files: the ring, and code of its library.
+    /// Resident bytes of the recorder that are backed by files, which are the ring and the code of
+    /// its library.
     pub recorder: u64,
     /// The mappings that have anonymous memory.
     pub mappings: Vec<Mapping>,
@@ -28,14 +30,14 @@ pub struct Smaps {
 const OF_RECORDER: [&[u8]; 2] = [b"/memfd:mallard-ring", b"/libmallard-record.so"];
 
 impl Smaps {
-    /// Parses the text of the file. Unknown lines are skipped.
+    /// Parses the text of the file. Skips unknown lines.
     pub fn parse(text: &[u8]) -> Smaps {
         let mut smaps = Smaps::default();
         let mut current = Mapping { start: 0, end: 0, anonymous: 0 };
         let mut is_recorder = false;
         for line in text.split(|&byte| byte == b'\n') {
-            // Among all lines, only the first line of a mapping begins with a lower-case hexadecimal
-            // digit.
+            // The first line of a mapping is the only line that begins with a lower-case
+            // hexadecimal digit.
             match line.first() {
                 Some(b'0'..=b'9' | b'a'..=b'f') => {
                     let Some((start, end, name)) = head(line) else { continue };
@@ -62,7 +64,8 @@ impl Smaps {
     }
 }
 
-/// The range and the name in the first line of a mapping: `START-END rw-p OFFSET DEVICE INODE NAME`.
+/// Parses the range and the name in the first line of a mapping: `START-END rw-p OFFSET DEVICE
+/// INODE NAME`.
 fn head(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     // The name comes after five words, and may contain any byte but a line feed.
     let mut words = line.splitn(6, |&byte| byte == b' ');
@@ -71,7 +74,7 @@ fn head(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     Some((address(start)?, address(end)?, words.nth(4).unwrap_or_default()))
 }
 
-/// The bytes of a line `NAME  123 kB`.
+/// Parses the bytes in a line `NAME  123 kB`.
 fn bytes(line: &[u8], name: &[u8]) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim_ascii_start().strip_suffix(b" kB")?;
     Some(std::str::from_utf8(number).ok()?.parse::<u64>().ok()? * 1024)

@@ -1,4 +1,5 @@
-//! What is recorded: a program that this command has started, or a process that ran already.
+//! The subject of a recording: a program that this command has started, or a process that was
+//! already running.
 
 use mallard_attach::{Attached, Outcome};
 use mallard_measure::process::launch::{Ended, Running};
@@ -9,12 +10,12 @@ use std::time::Duration;
 pub enum Subject {
     /// A program that this command has started.
     Started(Running),
-    /// A process that ran already.
+    /// A process that was already running.
     Attached(Box<Attached>),
 }
 
 impl Subject {
-    /// The process id.
+    /// Returns the process id.
     pub fn process(&self) -> u32 {
         match self {
             Subject::Started(running) => running.process(),
@@ -22,7 +23,7 @@ impl Subject {
         }
     }
 
-    /// Waits until the recording ends with the program or by a request, but at most `limit`, and returns
+    /// Waits until the recording ends, with the program or on request, but at most `limit`. Returns
     /// whether it has ended.
     pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
         match self {
@@ -31,7 +32,7 @@ impl Subject {
         }
     }
 
-    /// The figures of the process, once `wait` has returned true.
+    /// Returns the figures of the process. Call it only after `wait` has returned true.
     pub fn reap(&self) -> io::Result<Ended> {
         match self {
             Subject::Started(running) => running.reap(),
@@ -39,7 +40,8 @@ impl Subject {
         }
     }
 
-    /// The signal that asked for the end. `None` if none did.
+    /// Returns the signal that asked for the end of the recording. `None` if no such signal
+    /// arrived.
     pub fn interrupted_by(&self) -> Option<i32> {
         match self {
             Subject::Started(running) => running.interrupted_by,
@@ -47,12 +49,13 @@ impl Subject {
         }
     }
 
-    /// Whether threads of the process may have segments of the ring although they write no more.
+    /// Returns whether threads of the process may still own segments of the ring although they
+    /// write no more.
     pub fn leaves_segments(&self) -> bool {
         matches!(self, Subject::Attached(_))
     }
 
-    /// Whether a thread in the ring can be looked up by its id.
+    /// Returns whether a thread in the ring can be found in the system by its id.
     pub fn has_known_threads(&self) -> bool {
         match self {
             Subject::Started(_) => true,
@@ -60,7 +63,7 @@ impl Subject {
         }
     }
 
-    /// How the recording of a running process went. `None` for a program that was started.
+    /// Returns how the recording of a running process went. `None` for a program that was started.
     pub fn ending(&self) -> Option<Ending> {
         match self {
             Subject::Started(_) => None,

@@ -1,4 +1,4 @@
-//! The summary that `mallard record` prints at the end: what was recorded, what is missing, what
+//! Prints the summary at the end of `mallard record`: what was recorded, what is missing, what
 //! recording cost, and how much any allocator could save at most.
 
 use super::bound::{bound, cost, unknown};
@@ -31,12 +31,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How much larger than `--max-size` a trace may be.
+/// The factor by which a trace may be larger than `--max-size`.
 const CLOSE: f64 = 1.1;
-/// A smaller trace has few events, and much of its size does not depend on them.
+/// Below this limit, a trace is not made smaller, because much of the size of a small trace does
+/// not depend on its events.
 const CUT_MIN: u64 = 256 << 10;
-/// How often a trace is made of a smaller part of its stream. Each time, the trace comes closer to the
-/// allowed size.
+/// How often a trace is made again from a smaller part of its stream. Each time, the size comes
+/// closer to the allowed size.
 const CUTS_MAX: u32 = 8;
 
 /// A finished recording.
@@ -48,13 +49,13 @@ pub struct Summary<'a> {
     pub outcome: Outcome,
     /// How often the load of a server succeeded, or why it failed. `None` without a load.
     pub served: Option<Result<u64, Unserved>>,
-    /// What was found in the file of the program that may make the recording differ from other runs.
+    /// Facts about the program file that may make the recording differ from other runs.
     pub findings: Vec<Finding>,
 }
 
 impl Summary<'_> {
-    /// Makes the trace, prints the summary, and returns the status of the program. The status of a
-    /// server is 0, however it ends after its load.
+    /// Makes the trace, prints the summary, and returns the exit status of the program. For a
+    /// server, the status is 0, however it exits after its load.
     pub fn finish(self) -> Result<ExitCode, Failure> {
         let status = match &self.served {
             None => ExitCode::from(self.outcome.ended.exit_code()),
@@ -118,8 +119,9 @@ impl Summary<'_> {
         }
     }
 
-    /// Makes the trace. If it is larger than the user allows, makes it again of the first part of the
-    /// stream: a trace also has the names of functions, which may take more room than the events.
+    /// Makes the trace. If the trace is larger than the user allows, makes it again from the first
+    /// part of the stream. This may happen because a trace also has the names of functions, which
+    /// may be larger than the events.
     fn import(&self, mut options: Options) -> Result<Trace, Failure> {
         let (stream, to, limit) = (&self.names.stream, &self.names.trace, self.command.max_size);
         let mut trace = with_progress(stream, to, &options)?;
@@ -138,7 +140,7 @@ impl Summary<'_> {
         Ok(trace)
     }
 
-    /// The error for a server that was not given all of its work.
+    /// Returns the error for a server whose load stopped early.
     fn not_served(&self, why: &Unserved) -> Failure {
         let program = quoted_words(&self.command.program);
         let load = quoted(self.command.work.load.as_deref().unwrap_or_default());
@@ -163,7 +165,7 @@ impl Summary<'_> {
         Failure::new(what, state, help).with_status(MALLARD_FAILED)
     }
 
-    /// The error for a program that ran without the recorder.
+    /// Returns the error for a program that ran without the recorder.
     fn not_loaded(&self) -> Failure {
         let program = self.path.display();
         if let (Some(Ok(_)), None) = (&self.served, &self.outcome.refused) {
@@ -186,24 +188,25 @@ impl Summary<'_> {
         .with_status(CANNOT_RECORD)
     }
 
-    /// CPU time of the program and of all recorded processes, in ns. `waited_ns` lacks children for
-    /// which no parent has waited.
+    /// Returns the CPU time of the program and of all recorded processes, in ns. `waited_ns` lacks
+    /// children for which no parent has waited.
     fn cpu_ns(&self, manifest: &Manifest) -> u64 {
         let recorded = manifest.totals.cpu_ns.and_then(|ns| u64::try_from(ns).ok());
         self.waited_ns().max(recorded.unwrap_or(0))
     }
 
-    /// CPU time of the program and of all children for which their parent has waited, in ns.
+    /// Returns the CPU time of the program and of all children for which their parent has waited,
+    /// in ns.
     fn waited_ns(&self) -> u64 {
         self.outcome.ended.user_ns + self.outcome.ended.system_ns
     }
 
-    /// CPU time that the recorder took in the program.
+    /// Returns the CPU time that the recorder used in the program.
     fn own_ns(&self, events: u64) -> f64 {
         self.outcome.ticks_per_event * 1e9 / self.header.clock_hz as f64 * events as f64
     }
 
-    /// Notes about the run, for the manifest.
+    /// Returns the notes about the run for the manifest of the trace.
     fn notes(&self, fault_ns: f64) -> RunNotes {
         let Ended { user_ns, system_ns, peak_rss, minor_faults, major_faults, status } =
             self.outcome.ended;
@@ -213,7 +216,7 @@ impl Summary<'_> {
         let follow = self.command.follow.iter().filter_map(Follow::to_possible_value);
         let warnings = self.findings.iter().map(|finding| finding.what.clone());
         let stdin = self.command.streams.stdin.clone().or_else(stdin_file);
-        // A file below /proc has this name in the current process only.
+        // A path below /proc means this file in the current process only.
         let stdin = stdin.filter(|file| file.is_file() && !proc::has(file));
         let stopped = self.stopped();
         let served = self.served.as_ref().and_then(|served| served.as_ref().ok());
@@ -306,7 +309,7 @@ impl Summary<'_> {
         text
     }
 
-    /// How the recording ended, in a few words.
+    /// Describes in a few words how the recording ended.
     fn end(&self) -> String {
         let Some(ending) = &self.outcome.ending else { return how_it_ended(&self.outcome.ended) };
         let process = ending.process;
@@ -322,7 +325,8 @@ impl Summary<'_> {
         }
     }
 
-    /// For how long threads of a running process were stopped. `None` unless the user wants to know it.
+    /// Describes for how long threads of a running process were stopped. `None` unless the user has
+    /// set `--verbose`.
     fn stops(&self) -> Option<String> {
         let ending = self.outcome.ending.as_ref().filter(|_| self.command.verbose)?;
         let loading = ending.ticks as f64 * 1e9 / self.header.clock_hz as f64;
@@ -333,7 +337,7 @@ impl Summary<'_> {
         ))
     }
 
-    /// A warning that the address space of the program is limited. `None` without a limit.
+    /// Returns a warning that the address space of the program is limited. `None` without a limit.
     fn narrow(&self) -> Option<String> {
         let limit = self.outcome.address_space_limit?;
         Some(format!(
@@ -344,7 +348,7 @@ impl Summary<'_> {
         ))
     }
 
-    /// Why the recording stopped before the program ended.
+    /// Returns why the recording stopped before the program ended.
     fn stopped(&self) -> Option<String> {
         match &self.outcome.write_error {
             Some(error) => {
@@ -393,7 +397,7 @@ fn how_it_ended(ended: &Ended) -> String {
     }
 }
 
-/// Bytes of all files in a folder.
+/// Returns the size of all files in a directory.
 fn size_of(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries
@@ -406,14 +410,15 @@ fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
-/// The variables of the environment, with which `mallard advise NAME` starts the program again.
+/// Returns the environment variables, with which `mallard advise NAME` starts the program again.
 fn environment() -> BTreeMap<String, SystemText> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.into()))
         .collect()
 }
 
-/// The time of a page fault in ns, clearing the page included: the lowest of three measurements.
+/// Measures the time of a page fault in ns, including the clearing of the page. Returns the lowest
+/// of three measurements.
 fn ns_per_fault() -> f64 {
     const BYTES: usize = 4 << 20;
     const PAGE: usize = 4096;
@@ -426,7 +431,7 @@ fn ns_per_fault() -> f64 {
     (0..3).filter_map(|_| measure()).fold(f64::INFINITY, f64::min).min(1e6)
 }
 
-/// The recorded part of the run: `10s..70s`, `10s..`.
+/// Formats the recorded part of the run: `10s..70s`, `10s..`.
 fn shown_window(window: &Range<Duration>) -> String {
     let end = match window.end {
         Duration::MAX => String::new(),

@@ -12,20 +12,21 @@ use std::time::{Duration, Instant};
 pub struct Memory {
     /// Resident bytes.
     pub rss: u64,
-    /// Resident bytes. Bytes that n processes share count as one n-th. `None` if they were not read
-    /// this time, because reading takes long in large processes.
+    /// Proportional set size (PSS): resident bytes, where bytes that n processes share count as one
+    /// n-th. `None` if the PSS was not read this time, because reading takes long in large
+    /// processes.
     pub pss: Option<u64>,
     /// Resident bytes that belong to no file.
     pub anonymous: u64,
-    /// Bytes in huge pages; read together with `pss`.
+    /// Resident bytes in huge pages, which are read together with `pss`.
     pub huge: Option<u64>,
-    /// Page faults since the process began: without and with reading from disk.
+    /// Page faults since the process began: those without and those with reading from disk.
     pub minor_faults: u64,
     pub major_faults: u64,
     /// CPU time since the process began, in nanoseconds.
     pub user_ns: u64,
     pub system_ns: u64,
-    /// The mappings; read together with `pss`.
+    /// The mappings, which are read together with `pss`.
     pub mapped: Option<Mapped>,
 }
 
@@ -39,11 +40,11 @@ pub struct Mapped {
 }
 
 impl Memory {
-    /// The length of the longest list of numbers: eight names, and numbers of 20 digits.
+    /// The maximum length of a list of numbers, which has eight names and numbers of 20 digits.
     const NUMBERS_BYTES_MAX: usize = 300;
 
-    /// The texts of the `memory` records: see spec/trace_format.md. There are several if the mappings
-    /// do not fit in one. The last one has the other numbers.
+    /// Returns the texts of the `memory` records (see spec/trace_format.md). There are several if
+    /// the mappings do not fit in one. The last text has the other numbers.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = Vec::new();
         let mut text = String::new();
@@ -62,7 +63,7 @@ impl Memory {
         texts
     }
 
-    /// The numbers in a `memory` record, apart from those of mappings.
+    /// Returns the numbers in a `memory` record, except those of mappings.
     fn numbers(&self) -> String {
         let mut text = format!("rss={} anonymous={}", self.rss, self.anonymous);
         if let Some(pss) = self.pss {
@@ -79,21 +80,21 @@ impl Memory {
     }
 }
 
-/// Reads samples of one process. The reading takes at most a hundredth of a core.
+/// Reads samples of one process. The reading uses at most 1 % of a core.
 pub struct Sampler {
     process: u32,
     page_bytes: u64,
     ns_per_tick: u64,
     smaps: Paced,
-    /// The text of /proc/PID/smaps, kept so that its memory is used again.
+    /// The text of /proc/PID/smaps, which is kept so that its memory is reused.
     text: Vec<u8>,
-    /// The last known mappings, by their first address: the end, and the anonymous bytes.
+    /// The last known mappings. Maps the first address to the end, and to the anonymous bytes.
     known: BTreeMap<u64, (u64, u64)>,
     threads: Paced,
 }
 
 impl Sampler {
-    /// A sampler of the process with this number.
+    /// Makes a sampler of the process with this id.
     pub fn new(process: u32) -> Sampler {
         let ticks = sysconf(nix::unistd::SysconfVar::CLK_TCK).unwrap_or(100);
         Sampler {
@@ -107,12 +108,12 @@ impl Sampler {
         }
     }
 
-    /// The memory of the process now. `None` if the process has ended.
+    /// Returns the current memory of the process. `None` if the process has ended.
     pub fn memory(&mut self) -> Option<Memory> {
         let stat = Stat::of(self.process)?;
         let (resident, shared) = proc::resident_pages(self.process)?;
         if resident == 0 {
-            return None; // it has ended, and its parent has not yet waited for it
+            return None; // the process has ended, but its parent has not yet waited for it
         }
         let mut memory = Memory {
             rss: resident * self.page_bytes,
@@ -125,7 +126,7 @@ impl Sampler {
         };
         let (process, text) = (self.process, &mut self.text);
         let read = self.smaps.run(|| proc::read_smaps(process, text).then(|| Smaps::parse(text)));
-        // A process that ends while its file is read has no mappings any more.
+        // If a process ends while its file is read, the file shows no mappings.
         if let Some(smaps) = read.flatten().filter(|smaps| smaps.pss > 0) {
             memory.pss = Some(smaps.pss);
             memory.huge = Some(smaps.huge);
@@ -134,7 +135,7 @@ impl Sampler {
         Some(memory)
     }
 
-    /// The changes since the mappings were last read.
+    /// Returns the changes since the mappings were last read.
     fn changed(&mut self, smaps: Smaps) -> Mapped {
         let Smaps { recorder, mappings, .. } = smaps;
         let now: BTreeMap<u64, (u64, u64)> =
@@ -149,8 +150,8 @@ impl Sampler {
         Mapped { recorder, changes }
     }
 
-    /// The CPU time of each thread in nanoseconds, by thread id. Empty if it is too early to read so
-    /// many threads again. If `last` is set, all threads are read.
+    /// Returns the CPU time of each thread in nanoseconds, by thread id. Empty if it is too early
+    /// to read so many threads again. If `last` is set, all threads are read.
     pub fn threads(&mut self, last: bool) -> Vec<(u32, u64)> {
         let process = self.process;
         if last {
@@ -160,8 +161,8 @@ impl Sampler {
     }
 }
 
-/// Whether a thread of the process is running. The system shows a process as a zombie until its
-/// parent waits for it, but also if only its first thread has ended.
+/// Returns whether a thread of the process is running. The system shows a process as a zombie until
+/// its parent waits for it, but also if only its first thread has exited.
 pub fn is_alive(process: u32) -> bool {
     Stat::of(process).is_some_and(|stat| !stat.is_zombie() || stat.field(20).unwrap_or(1) > 1)
 }
@@ -175,8 +176,8 @@ fn cpu_of_threads(process: u32) -> Vec<(u32, u64)> {
     proc::threads(process).into_iter().filter_map(cpu).collect()
 }
 
-/// Runs a function so seldom that it takes at most a hundredth of a core in CPU time. Waiting for a
-/// core on a busy machine does not count.
+/// Limits how often a function runs, so that it uses at most 1 % of a core in CPU time. Waiting for
+/// a core on a busy machine does not count.
 #[derive(Default)]
 struct Paced {
     next: Option<Instant>,
@@ -198,7 +199,7 @@ impl Paced {
     }
 }
 
-/// The CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn cpu_of_this_thread() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -223,7 +224,7 @@ mod tests {
         let sum: u64 = mapped.changes.iter().map(|mapping| mapping.anonymous).sum();
         assert!(sum > 0 && sum < first.rss, "{first:?}");
         assert!(first.texts()[0].contains(" recorder=0 map="), "{:?}", first.texts());
-        assert_eq!(sampler.memory().unwrap().mapped, None); // it is too early
+        assert_eq!(sampler.memory().unwrap().mapped, None); // too early to read them again
 
         let smaps = |mappings: Vec<Mapping>| Smaps { mappings, ..Smaps::default() };
         let mapping = |start, anonymous| Mapping { start, end: start + 5, anonymous };

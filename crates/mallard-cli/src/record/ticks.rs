@@ -1,11 +1,11 @@
-//! The clock of a stream: the time stamp counter of the processor where it is constant, otherwise
-//! the monotonic clock of the system.
+//! Reads the clock of a stream, which is the time stamp counter of the processor if its rate is
+//! constant, otherwise the monotonic clock of the system.
 
 use mallard_trace::format::clock;
 use nix::time::{clock_gettime, ClockId};
 use std::time::{Duration, Instant};
 
-/// The number of the clock that the recorder is to use.
+/// Returns the number of the clock that the recorder should use.
 pub fn best() -> u32 {
     if has_constant_counter() {
         clock::TSC
@@ -14,26 +14,26 @@ pub fn best() -> u32 {
     }
 }
 
-/// Whether the time stamp counter runs at one rate in all power states of the processor.
+/// Returns whether the time stamp counter has the same rate in all power states of the processor.
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, unused_unsafe)] // older compilers call `__cpuid` unsafe
+#[allow(unsafe_code, unused_unsafe)] // in older compilers, `__cpuid` is unsafe
 pub fn has_constant_counter() -> bool {
     use core::arch::x86_64::__cpuid;
     const ADVANCED_POWER: u32 = 0x8000_0007;
-    const INVARIANT: u32 = 1 << 8; // bit of EDX: the counter runs at one rate in all power states
+    const INVARIANT: u32 = 1 << 8; // bit of EDX: the counter has the same rate in all power states
                                    // SAFETY: each 64-bit x86 processor has the instruction.
     unsafe {
         __cpuid(0x8000_0000).eax >= ADVANCED_POWER && __cpuid(ADVANCED_POWER).edx & INVARIANT != 0
     }
 }
 
-/// Always false: this code cannot read the time stamp counter of other processors.
+/// Always returns false, because this code cannot read the time stamp counter of other processors.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn has_constant_counter() -> bool {
     false
 }
 
-/// The time on a clock, in ticks.
+/// Returns the time on a clock, in ticks.
 pub fn now(clock: u32) -> u64 {
     if clock == clock::TSC {
         counter()
@@ -54,14 +54,14 @@ fn counter() -> u64 {
     monotonic_ns()
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
-/// Ticks of a clock in a second, measured over ten milliseconds. The checkpoints of a stream make
-/// the figure exact.
+/// Returns the ticks of a clock per second, measured over ten milliseconds. The checkpoints of a
+/// stream make the figure exact later.
 pub fn per_second(clock: u32) -> u64 {
     if clock != clock::TSC {
         return 1_000_000_000;
@@ -72,9 +72,10 @@ pub fn per_second(clock: u32) -> u64 {
     (ticks as f64 * 1e9 / ns as f64) as u64
 }
 
-/// What two readings of a clock add to the duration of a call that is timed as the recorder does it, in
-/// ticks: the least mean of many tries, so that no interruption counts. With a time stamp counter that
-/// advances in steps of 26 ticks, this was 57 ticks, or 22 ns; malloc and free took 10 ns each.
+/// Returns the ticks that two readings of a clock add to the duration of a call that is timed as
+/// the recorder does it. This is the minimum of the means of many tries, so that no interruption
+/// counts. With a time stamp counter that advances in steps of 26 ticks, this was 57 ticks, or 22
+/// ns; malloc and free took 10 ns each.
 pub fn of_reading(clock: u32) -> u32 {
     const READINGS: u64 = 64;
     const TRIES_MIN: u32 = 8;
@@ -100,11 +101,11 @@ fn duration_of_nothing(clock: u32) -> u64 {
 
 /// Reads the time stamp counter as `ticks_before` and `ticks_after` of src/os/ticks_linux.hpp do.
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, unused_unsafe)] // newer compilers call `_mm_lfence` safe
+#[allow(unsafe_code, unused_unsafe)] // in newer compilers, `_mm_lfence` is safe
 fn counter_twice() -> (u64, u64) {
     use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
     let mut processor = 0;
-    // SAFETY: every x86-64 processor of which the counter is constant has these instructions, and Linux
+    // SAFETY: every x86-64 processor whose counter is constant has these instructions, and Linux
     // permits them.
     unsafe {
         _mm_lfence();

@@ -1,5 +1,5 @@
-//! Measures the CPU time of processes that were not recorded. The shares of malloc in the CPU time are
-//! those of the recorded processes only.
+//! Measures the CPU time of processes that were not recorded. The shares of malloc in the CPU time
+//! are relative to the recorded processes only.
 
 use super::options::Follow;
 use mallard_measure::process::proc::{self, Stat};
@@ -13,27 +13,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The time from the last event of a process to its end counts as recorded if the system did not tell
-/// it and if it is at most this share of the time before. A process executes another program there,
-/// or gives its memory back.
+/// The maximum time from the last event of a process to its end that counts as recorded if the
+/// system did not report the CPU time, as a share of the time before. In that time, a process
+/// executes another program, or releases its memory.
 const END_MAX: f64 = 0.1;
 
-/// How often the start of the first program is looked for. The program is executed already, and the
-/// kernel sets up its memory.
+/// How often the start of the first program is looked for. The program is already executed, but the
+/// kernel may still set up its memory.
 const TRIES: usize = 100;
 
 /// The CPU time of the recorded processes.
 pub struct RecordedTime {
-    /// The process of the first program.
+    /// The process id of the first program.
     first: u32,
     /// The device and inode of the file that the system loads for the first program, until they are
     /// compared with the file of its process.
     file: Option<(u64, u64)>,
     follow: Vec<Follow>,
-    /// The ticks of the clock of the stream in a nanosecond.
+    /// The ticks of the stream's clock per nanosecond.
     ticks_per_ns: f64,
-    /// The places of the arguments of each recorded program. Each exec chooses another place, and the
-    /// child of a fork has that of its parent.
+    /// The addresses of the arguments of each recorded program, by which programs are recognised.
+    /// Each exec chooses another address, and the child of a fork has the same address as its
+    /// parent.
     images: BTreeSet<u64>,
     /// The running processes, by process id.
     processes: BTreeMap<u32, Process>,
@@ -44,18 +45,18 @@ pub struct RecordedTime {
 /// A process that has recorded events.
 #[derive(Default)]
 struct Process {
-    /// The name of the process, as the system has it, when it executed a recorded program. Only the
-    /// name can still be read when a process has ended.
+    /// The name that the system gave the process when it executed a recorded program. Only the name
+    /// can still be read when a process has ended.
     name: Vec<u8>,
-    /// The CPU time in nanoseconds that is known to be of a recorded program, and when it was read. If
-    /// it never was, 0, and when the process began.
+    /// The CPU time in nanoseconds that is known to belong to a recorded program, and the time when
+    /// it was read. If it was never read, 0 and the time when the process began.
     cpu_ns: u64,
     looked: u64,
-    /// The last event that is known.
+    /// The time of the last known event.
     last: u64,
-    /// Whether `cpu_ns` is the time until the end of the process.
+    /// Whether `cpu_ns` is the CPU time until the end of the process.
     is_final: bool,
-    /// Whether the process executes a recorded program of which the place is not yet known.
+    /// Whether the process executes a recorded program whose address in `images` is not yet known.
     is_new: bool,
     /// Whether the process executes a program that is not recorded.
     has_left: bool,
@@ -64,10 +65,11 @@ struct Process {
 /// The first events of a process, or of a program that a process executes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Events {
-    /// The first and the last of them, by the clock of the stream. 0 without events.
+    /// The times of the first and the last of these events, on the clock of the stream. 0 without
+    /// events.
     first: u64,
     last: u64,
-    /// Whether the recorder was loaded, as opposed to inherited by a fork.
+    /// Whether the recorder was loaded by the program, and not inherited by a fork.
     is_program: bool,
 }
 
@@ -83,8 +85,8 @@ impl Events {
 }
 
 impl RecordedTime {
-    /// The times of a program that `process` executes. `follow` tells which other processes are
-    /// recorded, and `clock_hz` is the number of ticks in a second.
+    /// Makes the times of a program that `process` executes. `follow` contains which other
+    /// processes are recorded, and `clock_hz` is the number of ticks per second.
     pub fn new(process: u32, path: &Path, follow: &[Follow], clock_hz: u64) -> RecordedTime {
         let name = proc::name_of(path.file_name().unwrap_or_default());
         let first = Process { name, is_new: true, ..Process::default() };
@@ -107,9 +109,11 @@ impl RecordedTime {
         all
     }
 
-    /// Adds a process, or a recorded program that a known process executes. It has begun after `passed`.
+    /// Adds a process, or a recorded program that a known process executes. The process or program
+    /// has begun after the time `passed`.
     pub fn begin(&mut self, process: u32, events: &Events, passed: u64) {
-        // A program has no events while it is loaded, and the child of a fork has one as it begins.
+        // A program has no events while it is loaded, but the child of a fork has one when it
+        // begins.
         let looked = if events.is_program { passed } else { events.first };
         let known = self.processes.entry(process);
         let of = known.or_insert_with(|| Process { looked, ..Process::default() });
@@ -118,16 +122,16 @@ impl RecordedTime {
         of.has_left = false;
     }
 
-    /// Notes the time of an event of a process that may have ended.
+    /// Records the time of an event of a process that may have ended.
     pub fn saw(&mut self, process: u32, event: u64) {
         if let Some(of) = self.processes.get_mut(&process) {
             of.last = of.last.max(event);
         }
     }
 
-    /// Reads the CPU time of a recorded process, unless the process has executed a program that is not
-    /// recorded. The CPU time of a process that has ended can be read until its parent waits for it.
-    /// `now` is the time.
+    /// Reads the CPU time of a recorded process at the time `now`, unless the process has executed
+    /// a program that is not recorded. The CPU time of a process that has ended can be read until
+    /// its parent waits for it.
     pub fn look(&mut self, process: u32, now: u64) {
         let Some(of) = self.processes.get_mut(&process) else { return };
         let Some(stat) = Stat::of(process) else { return };
@@ -142,7 +146,7 @@ impl RecordedTime {
                 of.has_left = !self.images.contains(&image);
             }
             Some(image) => of.has_left |= !self.images.contains(&image),
-            // The process has ended, or may not be looked at.
+            // The process has ended, or may not be examined.
             None => of.has_left |= !of.name.is_empty() && of.name != stat.name,
         }
         if of.has_left {
@@ -155,8 +159,8 @@ impl RecordedTime {
         }
     }
 
-    /// Notes that a process is no longer found at the time `now`. What the system did not tell of it
-    /// is taken from the times of its events, as if it had not waited.
+    /// Records that a process is no longer found at the time `now`. CPU time that the system did
+    /// not report is estimated from the times of the events, as if the process had not waited.
     pub fn end(&mut self, process: u32, now: u64) {
         let Some(of) = self.processes.remove(&process) else { return };
         let ns = |ticks: u64| ticks as f64 / self.ticks_per_ns;
@@ -169,15 +173,15 @@ impl RecordedTime {
         };
     }
 
-    /// The CPU time that no recorded process took, of all the CPU time of the program and of the
-    /// processes that it waited for.
+    /// Returns the CPU time that no recorded process used, out of all CPU time of the program and
+    /// of the processes that it waited for.
     pub fn missing(&self, all_ns: u64) -> u64 {
         let running: u64 = self.processes.values().map(|of| of.cpu_ns).sum();
         all_ns.saturating_sub(self.ended_ns + running)
     }
 
-    /// How many processes that the program has forked run now without being recorded. Looks at all
-    /// processes of the system.
+    /// Returns how many processes that the program has forked are running now without being
+    /// recorded. Examines all processes of the system.
     pub fn forked(&self) -> u64 {
         if self.follow.contains(&Follow::Fork) {
             return 0;
@@ -185,7 +189,7 @@ impl RecordedTime {
         let first = Stat::of(self.first).filter(|_| self.images.is_empty());
         let is_forked = |process: &u32| {
             let Some(stat) = Stat::of(*process) else { return false };
-            // The first program may have ended before its place was read.
+            // The first program may have ended before its address was read.
             let is_alike = first.as_ref().is_some_and(|first| start(&stat) >= start(first))
                 && self
                     .file
@@ -197,12 +201,13 @@ impl RecordedTime {
     }
 }
 
-/// When the process began, in ticks of the system, 100 in a second.
+/// Returns when the process began, in ticks of the system, of which a second has 100.
 fn start(stat: &Stat) -> Option<u64> {
     stat.field(22)
 }
 
-/// Where the arguments of the program are. `None` if the process has ended or may not be looked at.
+/// Returns the address of the program's arguments. `None` if the process has ended or may not be
+/// examined.
 fn image(stat: &Stat) -> Option<u64> {
     stat.field(48).filter(|&place| place != 0)
 }
@@ -211,7 +216,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// The CPU time of all threads that the process has or had.
+/// Returns the CPU time of all threads that the process has or had.
 fn cpu_ns(process: u32) -> Option<u64> {
     let clock = clock_getcpuclockid(Pid::from_raw(process as i32)).ok()?;
     Some(Duration::from(clock_gettime(clock).ok()?).as_nanos() as u64)
@@ -240,7 +245,7 @@ mod tests {
             let mut other = RecordedTime::new(own, Path::new("/bin/sh"), follow, HZ);
             other.look(own, 1);
             assert_eq!(other.missing(7), 7);
-            // The recorder was loaded into the program that it executes now.
+            // The recorder was loaded into the program that the process executes now.
             let program = Events { is_program: true, ..Events::default() };
             other.begin(own, &program, 0);
             other.look(own, 1);
@@ -279,7 +284,8 @@ mod tests {
         time.saw(u32::MAX, 2500);
         time.end(u32::MAX, 2600);
         assert_eq!(time.missing(10_000), 10_000 - 2100);
-        // A program is loaded before its first event. The rest is so long that it may be of another.
+        // A program is loaded before its first event. The rest is so long that it may belong to
+        // another program.
         time.begin(u32::MAX, &Events { is_program: true, ..fork }, 100);
         time.saw(u32::MAX, 2100);
         time.end(u32::MAX, 10_000);

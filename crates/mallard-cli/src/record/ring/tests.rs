@@ -1,4 +1,4 @@
-//! Tests of the ring as the command sees it.
+//! Tests the ring from the side of the command.
 
 use super::*;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ const OPTIONS: Options = Options {
     recording: true,
 };
 
-/// Takes the top free segment, as a thread of the program does.
+/// Pops the top free segment, as a thread of the program does.
 fn take(ring: &Ring, thread: u32, sequence: u32) -> usize {
     let top = &ring.header().free_segments;
     let index = (top.load(Ordering::Acquire) as u32).checked_sub(1).expect("a free segment");
@@ -28,12 +28,12 @@ fn take(ring: &Ring, thread: u32, sequence: u32) -> usize {
     index as usize
 }
 
-/// Appends a record that is filled with a byte.
+/// Appends a record that is filled with one byte value.
 fn append(ring: &Ring, index: usize, byte: u8) {
     let segment = ring.segment(index);
     let count = segment.count.load(Ordering::Relaxed) as usize;
     let at = ring.data_offset + index * SEGMENT_BYTES + count * RECORD_BYTES;
-    // SAFETY: the record is in the mapped ring, and nobody reads it yet.
+    // SAFETY: the record is in the mapped ring, and no other code reads it yet.
     unsafe { ring.map.as_mut_ptr().add(at).write_bytes(byte, RECORD_BYTES) };
     segment.count.store(count as u32 + 1, Ordering::Release);
 }
