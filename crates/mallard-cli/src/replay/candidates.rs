@@ -1,4 +1,4 @@
-//! Chooses what a replay compares: op streams, and the allocators under which they are played.
+//! Chooses what a replay compares: op streams, and the allocators under which they are replayed.
 
 use super::options::{name_of, Command};
 use super::player::{ask, Manner, Mode};
@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An op stream.
+/// An op stream, which contains the calls of a recorded program.
 pub struct Stream {
     /// The facts about the stream.
     pub compiled: Compiled,
     /// The exact memory of its local allocators.
     pub account: Account,
-    /// The index in `Candidates::subjects` of the play under an allocator that does nothing. The time of
-    /// this play is the time of the player itself.
+    /// The index in `Candidates::subjects` of the run under an allocator that does nothing. The
+    /// time of this run is the time of the replayer itself.
     pub no_op: usize,
 }
 
-/// The exact memory that local allocators hold, from `mallard-replay --account`.
+/// The exact memory of local allocators, from `mallard-replay --account`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Account {
     /// The peak of the requested bytes in use, of malloc and the local allocators together.
@@ -35,7 +35,7 @@ pub struct Account {
     pub counted: Counted,
 }
 
-/// Bytes that local allocators take from malloc.
+/// Bytes that local allocators allocate from malloc.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Counted {
     /// The peak of the bytes held.
@@ -44,18 +44,18 @@ pub struct Counted {
     pub rules: Vec<CountedRule>,
 }
 
-/// Bytes that the local allocators of one rule take from malloc.
+/// Bytes that the local allocators of one rule allocate from malloc.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct CountedRule {
     /// The number of the rule, from 1.
     pub rule: usize,
     /// The peak of the bytes held for this rule.
     pub peak_bytes: u64,
-    /// Chunks that were taken.
+    /// The number of allocated chunks.
     pub chunks: u64,
 }
 
-/// The figures of the first play that are used.
+/// The figures of the first run of the replayer that are used.
 #[derive(Deserialize)]
 struct First {
     minor_faults: f64,
@@ -63,41 +63,44 @@ struct First {
     own_kib: f64,
 }
 
-/// One row of the result.
+/// One line of the result.
 pub struct Candidate {
     /// The name in tables.
     pub name: String,
-    /// The index in `Candidates::subjects` of the play that is measured for this row. `None` for the base.
+    /// The index in `Candidates::subjects` of the run that is measured for this line. `None` for
+    /// the base.
     pub measured: Option<usize>,
     /// The op stream.
     pub stream: usize,
-    /// Calls through an abstract base class. A replay makes no such calls: their cost is shown apart.
+    /// The number of calls through an abstract base class. A replay makes no such calls, so their
+    /// cost is shown separately.
     pub virtual_calls: u64,
-    /// The name of the candidate that is measured instead of this one: both make the same calls.
+    /// The name of the candidate that is measured instead of this one, because both make the same
+    /// calls.
     pub measured_as: Option<String>,
     /// Whether only the malloc differs, so that `mallard try` can check the result.
     pub is_malloc: bool,
 }
 
-/// Everything that is compared.
+/// All op streams, allocators and candidates of a replay.
 pub struct Candidates {
     /// The op streams; the first one has the calls as recorded.
     pub streams: Vec<Stream>,
     /// The recorded calls under glibc's malloc, or under that of LD_PRELOAD.
     pub base: Subject,
-    /// The subjects that are played beside the base, including each stream under the allocator that
-    /// does nothing.
+    /// The subjects that are replayed in addition to the base, including each stream under the
+    /// allocator that does nothing.
     pub subjects: Vec<Subject>,
-    /// The rows of the result.
+    /// The lines of the result.
     pub all: Vec<Candidate>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What plays write to new blocks: `none`, `page` or `all`.
+    /// What a replay writes to new blocks: `none`, `page` or `all`.
     pub touch: &'static str,
-    /// The resident memory of the player under the malloc of the base, before the first op and without
-    /// the player's own tables. All further memory of a play is the heap of its malloc.
+    /// The resident memory of the replayer under the malloc of the base, before the first op and
+    /// without the replayer's own tables. All further memory of a run is the heap of its malloc.
     pub start_kib: f64,
-    /// The time of the first play, in which the player also reads the op stream.
+    /// The time of the first run, in which the replayer also reads the op stream.
     pub first_play: Duration,
     /// The cost of a virtual call on this machine in ns: the smallest and the largest figure of several
     /// patterns of calls. `None` if no candidate has virtual calls.
@@ -137,7 +140,7 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Keeps only some of the candidates, in the given order, and the op streams that they need.
+    /// Keeps only the candidates in `kept`, in the given order, and the op streams that they need.
     pub(super) fn only(mut self, kept: &[usize]) -> Candidates {
         let mut streams: Vec<usize> = kept.iter().map(|&i| self.all[i].stream).collect();
         streams.push(0);
@@ -173,7 +176,7 @@ impl Candidates {
 }
 
 impl<'a> Builder<'a> {
-    /// Compiles the recorded calls, and plays them once.
+    /// Compiles the recorded calls, and replays them once.
     pub(super) fn begin(
         trace: &'a Trace,
         player: &Path,
@@ -200,8 +203,8 @@ impl<'a> Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Compiles the op stream of a plan, and adds a subject that plays it under the allocator that
-    /// does nothing.
+    /// Compiles the op stream of a plan, and adds a subject that replays it under the allocator
+    /// that does nothing.
     pub(super) fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
         let number = self.out.streams.len();
         if let Some(work) = &self.work {
@@ -225,8 +228,8 @@ impl Builder<'_> {
         Ok(number)
     }
 
-    /// Plays the recorded calls once. The play shows how much memory the player has before the first
-    /// op, and what plays should write to new blocks.
+    /// Replays the recorded calls once. This run shows how much memory the replayer has before the
+    /// first op, and what replays should write to new blocks.
     fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
         let player = &self.player;
         let begin = Instant::now();
@@ -249,7 +252,7 @@ impl Builder<'_> {
         self.out.streams[stream].compiled.path.clone()
     }
 
-    /// Adds the play of a stream under an allocator.
+    /// Adds a subject that replays a stream under an allocator. Returns the index of the subject.
     pub(super) fn play(&mut self, name: &str, stream: usize, allocator: &Allocator) -> usize {
         let path = self.path(stream);
         let mut played = subject(&self.manner, &self.player, allocator, &path, Mode::Play);
@@ -258,7 +261,7 @@ impl Builder<'_> {
     }
 
     /// Adds the mallocs that the user has named. If the user has named no malloc, plan or strategy,
-    /// adds all that are installed.
+    /// adds all installed mallocs.
     fn mallocs(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let named = &command.allocator;
         let names_others = !command.plan.is_empty() || !command.strategy.is_empty();
@@ -312,7 +315,7 @@ impl Builder<'_> {
     }
 
     /// Adds the strategies that the user has named. Strategies with an abstract base class are not
-    /// played: the same strategies with a type parameter make the same calls.
+    /// replayed, because the same strategies with a type parameter make the same calls.
     fn strategies(&mut self, command: &Command, own: &Allocator) -> Result<(), Failure> {
         let mut played: Vec<(Strategy, Option<usize>, usize)> = Vec::new();
         for strategy in command.strategies() {

@@ -1,4 +1,5 @@
-//! Computes the CPU time of the program under another allocator, from the CPU time of replays.
+//! Computes the CPU time that the program would need under another allocator, from the CPU time of
+//! replays.
 
 use super::candidates::{Candidates, Stream};
 use super::part::{recorded_share, Limits};
@@ -11,34 +12,35 @@ use mallard_trace::tables::schema::{PROCESSES, THREADS};
 use mallard_trace::Trace;
 use std::collections::HashMap;
 
-/// The recorded program.
+/// The figures of the recorded program.
 pub struct Program {
-    /// CPU time of the program without the recorder, in ns; in a recording of a part of the run, that of
-    /// this part. `None` if the trace does not have it.
+    /// The CPU time of the program without the recorder, in ns. If only a part of the run was
+    /// recorded, the CPU time of this part. `None` if the trace does not contain it.
     pub cpu_ns: Option<f64>,
-    /// The share of the recorded part in the CPU time of the run without the recorder. `None` if it is
-    /// unknown.
+    /// The CPU time of the recorded part as a share of the CPU time of the run without the
+    /// recorder. `None` if it is unknown.
     pub part: Option<Limits>,
     /// The lower and the upper limit of the true CPU time, as multiples of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The greatest number of threads that can have run at once: at most those that existed at
-    /// once, and at most one for each processor of the recording machine.
+    /// The maximum number of threads that can have run at the same time: at most those that existed
+    /// at the same time, and at most one for each processor of the recording machine.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
-    /// The share of the events that come from all threads but the busiest.
+    /// The share of the events that come from all threads except the busiest one.
     pub others: f64,
 }
 
-/// If the threads other than the busiest have this share of the events, calls meet in the allocator
-/// often enough to decide the result.
+/// If the threads other than the busiest one have this share of the events, calls meet in the
+/// allocator often enough to decide the result.
 const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
     /// Reads the figures of the program from a trace.
     pub fn of(trace: &Trace, candidates: &Candidates) -> Result<Program, Failure> {
         let process = candidates.streams[0].compiled.process;
-        // The recording machine cannot have run more threads at once than it had processors.
+        // The recording machine cannot have run more threads at the same time than it had
+        // processors.
         let recorded_cores = trace.manifest().notes.cores;
         let cores = recorded_cores.filter(|&cores| cores > 0).map_or(usize::MAX, |c| c as usize);
         let share = recorded_share(trace)?;
@@ -61,8 +63,8 @@ impl Program {
         })
     }
 
-    /// Replaces the estimated CPU time by one of whole runs, if there is one: least, median and most,
-    /// in ns.
+    /// Replaces the estimated CPU time by `measured`, if there is one: the minimum, median and
+    /// maximum CPU time of whole runs, in ns.
     pub fn with_cpu(self, measured: Option<(f64, f64, f64)>) -> Program {
         let (Some(all), Some(part)) = (measured, self.part) else { return self };
         let (least, likely, most) = (all.0 * part.0, all.1 * part.1, all.2 * part.2);
@@ -70,10 +72,10 @@ impl Program {
         Program { cpu_ns: Some(likely), cpu_range, ..self }
     }
 
-    /// Whether several threads allocate at the same time. How often they meet in the allocator depends
-    /// on the program's work between its calls, which a replay leaves out. In the calibration, replays
-    /// of a program like Larson's had the wrong sign. So a replay has no verdict on the CPU time of
-    /// such a program.
+    /// Returns whether several threads allocate at the same time. How often they meet in the
+    /// allocator depends on the program's work between its calls, which a replay leaves out. In the
+    /// calibration, replays of a program like Larson's had the wrong sign. So a replay has no
+    /// verdict on the CPU time of such a program.
     pub fn has_threads_that_meet(&self) -> bool {
         self.threads > 1 && self.others >= OTHERS_MIN
     }
@@ -88,13 +90,14 @@ impl Program {
         }
     }
 
-    /// Whether this machine has fewer processors than the program had threads at once.
+    /// Returns whether this machine has fewer processors than the program had threads at the same
+    /// time.
     pub fn lacks_cores(&self) -> bool {
         self.threads > self.cores
     }
 }
 
-/// The share of the events of a process that come from all threads but the busiest.
+/// Returns the share of the events of a process that come from all threads except the busiest one.
 fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
     let table = trace.table(&THREADS)?;
     let rows = table.i64s("proc")?.into_iter().zip(table.i64s("events")?);
@@ -103,13 +106,14 @@ fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
     Ok((all - most) as f64 / all.max(1) as f64)
 }
 
-/// The CPU time of the program without the time of recording, in ns: lower limit, likely value and upper
-/// limit. `None` if the trace does not have it.
+/// Returns the CPU time of the program without the time of recording, in ns: lower limit, likely
+/// value and upper limit. `None` if the trace does not contain these times.
 pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     crate::record::cpu_ns(trace.manifest())
 }
 
-/// The greatest number of threads that existed at once, in one process or in all.
+/// Returns the maximum number of threads that existed at the same time, in one process or in all
+/// processes.
 pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Failure> {
     let table = trace.table(&THREADS)?;
     let (procs, starts, ends) = (table.i64s("proc")?, table.i64s("t0")?, table.i64s("t1")?);
@@ -120,7 +124,8 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     for ((proc, start), end) in procs.into_iter().zip(starts).zip(ends) {
         if process.is_none_or(|process| proc == i64::from(process)) {
             changes.push((start, 1));
-            // A thread without a recorded end ends with its process, or else with the program.
+            // A thread without a recorded end counts as ending with its process, or else with the
+            // program.
             let of_process = ends_of.get(&proc).copied().unwrap_or(-1);
             let end = [end, of_process].into_iter().find(|&end| end >= start);
             changes.push((end.unwrap_or(i64::MAX), -1));
@@ -135,32 +140,33 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The plays of all candidates as rounds for verdicts. Rounds of CPU time describe the whole program.
-/// Rounds of memory describe the heap.
+/// The runs of all candidates as rounds for verdicts. Rounds of CPU time describe the whole
+/// program. Rounds of memory describe the heap.
 pub struct Effects {
-    /// CPU time of the program if each candidate served the program's calls.
+    /// The CPU time that the program would need if each candidate served the program's calls.
     pub cpu: Vec<Round>,
-    /// The part of the CPU time in the kernel, mostly for new pages.
+    /// The part of the CPU time that is spent in the kernel, mostly for new pages.
     pub pages: Vec<Round>,
-    /// The part of the CPU time outside of the kernel: the work of the allocator.
+    /// The part of the CPU time that is spent outside of the kernel, which is the work of the
+    /// allocator.
     pub allocator: Vec<Round>,
     /// The peak of the heap's resident bytes.
     pub memory: Vec<Round>,
     /// The heap's resident bytes after the last call.
     pub memory_at_end: Vec<Round>,
-    /// The candidates in the rounds above: those that are not broken, as indices in
-    /// `Chosen::candidates`.
+    /// The candidates in the rounds above, which are those that are not broken, as indices in
+    /// `Candidates::all`.
     pub alive: Vec<usize>,
     /// The CPU time of the program. Savings are shares of this time.
     pub program_ns: f64,
-    /// The CPU time of a play of all calls under the base, page faults included; at least 1.
+    /// The CPU time of replaying all calls under the base, including page faults; at least 1.
     pub calls_ns: f64,
-    /// For each op stream, the share of the CPU time that its calls may take beside the program's own
-    /// work: see `HIDDEN_NS`.
+    /// For each op stream, the share of the program's CPU time by which its calls may overlap with
+    /// the program's own work (see `HIDDEN_NS`).
     pub hidden: Vec<f64>,
 }
 
-/// Judges the best candidates by their fresh plays alone.
+/// Judges the best candidates by their confirmation runs alone.
 pub fn confirm(
     candidates: &Candidates,
     program: &Program,
@@ -171,8 +177,8 @@ pub fn confirm(
     let Some(fresh) = &measured.fresh else { return Confirmed::new() };
     let all = effects(candidates, program, measured).alive;
     let again = effects(candidates, program, fresh);
-    // Leaves out candidates that make the calls of the base: they count as alive, but have no fresh
-    // plays.
+    // Leaves out candidates that make the same calls as the base. They count as alive, but have no
+    // confirmation runs.
     let is_fresh = |&place: &usize| candidates.all[again.alive[place]].measured.is_some();
     let places: Vec<usize> = (0..again.alive.len()).filter(is_fresh).collect();
     let rounds: Vec<Round> = again.cpu.iter().map(|round| round.of(&places)).collect();
@@ -181,19 +187,20 @@ pub fn confirm(
     who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &rounds, &who, min_gain))
 }
 
-/// The CPU time in a replay, of a malloc and its free, that may be hidden in the program. A processor runs
-/// a cheap call beside the program's own work if that work waits, for memory or for the result of the
-/// instruction before. A replay has no such work. glibc's malloc and free take 8 ns in a loop, and a
-/// program with 25 multiplications between them, each of which needs the one before, is not slower than
-/// without them.
+/// The CPU time of a malloc and its free in a replay that may not appear in the program. A
+/// processor executes a cheap call in parallel with the program's own work if that work waits, for
+/// memory or for the result of the previous instruction. A replay has no such work. glibc's malloc
+/// and free take 8 ns in a loop. A program with 25 multiplications between them, each of which
+/// needs the result of the one before, is not slower than without the calls.
 const HIDDEN_NS: f64 = 10.0;
 
-/// The time that the calls of some blocks may hide beside `rest`, the program's own work. All in ns.
+/// Returns by how much the calls for some blocks may overlap with `rest`, the time of the program's
+/// own work. Times are in ns.
 fn hidden_ns(blocks: u64, rest: f64) -> f64 {
     (blocks as f64 * HIDDEN_NS).min(rest)
 }
 
-/// The blocks that a stream is about: those of its plan, or all.
+/// Returns the number of blocks that a stream is about, which are those of its plan, or all.
 fn blocks_of(stream: &Stream) -> u64 {
     let compiled = &stream.compiled;
     match compiled.rules.is_empty() {
@@ -202,9 +209,9 @@ fn blocks_of(stream: &Stream) -> u64 {
     }
 }
 
-/// Computes the effects of each candidate from its plays.
+/// Computes the effects of each candidate from its runs.
 ///
-/// The CPU time of a play is that of the calls plus that of the player. The player's part is
+/// The CPU time of a run is that of the calls plus that of the replayer. The replayer's part is
 /// measured under an allocator that does nothing, and subtracted. If the trace lacks the CPU time
 /// of the program, savings are shares of the time of its calls.
 pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) -> Effects {
@@ -244,8 +251,8 @@ pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) 
     let rest = program_ns - calls;
     let system = |f: &Figures| f.system_ns;
     let user = |f: &Figures| f.cpu_ns - f.system_ns;
-    // Adds the rest of the program's CPU time to each part, so that each saving is a share of the whole
-    // program.
+    // Adds the rest of the program's CPU time to each part, so that each saving is a share of the
+    // whole program.
     let rest_of = |figure: &dyn Fn(&Figures) -> f64| {
         let own =
             measured.median(0, figure) - measured.median(candidates.streams[0].no_op + 2, figure);

@@ -1,11 +1,11 @@
-//! The result of a replay as JSON.
+//! Formats the result of a replay as JSON.
 
 use super::report::{Report, Row};
 use mallard_measure::rounds::subject::Figures;
 use serde_json::{json, Value};
 
 impl Report<'_> {
-    /// The whole result.
+    /// Returns the whole result.
     pub fn json(&self) -> Value {
         let compiled = &self.candidates.streams[0].compiled;
         let mut base = self.figures(&self.candidates.base.name, 0, 0);
@@ -70,7 +70,7 @@ impl Report<'_> {
         object
     }
 
-    /// The medians of a column (see `turns`) as JSON.
+    /// Returns the medians of a column of the measurement (see `mallard_measure::rounds`) as JSON.
     fn figures(&self, name: &str, column: usize, stream: usize) -> Value {
         let median = |f: fn(&Figures) -> f64| {
             Some(self.measured.median(column, f)).filter(|m| m.is_finite())

@@ -1,11 +1,11 @@
-//! `mallard replay`: what another allocator would change for a recorded program.
+//! `mallard replay`: estimates what another allocator would change for a recorded program.
 //!
-//! `candidates` makes op streams of the trace, one for each plan, and lists what is compared. `player`
-//! finds and runs the player, which makes the calls of an op stream. One run of the player is a play:
-//! `playing` measures plays in turns (see `turns` for subjects, blocks and columns), and `effects`
-//! computes the CPU time of the program from the plays. `report` shows the result, with `text` and
-//! `json`. `write` writes an op stream instead. `session` is the entry for other commands, which add
-//! candidates one by one.
+//! `candidates` makes op streams from the trace, one for each plan, and lists what is compared.
+//! `player` finds and runs the replayer, which makes the calls of an op stream. `playing` measures
+//! runs of the replayer, interleaved (see `mallard_measure::rounds` for subjects, rounds and
+//! columns), and `effects` computes the CPU time of the program from these runs. `report` shows the
+//! result, with `text` and `json`. `write` writes an op stream to a file instead. `session` is the
+//! interface for other commands, which add candidates one by one.
 
 mod candidates;
 mod effects;
@@ -45,7 +45,7 @@ pub use report::likely;
 pub use session::{Accounted, Pilot, Played, Session};
 
 impl Command {
-    /// Replays, and shows what was measured.
+    /// Replays, and prints the result.
     pub fn run(self) -> Result<ExitCode, Failure> {
         starter::prepare();
         let trace = look::open(&self.name)?;
@@ -68,8 +68,8 @@ impl Command {
 
 /// The savings that a replay finds for mallocs.
 pub struct Savings {
-    /// The savings of each malloc that could be played, by name, as shares of `program_ns`. Empty if
-    /// nothing was measured.
+    /// The savings of each malloc that could be replayed, by name, as shares of `program_ns`. Empty
+    /// if nothing was measured.
     pub of: BTreeMap<String, Differences>,
     /// The CPU time of the program in ns, as the recording shows it, without the time of recording.
     pub program_ns: f64,

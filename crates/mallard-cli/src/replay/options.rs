@@ -62,7 +62,7 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// The same as the library takes them.
+    /// Returns these options in the form that the library needs.
     pub fn options(&self) -> Options {
         Options {
             process: self.process,
@@ -74,7 +74,7 @@ impl Compiling {
 }
 
 #[derive(Clone, Debug)]
-/// Strategies, as one word names them.
+/// The strategies that one word of the command line names.
 pub struct Strategies(Vec<Strategy>);
 
 fn strategies(text: &str) -> Result<Strategies, String> {
@@ -86,13 +86,13 @@ fn strategies(text: &str) -> Result<Strategies, String> {
 }
 
 impl Command {
-    /// All strategies that the options name.
+    /// Returns all strategies that the options name.
     pub fn strategies(&self) -> impl Iterator<Item = Strategy> + '_ {
         self.strategy.iter().flat_map(|list| list.0.iter().copied())
     }
 }
 
-/// A folder for op streams. It is removed at the end.
+/// Makes a directory for op streams, which is removed when the value is dropped.
 pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
     tempfile::Builder::new().prefix("mallard-replay-").tempdir().map_err(|e| {
         let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
@@ -101,7 +101,7 @@ pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
     })
 }
 
-/// The command line of the recorded program, if the trace has it.
+/// Returns the command line of the recorded program, if the trace contains it.
 pub fn arguments(trace: &Trace) -> Option<String> {
     recorded::command_line(trace.manifest())
 }

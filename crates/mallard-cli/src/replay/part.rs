@@ -1,5 +1,6 @@
-//! The share of a program's CPU time in which its calls were recorded. A recording of a part of the run
-//! has the CPU time of the whole run, and readings of the CPU time from start to end.
+//! Computes the share of a program's CPU time in which its calls were recorded. A recording of a
+//! part of the run has the CPU time of the whole run, and readings of the CPU time from start to
+//! end.
 
 use crate::record::part;
 use mallard_measure::error::Failure;
@@ -9,24 +10,25 @@ use mallard_trace::Trace;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A share is unknown if its upper limit is more than this multiple of its lower limit.
+/// A share counts as unknown if its upper limit is more than this multiple of its lower limit.
 const INEXACT: f64 = 2.0;
 
-/// A part with less CPU time is mostly the start of the process, and a reading of the CPU time of a thread
-/// that runs is up to a tick of the kernel old.
+/// The minimum CPU time of a part. A part with less CPU time is mostly the start of the process,
+/// and a reading of the CPU time of a running thread is up to a kernel tick old.
 const CPU_NS_MIN: f64 = 20e6;
 
 /// Lower limit, likely value and upper limit of a figure.
 pub type Limits = (f64, f64, f64);
 
-/// The share of the program's CPU time in which its calls were recorded: 1 if the whole run was recorded.
-/// `None` if the share is unknown.
+/// Returns the share of the program's CPU time in which its calls were recorded, which is 1 if the
+/// whole run was recorded. `None` if the share is unknown.
 pub fn recorded_share(trace: &Trace) -> Result<Option<Limits>, Failure> {
     let manifest = trace.manifest();
     let is_cut = manifest.notes.stopped.is_some() || manifest.stream.ending != "complete";
     if !is_cut && manifest.notes.window.is_none() {
         let (events, lost) = (manifest.counts.events as f64, manifest.losses.all() as f64);
-        // If only a few events are missing, the shares of the CPU time are those of the whole run.
+        // If only a few events are missing, the shares of the CPU time are relative to the whole
+        // run.
         let share = part(manifest).map_or(1.0, |_| events / (events + lost).max(1.0));
         return Ok(Some((share, share, share)));
     }
@@ -40,7 +42,7 @@ pub fn recorded_share(trace: &Trace) -> Result<Option<Limits>, Failure> {
     Ok(share_between(&readings(trace)?, from, to))
 }
 
-/// The times of the first and the last event. `None` if there is no event.
+/// Returns the times of the first and the last event. `None` if there is no event.
 fn times(trace: &Trace) -> Result<Option<(i64, i64)>, Failure> {
     let events = trace.table(&EVENTS)?;
     let groups = events.groups();
@@ -50,8 +52,8 @@ fn times(trace: &Trace) -> Result<Option<(i64, i64)>, Failure> {
     Ok(first.zip(times(last)?.and_then(|times| times.into_iter().max())))
 }
 
-/// The readings of the CPU time of each thread: times and CPU times in ns. The first has no CPU time, and
-/// the last has all.
+/// Returns the readings of the CPU time of each thread, as times and CPU times in ns. The first
+/// reading has no CPU time, and the last has all.
 fn readings(trace: &Trace) -> Result<Vec<Vec<(i64, i64)>>, Failure> {
     let (threads, cpu) = (trace.table(&THREADS)?, trace.table(&CPU)?);
     let end = trace.manifest().totals.duration_ns;
@@ -69,7 +71,8 @@ fn readings(trace: &Trace) -> Result<Vec<Vec<(i64, i64)>>, Failure> {
     Ok(all.into_values().collect())
 }
 
-/// The share of the CPU time between two moments in all of it. `None` if there are too few readings.
+/// Returns the share of all CPU time that was used between two moments. `None` if there are too few
+/// readings.
 fn share_between(threads: &[Vec<(i64, i64)>], from: i64, to: i64) -> Option<Limits> {
     let whole: f64 = threads.iter().filter_map(|of| of.last()).map(|&(_, ns)| ns as f64).sum();
     let parts = threads.iter().map(|of| (at(of, from), at(of, to)));
@@ -80,7 +83,8 @@ fn share_between(threads: &[Vec<(i64, i64)>], from: i64, to: i64) -> Option<Limi
     is_known.then(|| (least / whole, likely / whole, (most / whole).min(1.0)))
 }
 
-/// The CPU time at a moment: of the reading before, interpolated, and of the reading after.
+/// Returns limits and an estimate of the CPU time at a moment: that of the reading before,
+/// interpolated, and that of the reading after.
 fn at(readings: &[(i64, i64)], now: i64) -> Limits {
     let after = readings.partition_point(|&(t, _)| t < now);
     let Some(&(t1, ns1)) = readings.get(after.min(readings.len().saturating_sub(1))) else {
@@ -98,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_share_of_a_part_lies_between_the_readings_around_it() {
-        // One reading in each 10 ms, and half as much CPU time.
+        // One reading every 10 ms, with half as much CPU time.
         let steady: Vec<(i64, i64)> = (0..=100).map(|n| (10 * n, 5 * n)).collect();
         let share = |threads: &[&[(i64, i64)]], from: i64, to: i64| {
             let ms = |&(t, cpu): &(i64, i64)| (t * 1_000_000, cpu * 1_000_000);
@@ -108,10 +112,10 @@ mod tests {
         };
         assert_eq!(share(&[&steady], 0, 1000), Some((1.0, 1.0, 1.0)));
         assert_eq!(share(&[&steady], 205, 495), Some((0.28, 0.29, 0.3)));
-        // A thread that only runs outside of the part.
+        // A thread that runs only outside of the part.
         let other = [(600, 0), (700, 500)];
         assert_eq!(share(&[&steady, &other], 205, 495), Some((0.14, 0.145, 0.15)));
-        // Too little CPU time, or too few readings.
+        // In these cases there is too little CPU time, or there are too few readings.
         assert_eq!(share(&[&steady], 200, 230), None);
         assert_eq!(share(&[&[(0, 0), (1000, 500)]], 0, 500), None);
         assert_eq!(share(&[&[]], 0, 100), None);

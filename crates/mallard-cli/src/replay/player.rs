@@ -1,4 +1,4 @@
-//! The player, `mallard-replay`: finds the program, and reads what it prints.
+//! Finds the replayer `mallard-replay`, runs it, and parses what it prints.
 
 use mallard_measure::error::status::MALLARD_FAILED;
 use mallard_measure::error::Failure;
@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Finds the player.
+/// Finds the replayer.
 pub fn find() -> Result<PathBuf, Failure> {
     PLAYER.find("nothing was replayed")
 }
@@ -67,7 +67,7 @@ fn pace(text: &str) -> Result<Pace, String> {
     factor.filter(is_factor).map(Pace).ok_or("a pace is none, real, or x and a factor: x0.5".into())
 }
 
-/// A share from 0 to 1, or in per cent.
+/// Parses a share from 0 to 1, or in percent.
 fn litter(text: &str) -> Result<f64, String> {
     let share = match text.contains('%') {
         true => mallard_measure::parse::share(text).ok(),
@@ -79,14 +79,14 @@ fn litter(text: &str) -> Result<f64, String> {
 }
 
 impl Manner {
-    /// What is written to new blocks: `none`, `page` or `all`.
+    /// Returns what is written to new blocks: `none`, `page` or `all`.
     pub fn touch(&self) -> &'static str {
         self.touch.word()
     }
 
-    /// Decides what is written to new blocks, if the user leaves that open. `of_program` is the number
-    /// of page faults of the program, and `replayed` the number in a play that writes to all pages.
-    /// Returns a note if nothing is to be written.
+    /// Decides what is written to new blocks, if the user has not decided. `of_program` is the
+    /// number of page faults of the program, and `replayed` the number in a run that writes to all
+    /// pages. Returns a note if nothing will be written.
     ///
     /// A program that allocates large buffers and writes to a part of them has fewer page faults than
     /// a replay that writes to all pages.
@@ -104,7 +104,7 @@ impl Manner {
         ))
     }
 
-    /// The command line of the player.
+    /// Returns the command line of the replayer.
     pub fn words(&self, stream: &Path, mode: Mode) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["mallard-replay".into()];
         words.extend(mode.word().map(OsString::from));
@@ -120,14 +120,14 @@ impl Manner {
     }
 }
 
-/// What the player does with an op stream.
+/// What the replayer does with an op stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Makes the calls.
     Play,
     /// Makes the calls to an allocator that does nothing.
     NoOp,
-    /// Counts the memory of local allocators, on one thread and without a clock.
+    /// Counts the memory of local allocators, in one thread and without a clock.
     Account,
 }
 
@@ -141,7 +141,7 @@ impl Mode {
     }
 }
 
-/// Runs the player once, and returns the object that it prints.
+/// Runs the replayer once, and returns the object that it prints.
 pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Result<T, Failure> {
     let failed = |what: String| {
         let help = format!("{} {}", quoted_path(player), quoted_words(&words[1..]));

@@ -1,4 +1,5 @@
-//! Plays op streams in turns. The figures of a run are those that the player prints.
+//! Measures replays of op streams, interleaved. The figures of a run are those that the replayer
+//! prints.
 
 use super::candidates::Candidates;
 use super::effects::{effects, Program};
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The figures that the player prints after a play.
+/// The figures that the replayer prints after a run.
 #[derive(Deserialize)]
 struct Played {
     seconds: f64,
@@ -29,7 +30,7 @@ struct Played {
     failures: u64,
 }
 
-/// A measurement of plays.
+/// A measurement of replays.
 pub struct Playing<'a> {
     runner: Runner,
     candidates: &'a Candidates,
@@ -42,13 +43,14 @@ impl<'a> Playing<'a> {
         Playing { runner, candidates, program }
     }
 
-    /// Plays all subjects in turns. Returns the seed of the random order as well.
+    /// Replays all subjects, interleaved. Returns the seed of the random order as well.
     pub fn measure(
         &self,
         timing: &Timing,
         candidates: &Candidates,
     ) -> Result<(Measured, u64), Failure> {
-        // No candidate is dropped early: plays vary little, and candidates share no-op plays.
+        // No candidate is dropped early, because runs vary little, and candidates share runs of the
+        // allocator that does nothing.
         let plan = Plan { ignores_output: true, drops: false, ..timing.plan() };
         let measured = measure(self, &candidates.base, &candidates.subjects, &plan)?;
         Ok((measured, plan.seed))
@@ -76,7 +78,8 @@ impl Runs for Playing<'_> {
         subjects.filter(|&subject| is_alive(subject)).collect::<BTreeSet<_>>().len()
     }
 
-    /// The subjects of the candidates with a gain. Candidates with the same calls share a subject.
+    /// Returns the subjects of the candidates with a gain. Candidates with the same calls share a
+    /// subject.
     fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
         let effects = effects(self.candidates, self.program, measured);
         let places = fresh::winners(&judge(&effects.cpu, min_gain));
@@ -90,7 +93,8 @@ impl Runs for Playing<'_> {
         winners
     }
 
-    /// The winners, and the plays that measure the time of the player itself for their op streams.
+    /// Returns the winners, and the subjects that measure the time of the replayer itself for the
+    /// winners' op streams.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         let candidates = self.candidates.all.iter();
         let of_winner = candidates.filter(|c| c.measured.is_some_and(|s| winners.contains(&s)));
@@ -106,13 +110,14 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// The heap in bytes: the resident memory of a play without the player's own memory. What the
-    /// malloc takes at the start, beyond the malloc of the base, counts as heap.
+    /// Computes the heap in bytes, which is the resident memory of a run without the replayer's own
+    /// memory. If the malloc allocates more at the start than the malloc of the base, the
+    /// difference counts as heap.
     fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
         (rss_kib - played.own_kib - self.candidates.start_kib).max(0.0) * 1024.0
     }
 
-    /// Plays once.
+    /// Runs the replayer once.
     fn play(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop> {
         let mut run = self.runner.run_once(subject, turn)?;
         if run.status != 0 {
@@ -138,7 +143,7 @@ impl Playing<'_> {
     }
 }
 
-/// Turns a failed play of the base into an error, because without the base nothing can be compared.
+/// Turns a failed run of the base into an error, because without the base nothing can be compared.
 fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
     let (what, help) = match stop {
         Stop::TooLong => (

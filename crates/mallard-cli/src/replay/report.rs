@@ -1,4 +1,4 @@
-//! Shows the result of a replay: as a table, a sentence and the next command, or as JSON.
+//! Prints the result of a replay as a table, a sentence and the next command, or as JSON.
 
 use super::candidates::{Candidate, Candidates};
 use super::effects::{confirm, effects, Effects, Program};
@@ -17,13 +17,14 @@ use mallard_measure::verdict::{candidate, judge, rounds_missing, Judged, Judgeme
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
-/// The smallest and the largest share of a real saving that a replay found, with perl, python3 and git
-/// under mimalloc, jemalloc and tcmalloc.
+/// The smallest and the largest share of a real saving that a replay found, for perl, python3 and
+/// git under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
 /// How much locality alone can change, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
-/// At most this share of a saving is taken to be hidden beside other work: see `effects::HIDDEN_NS`. In the
-/// programs of tests/known, the advised forms saved at least that much of what a replay showed.
+/// The maximum share of a saving that is assumed to overlap with other work of the processor (see
+/// `effects::HIDDEN_NS`). In the programs of tests/known, the programs that were changed as
+/// recommended saved at least the remaining share of what a replay showed.
 const HIDDEN_MAX: f64 = 0.5;
 
 /// The result of one candidate.
@@ -47,14 +48,15 @@ pub struct Report<'a> {
     pub(super) effects: Effects,
     pub(super) cpu: Judged,
     pub(super) memory: Judged,
-    /// The results of fresh plays of the best candidates, by their indices in `Effects::alive`.
+    /// The results of confirmation runs of the best candidates, by their indices in
+    /// `Effects::alive`.
     confirmed: Confirmed,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    /// Judges the plays.
+    /// Judges the runs.
     pub fn new(
         command: &'a Command,
         trace: &'a Trace,
@@ -120,19 +122,19 @@ impl<'a> Report<'a> {
         notes
     }
 
-    /// The interval in which the saving of the program is expected.
+    /// Returns the interval in which the saving of the program is expected.
     pub(super) fn predicted(&self, row: &Row) -> Option<(f64, f64)> {
         let hidden = self.effects.hidden[row.candidate.stream];
         predicted(row.judged.as_ref()?.0, self.program.cpu_range, hidden)
     }
 
-    /// The result of the fresh plays of a candidate.
+    /// Returns the result of the confirmation runs of a candidate.
     pub(super) fn fresh(&self, candidate: &Candidate) -> Option<&Fresh> {
         let is_it = |&i: &usize| std::ptr::eq(&self.candidates.all[i], candidate);
         self.confirmed.get(&self.effects.alive.iter().position(is_it)?)
     }
 
-    /// A line with the results of fresh plays.
+    /// Returns a line with the results of confirmation runs.
     fn fresh_plays(&self) -> String {
         let named = self.confirmed.iter().map(|(&place, fresh)| {
             (self.candidates.all[self.effects.alive[place]].name.as_str(), fresh)
@@ -140,7 +142,7 @@ impl<'a> Report<'a> {
         fresh_runs(named, "play")
     }
 
-    /// One row for each candidate.
+    /// Returns one line of the result for each candidate.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let place = |i: usize| self.effects.alive.iter().position(|&alive| alive == i);
         let row = |(i, candidate): (usize, &'a Candidate)| {
@@ -153,7 +155,7 @@ impl<'a> Report<'a> {
         self.candidates.all.iter().enumerate().map(row).collect()
     }
 
-    /// The parts of a saving of CPU time.
+    /// Returns the parts of a saving of CPU time.
     fn estimate(&self, at: usize) -> Estimate {
         let part = |rounds| match candidate(rounds, at) {
             Some(of) => Part::Saves(of.interval()),
@@ -166,7 +168,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The exit status.
+    /// Returns the exit status.
     pub fn status(&self) -> ExitCode {
         status(&self.measured)
     }
@@ -280,27 +282,28 @@ impl<'a> Report<'a> {
         ]
     }
 
-    /// The CPU time of the calls in a column, without the player.
+    /// Returns the CPU time of the calls in a column, without the time of the replayer.
     pub(super) fn calls_ns(&self, column: usize, stream: usize) -> f64 {
         let cpu = |column| self.measured.median(column, |f| f.cpu_ns);
         (cpu(column) - cpu(self.candidates.streams[stream].no_op + 2)).max(0.0)
     }
 }
 
-/// The most likely saving of the program itself if a replay shows `saving`. Assumes that the replay
-/// found the geometric mean of the shares in `EXPLAINED`.
+/// Estimates the most likely saving of the program itself if a replay shows `saving`. Assumes that
+/// the replay found the geometric mean of the shares in `EXPLAINED`.
 pub fn likely(saving: f64) -> f64 {
     (saving / (EXPLAINED.0 * EXPLAINED.1).sqrt()).min(1.0)
 }
 
-/// The least and the largest saving expected in the program itself, locality included. `range` is
-/// `Program::cpu_range`, and `hidden` is of `Effects::hidden`. `None` if the replay has no figure.
+/// Returns the smallest and the largest saving that is expected in the program itself, locality
+/// included. `range` is `Program::cpu_range`, and `hidden` is from `Effects::hidden`. `None` if the
+/// replay has no figure.
 pub fn predicted(cpu: &Judgement, range: (f64, f64), hidden: f64) -> Option<(f64, f64)> {
     let (low, high) = (cpu.low, cpu.high);
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    // If the program takes less CPU time than assumed, the same saving is a larger share.
+    // If the program needs less CPU time than assumed, the same saving is a larger share.
     let (least, most) = range;
     let all = [low, high].into_iter().flat_map(|end| {
         [EXPLAINED.0, EXPLAINED.1].into_iter().flat_map(move |explained| {
@@ -310,10 +313,10 @@ pub fn predicted(cpu: &Judgement, range: (f64, f64), hidden: f64) -> Option<(f64
     let (least, most) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))
     });
-    // What is hidden is neither saved nor lost.
+    // CPU time that overlaps with other work is neither saved nor lost.
     let least = least.min((least - hidden).max(HIDDEN_MAX * least));
     let most = most.max((most + hidden).min(HIDDEN_MAX * most));
-    // No program saves more CPU time than it takes.
+    // No program saves more CPU time than it needs.
     Some(((least - LOCALITY).min(1.0), (most + LOCALITY).min(1.0)))
 }
 
@@ -351,7 +354,7 @@ mod tests {
     fn a_prediction_allows_for_calls_beside_other_work() {
         let of = |low, high, hidden| predicted(&judgement(low, high), (1.0, 1.0), hidden).unwrap();
         let near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-9;
-        // Only the end near 0 changes, by at most a half.
+        // Only the end near 0 changes, by at most one half.
         assert!(near(of(0.11, 0.2, 0.04), (0.1 - 0.04 - 0.01, 0.2 / 0.4 + 0.01)));
         assert!(near(of(0.11, 0.2, 0.5), (0.05 - 0.01, 0.2 / 0.4 + 0.01)));
         assert!(near(of(-0.2, -0.11, 0.04), (-0.5 - 0.01, -0.1 + 0.04 + 0.01)));

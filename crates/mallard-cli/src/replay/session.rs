@@ -1,4 +1,4 @@
-//! A replay whose candidates are added one by one: the entry for `mallard advise`.
+//! A replay whose candidates are added one by one, for `mallard advise`.
 
 use super::candidates::{Builder, Candidates};
 use super::effects::{confirm, effects, Effects, Program};
@@ -20,23 +20,23 @@ use mallard_trace::Trace;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A recording to play under several candidates.
+/// A recording that is replayed under several candidates.
 pub struct Session<'a> {
     trace: &'a Trace,
     builder: Builder<'a>,
     own: Allocator,
-    /// The time to compile the recorded calls, and to play them once.
+    /// The time to compile the recorded calls, and to replay them once.
     pub first: Duration,
-    /// The time of one play.
+    /// The time of one run of the replayer.
     pub play: Duration,
-    /// The CPU time of runs of the program without the recorder, in ns: least, median and most. `None`:
-    /// it is estimated from the recorded run.
+    /// The minimum, median and maximum CPU time of runs of the program without the recorder, in ns.
+    /// If `None`, the CPU time is estimated from the recorded run.
     pub cpu: Option<(f64, f64, f64)>,
-    /// The folder of the op streams. It is removed when the value is dropped.
+    /// The directory of the op streams, which is removed when the value is dropped.
     _folder: TempDir,
 }
 
-/// The exact account of the local allocators of a plan.
+/// The exact memory of the local allocators of a plan.
 #[derive(Clone, Debug)]
 pub struct Accounted {
     /// The blocks to which the first rule of the plan applies.
@@ -47,10 +47,10 @@ pub struct Accounted {
     pub notes: Vec<String>,
 }
 
-/// The results of the plays of a candidate.
+/// The results of the runs of a candidate.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// The saving of the program's CPU time, by fresh plays if there were some.
+    /// The saving of the program's CPU time, from confirmation runs if there were any.
     pub cpu: Judgement,
     /// The part of the CPU time saving that is work of the allocator.
     pub allocator: Judgement,
@@ -68,14 +68,15 @@ pub struct Played {
     pub end_bytes: (u64, u64),
 }
 
-/// The results of a measurement of plays.
+/// The results of a measurement of replays.
 pub struct Outcome {
-    /// The result of each measured candidate, in order, or how it breaks. `None`: it was not played.
+    /// The result of each measured candidate, in order, or how the candidate breaks. `None` if it
+    /// was not replayed.
     pub played: Vec<Result<Played, Option<String>>>,
-    /// The difference between two plays of the base.
+    /// The difference between two runs of the base.
     pub control: Judgement,
-    /// The share of the program's CPU time that a play of all calls under the base takes, page faults
-    /// included. `None` if it is too small to be measured.
+    /// The CPU time of replaying all calls under the base, page faults included, as a share of the
+    /// program's CPU time. `None` if it is too small to be measured.
     pub calls: Option<f64>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
@@ -84,7 +85,7 @@ pub struct Outcome {
 }
 
 impl<'a> Session<'a> {
-    /// Compiles the recorded calls and plays them once.
+    /// Compiles the recorded calls and replays them once.
     pub fn begin(
         trace: &'a Trace,
         allow_escapes: bool,
@@ -102,7 +103,7 @@ impl<'a> Session<'a> {
         Ok(Session { trace, builder, own, first, play, cpu: None, _folder: folder })
     }
 
-    /// Adds a malloc.
+    /// Adds a malloc as a candidate, and returns its index.
     pub fn malloc(&mut self, allocator: &Allocator) -> usize {
         self.builder.malloc(allocator);
         self.builder.out.all.len() - 1
@@ -121,14 +122,15 @@ impl<'a> Session<'a> {
         Ok((number, Accounted { rule, held_peak, notes }))
     }
 
-    /// The peak of the program's bytes in use.
+    /// Returns the peak of the program's live bytes.
     pub fn live_peak(&self) -> u64 {
         self.builder.out.streams[0].compiled.live_peak
     }
 
-    /// Plays the base and some candidates once each, to choose which candidates to measure. Returns the
-    /// savings as shares of the CPU time of the program (`None` for a candidate that cannot be played),
-    /// and the mean time of a play. Ends early if the user interrupts or `limit` is over.
+    /// Replays the base and some candidates once each, to choose which candidates to measure.
+    /// Returns the savings as shares of the CPU time of the program (`None` for a candidate that
+    /// cannot be replayed), and the mean time of a run. Ends early if the user interrupts or
+    /// `limit` is over.
     pub fn pilot(
         &self,
         some: &[usize],
@@ -162,7 +164,7 @@ impl<'a> Session<'a> {
         Ok(Pilot { savings, play: pilot.begin.elapsed() / pilot.plays.max(1) })
     }
 
-    /// Measures some of the candidates in turns.
+    /// Measures some of the candidates, interleaved with the base.
     pub fn measure(
         self,
         some: &[usize],
@@ -178,15 +180,15 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The results of single plays.
+/// The results of single runs.
 pub struct Pilot {
     /// The saving of CPU time and the peak of the heap's bytes, in the order of the candidates.
     pub savings: Vec<Option<(f64, f64)>>,
-    /// The mean time of a play.
+    /// The mean time of a run.
     pub play: Duration,
 }
 
-/// Plays subjects once each, within a time limit.
+/// Replays subjects once each, within a time limit.
 struct Flight<'a> {
     playing: Playing<'a>,
     begin: Moment,
@@ -196,7 +198,7 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// Plays a subject once. `None` if the play fails, or if too little time is left.
+    /// Replays a subject once. `None` if the run fails, or if too little time is left.
     fn fly(&mut self, subject: &Subject) -> Option<Figures> {
         let rest = self.limit.saturating_sub(self.begin.elapsed());
         if self.last.is_some_and(|last| last > rest) {
@@ -238,7 +240,7 @@ fn outcome(
         };
         let fresh = confirmed.get(&place).map(|fresh| fresh.judgement.clone());
         let judgement = match cpu.candidates[place].why {
-            // These reasons say more than the fresh figures.
+            // These reasons are more informative than the figures of the confirmation runs.
             Some(Why::NotConfirmed | Why::ThreadsMeet) => cpu.candidates[place].clone(),
             _ => fresh.unwrap_or_else(|| cpu.candidates[place].clone()),
         };

@@ -1,5 +1,5 @@
-//! The lines below the table of a replay: memory of local allocators, virtual calls, a sentence, and
-//! the next command.
+//! Writes the lines below the table of a replay: memory of local allocators, virtual calls, a
+//! sentence, and the next command.
 
 use super::candidates::Candidate;
 use super::options::arguments;
@@ -10,7 +10,7 @@ use mallard_measure::rounds::words::replayed;
 use mallard_measure::verdict::{Judgement, Verdict};
 
 impl Report<'_> {
-    /// The exact memory of local allocators, one line for each rule.
+    /// Returns the exact memory of local allocators, with one line for each rule.
     pub(super) fn accounts(&self) -> String {
         let mut text = String::new();
         let mut shown = vec![0];
@@ -42,7 +42,8 @@ impl Report<'_> {
         text
     }
 
-    /// The cost of virtual calls, which no row of the table contains. Empty without virtual calls.
+    /// Returns the cost of virtual calls, which no line of the table contains. Empty without
+    /// virtual calls.
     pub(super) fn virtual_calls(&self) -> String {
         let Some((least, most)) = self.candidates.virtual_ns else { return String::new() };
         let mut text = String::new();
@@ -62,8 +63,8 @@ impl Report<'_> {
         text
     }
 
-    /// The candidate with a gain that saves the most CPU time, with the result of its fresh plays if
-    /// there are any.
+    /// Returns the candidate with a gain that saves the most CPU time, with the result of its
+    /// confirmation runs if there are any.
     fn best(&self) -> Option<(&Candidate, &Judgement, &Judgement)> {
         let rows = self.rows().into_iter();
         let gains = rows.filter_map(|row| {
@@ -76,7 +77,7 @@ impl Report<'_> {
         Some((candidate, fresh.unwrap_or(cpu), memory))
     }
 
-    /// The result in one sentence.
+    /// Returns the result in one sentence.
     pub(super) fn sentence(&self) -> String {
         let cut = match self.measured.interrupted {
             true => {
@@ -112,12 +113,12 @@ impl Report<'_> {
         text + &cut
     }
 
-    /// Whether the CPU time of a candidate is not measurable so far.
+    /// Returns whether the CPU time of a candidate is not measurable so far.
     fn is_open(&self) -> bool {
         self.cpu.candidates.iter().any(|c| c.verdict == Verdict::NotMeasurable)
     }
 
-    /// The command to type next.
+    /// Returns the command to type next.
     pub(super) fn next(&self) -> String {
         let program = arguments(self.trace).unwrap_or_else(|| "PROG ARGS".to_string());
         let name = quoted_path(self.trace.folder());

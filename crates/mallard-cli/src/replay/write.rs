@@ -1,4 +1,5 @@
-//! `mallard replay --write FILE`: writes an op stream to a file, which `mallard-replay` can play alone.
+//! `mallard replay --write FILE`: writes an op stream to a file, which `mallard-replay` can replay
+//! alone.
 
 use super::Command;
 use mallard_measure::error::Failure;
@@ -28,7 +29,7 @@ impl Command {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The plan that the user has named, by its file or by a strategy.
+    /// Returns the plan that the user has named, by its file or by a strategy.
     fn only_plan(&self) -> Result<Plan, Failure> {
         let mut strategies = self.strategies();
         match (self.plan.as_slice(), strategies.next(), strategies.next()) {
