@@ -1,4 +1,4 @@
-//! The advice on a program, which `mallard advise` saves in the folder of the trace.
+//! Reads the advice on a program, which `mallard advise` saves in the directory of the trace.
 
 use mallard_trace::Trace;
 use serde_json::Value;
@@ -8,13 +8,13 @@ use std::fs;
 pub const FILE: &str = "advice.json";
 /// The name of the file with what `mallard verify --trace` measured.
 pub const VERIFIED: &str = "verified.json";
-/// The version of the JSON keys that a page can show.
+/// The version of the advice's JSON keys that a page can show.
 const VERSION: u64 = 1;
-/// The size limit of the file. `mallard advise` writes no larger one.
+/// The maximum size of the file. `mallard advise` writes no larger file.
 const BYTES_MAX: u64 = 32 << 20;
-/// The largest number of changes from the matrix that a page lists.
+/// The maximum number of changes from the matrix that a page lists.
 const CHANGES_MAX: usize = 400;
-/// The parts of an advice that a page shows unchanged.
+/// The JSON members of the advice that a page shows unchanged.
 const SHOWN: [&str; 14] = [
     "program",
     "verdict",
@@ -44,11 +44,11 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Reads the advice of a trace. Damaged advice leads to a note, and the report is still made.
+    /// Reads the advice of a trace. Corrupt advice leads to a note, and the report is still made.
     pub fn read(trace: &Trace) -> Advice {
         let path = trace.folder().join(FILE);
         match fs::metadata(&path) {
-            Err(_) => return Advice::default(), // nobody has asked for advice
+            Err(_) => return Advice::default(), // there is no saved advice
             Ok(meta) if meta.len() > BYTES_MAX => return Advice::unread("it is too large"),
             Ok(_) => {}
         }
@@ -62,7 +62,7 @@ impl Advice {
         advice
     }
 
-    /// The advice in a text of `mallard advise --json`.
+    /// Parses a text of `mallard advise --json`.
     fn of(text: &str) -> Advice {
         let mut whole: Value = match serde_json::from_str(text) {
             Ok(whole) => whole,
@@ -99,7 +99,8 @@ impl Advice {
     }
 }
 
-/// What `mallard verify --trace` measured. The page shows it on the card with the same title.
+/// Returns what `mallard verify --trace` measured. The page shows it on the card with the same
+/// title.
 fn verified(trace: &Trace) -> Option<Value> {
     let path = trace.folder().join(VERIFIED);
     let is_small = fs::metadata(&path).is_ok_and(|meta| meta.len() < BYTES_MAX);
@@ -115,7 +116,7 @@ fn list(value: Value) -> Vec<Value> {
     }
 }
 
-/// A value without the members that are null, to keep the page small.
+/// Returns a value without the members that are null, to keep the page small.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

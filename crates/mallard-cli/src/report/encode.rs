@@ -8,7 +8,8 @@ pub fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Encodes bytes by run lengths: pairs of a count, from 1 to 255, and the byte that is repeated.
+/// Encodes bytes by run lengths, which are pairs of a count from 1 to 255 and the byte that is
+/// repeated.
 pub fn run_lengths(bytes: &[u8]) -> Vec<u8> {
     let mut pairs = Vec::new();
     for run in bytes.chunk_by(|a, b| a == b) {
@@ -24,7 +25,7 @@ pub fn four_digits(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 
-/// The number of characters of a decimal number.
+/// Returns the number of characters of a decimal number.
 pub fn width(number: i64) -> usize {
     let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
     digits + usize::from(number < 0)

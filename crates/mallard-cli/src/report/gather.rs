@@ -26,15 +26,15 @@ pub struct Gathered<'a> {
     pub resident: Resident,
     /// The parts of the resident memory at the moments of the timeline.
     pub split: Split,
-    /// The paths of the files with code.
+    /// The paths of the program file and the libraries.
     pub modules: Vec<String>,
     /// The advice on the program, if `mallard advise` has saved one. The page shows its regions.
     pub advice: Advice,
 }
 
 impl Gathered<'_> {
-    /// Reads a trace. A second thread reads the saved advice. If there is no advice, that thread finds the
-    /// regions, with a pass of its own over the events.
+    /// Reads a trace. A second thread reads the saved advice. If there is no advice, that thread
+    /// finds the regions, with a separate pass over the events.
     pub fn of(trace: &Trace) -> Result<Gathered<'_>, Failure> {
         thread::scope(|scope| {
             let advice = scope.spawn(|| advice(trace));
@@ -67,8 +67,8 @@ impl Gathered<'_> {
         })
     }
 
-    /// The peak of the resident memory without the recorder: of what the system reported at the end, or
-    /// else of the highest sample. 0 if it is unknown.
+    /// Returns the peak of the resident memory without the recorder. This is the peak that the
+    /// system reported at the end, or else the highest sample. 0 if it is unknown.
     pub fn peak_rss(&self) -> u64 {
         let counted = self.trace.manifest().notes.peak_rss.unwrap_or(0);
         let all = counted.max(self.resident.highest().max(0) as u64);
@@ -76,13 +76,13 @@ impl Gathered<'_> {
         all.saturating_sub(recorder.max(0) as u64)
     }
 
-    /// What `mallard record` noted.
+    /// Returns the notes that `mallard record` has stored.
     pub fn notes(&self) -> &RunNotes {
         &self.trace.manifest().notes
     }
 }
 
-/// The advice on the program, or else the regions alone.
+/// Returns the advice on the program, or else the regions alone.
 fn advice(trace: &Trace) -> Result<Advice, Failure> {
     let mut advice = Advice::read(trace);
     if advice.shown.is_none() {

@@ -39,12 +39,12 @@ impl Holders {
         Holders { sums: by_name }
     }
 
-    /// The function that held the most bytes at the peak of the program, and those bytes.
+    /// Returns the function that held the most bytes at the peak of the program, and those bytes.
     pub fn at_peak(&self) -> Option<(&str, i64)> {
         self.most(|sums| sums.at_peak)
     }
 
-    /// The function that allocated the most bytes that were never freed, and those bytes.
+    /// Returns the function that allocated the most bytes that were never freed, and those bytes.
     pub fn never_freed(&self) -> Option<(&str, i64)> {
         self.most(|sums| sums.never_freed)
     }
@@ -56,7 +56,7 @@ impl Holders {
     }
 }
 
-/// Finds the function that a site belongs to.
+/// Finds the function to which a site belongs.
 struct Leaves<'a> {
     stacks: &'a Stacks,
     /// For each frame, its innermost function that does more than pass an allocation on.

@@ -1,4 +1,4 @@
-//! `mallard report`: a trace as one HTML file, or as the object that the file shows.
+//! `mallard report`: writes a trace as one HTML file, or as the JSON object that the file shows.
 
 mod advice;
 mod encode;
@@ -31,9 +31,9 @@ use object::Object;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The size limit of a page. Only a page whose sites cannot be cut further exceeds the limit.
+/// The maximum size of a page. Only a page whose sites cannot be cut further is larger.
 const PAGE_BYTES_MAX: usize = 5_000_000;
-/// The limit of the bytes of names, call stacks and sites in the page, for the first attempt to make it.
+/// The maximum size of names, call stacks and sites in the page, for the first attempt to make it.
 const SITES_BYTES_MAX: usize = 4_200_000;
 
 /// Makes one HTML file that shows a trace: what the program allocated, who held it, and for how long.
@@ -77,7 +77,7 @@ impl Command {
         self.deliver(&to, &json, &page)
     }
 
-    /// The file to write. Fails if the file exists and may not be overwritten.
+    /// Returns the file to write. Fails if the file exists and may not be overwritten.
     fn target(&self, source: &Path) -> Result<PathBuf, Failure> {
         let to = self.output.clone().unwrap_or_else(|| source.with_extension("html"));
         if !self.json && to != Path::new("-") {
@@ -101,13 +101,13 @@ impl Command {
     }
 }
 
-/// The title of a page.
+/// Returns the title of a page.
 fn title(name: &str) -> String {
     format!("{name}: memory")
 }
 
 /// Makes the object as JSON, and the page. If the page is too large, makes both again with less
-/// room, so that the sites that matter least are left out.
+/// space, so that the least important sites are left out.
 fn within_limit(gathered: &Gathered, title: &str) -> (String, String) {
     let mut room = SITES_BYTES_MAX;
     loop {
@@ -117,7 +117,7 @@ fn within_limit(gathered: &Gathered, title: &str) -> (String, String) {
         if page.len() < PAGE_BYTES_MAX || room == 0 {
             return (json, page);
         }
-        // Less room by the excess, and some more, since sizes are estimates.
+        // Reduces the space by the excess, and by some more, because sizes are estimates.
         let excess = page.len() - PAGE_BYTES_MAX + 100_000;
         room = room.saturating_sub(excess);
     }

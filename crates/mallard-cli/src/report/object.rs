@@ -1,4 +1,4 @@
-//! The data of a report as one object. The page shows this object.
+//! The data of a report as one object, which the page shows.
 
 use super::encode::{base64, run_lengths, whole};
 use super::gather::Gathered;
@@ -16,13 +16,14 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The sums by which the page weighs sites and functions: columns of the sites.
+/// The sums by which the page weighs sites and functions. They are columns of the sites.
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
 
 /// The version of the object's format.
 pub const VERSION: u32 = 1;
 
-/// The object. A list of records is stored as columns. Strings are indices into `strings`.
+/// The data of a report. A list of records is stored as columns. Strings are indices into
+/// `strings`.
 #[derive(Debug, Serialize)]
 pub struct Object {
     version: u32,
@@ -187,7 +188,7 @@ fn time(gathered: &Gathered) -> Time {
     }
 }
 
-/// The parts of resident memory. Empty if the trace does not have them.
+/// Returns the parts of resident memory. Empty if the trace does not contain them.
 fn parts(split: &Split) -> BTreeMap<&'static str, Vec<i64>> {
     if split.is_empty() {
         return BTreeMap::new();
@@ -209,7 +210,7 @@ fn triples(frees: &[(usize, usize, f64)]) -> Vec<i64> {
     frees.iter().flat_map(|&(from, to, count)| [from as i64, to as i64, whole(count)]).collect()
 }
 
-/// The figures of single sites: those of the first `kept` sites that were surveyed.
+/// Returns the figures of single sites, which are the first `kept` of the surveyed sites.
 fn detail(survey: &Survey, kept: usize) -> Detail {
     let sites = &survey.sites[..kept.min(survey.sites.len())];
     let pairs = |site: &SiteSurvey| {

@@ -1,10 +1,10 @@
-//! The page of `mallard report`: one HTML file that shows the data of a report. This module makes the
-//! elements. The scripts of the page read the data and fill the elements.
+//! Makes the page of `mallard report`, which is one HTML file that shows the data of a report. This
+//! module makes the elements. The scripts of the page read the data and fill the elements.
 
 use mallard_page::{chart_js, theme_button, Page};
 use maud::{html, Markup};
 
-/// The mark by which a page of `mallard report` is recognized. It stands near the start of the
+/// The text by which a page of `mallard report` is recognised. It stands near the start of the
 /// file.
 pub const MARK: &str = "mallard report";
 
@@ -14,7 +14,8 @@ const STYLES: [&str; 3] = [
     include_str!("page/advice.css"),
 ];
 
-/// The scripts in order: each uses only names from scripts above it. The last one starts the page.
+/// The scripts in order. Each script uses only names from the scripts before it in the list. The
+/// last one starts the page.
 const SCRIPTS: [&str; 20] = [
     include_str!("page/data.js"),
     include_str!("page/choice.js"),
@@ -38,7 +39,7 @@ const SCRIPTS: [&str; 20] = [
     include_str!("page/start.js"),
 ];
 
-/// The sections in order: the id, and the short title for the bar.
+/// The sections in order, each with its id and its short title for the bar.
 const SECTIONS: [(&str, &str); 10] = [
     ("advice", "Advice"),
     ("matrix", "Changes"),
@@ -52,7 +53,7 @@ const SECTIONS: [(&str, &str); 10] = [
     ("method", "Method"),
 ];
 
-/// The weights of the icicle: the key in the data, and the title.
+/// The weights of the icicle, each with its key in the data and its title.
 const WEIGHTS: [(&str, &str); 6] = [
     ("bytes", "bytes"),
     ("count", "blocks"),
@@ -116,7 +117,8 @@ fn first_screen() -> Markup {
     }
 }
 
-/// The bar that stays at the top: links to the sections, the chosen sites, and the theme.
+/// Renders the bar that stays at the top, with links to the sections, the chosen sites, and the
+/// theme.
 fn bar() -> Markup {
     html! {
         div.controls {
@@ -131,7 +133,7 @@ fn bar() -> Markup {
     }
 }
 
-/// A section with a title, an introduction and its content.
+/// Renders a section with a title, an introduction and its content.
 fn section(id: &str, title: &str, intro: Markup, content: Markup) -> Markup {
     html! {
         section.section id=(id) aria-labelledby={ (id) "-title" } {
@@ -142,7 +144,7 @@ fn section(id: &str, title: &str, intro: Markup, content: Markup) -> Markup {
     }
 }
 
-/// The table behind a plot. A script fills the table when the reader opens it.
+/// Renders the table with the figures of a plot. A script fills the table when the reader opens it.
 fn figures(label: &str) -> Markup {
     html! {
         details.figures {
@@ -152,7 +154,7 @@ fn figures(label: &str) -> Markup {
     }
 }
 
-/// The legend of a scale of shades, with words for both ends.
+/// Renders the legend of a scale of shades, with words for both ends.
 fn scale(least: &str, most: &str) -> Markup {
     html! { p.scale aria-hidden="true" { (least) span {} (most) } }
 }
@@ -251,7 +253,7 @@ fn sites() -> Markup {
     )
 }
 
-/// The panel that describes the chosen site.
+/// Renders the panel that describes the chosen site.
 fn site() -> Markup {
     html! {
         article id="site" aria-labelledby="site-name" hidden {

@@ -1,12 +1,12 @@
-//! Orders sites by how much they matter, and adds up the sites that matter least.
+//! Orders sites by how much they matter, and adds up the least important sites.
 
 use mallard_trace::SiteRow;
 use std::cmp::Reverse;
 
-/// The largest number of single sites.
+/// The maximum number of single sites.
 pub const SITES_MAX: usize = 100_000;
 
-/// The sites of a trace. The site that matters most comes first.
+/// The sites of a trace. The most important site comes first.
 pub struct Ranked {
     /// The sites that are kept, in order.
     pub kept: Vec<SiteRow>,
@@ -34,7 +34,7 @@ impl Ranked {
         ranked
     }
 
-    /// The sums and the number of all sites beyond the first `count`.
+    /// Returns the sums and the number of all sites beyond the first `count`.
     pub fn others_beyond(&self, count: usize) -> (SiteRow, usize) {
         let mut others = self.others.clone();
         let left_out = self.kept.get(count..).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Ranked {
     }
 }
 
-/// The sums over which [`share`] takes the largest share.
+/// Returns the sums over which [`share`] finds the largest share.
 fn sums(site: &SiteRow) -> [i64; 7] {
     [
         site.bytes,
@@ -56,7 +56,7 @@ fn sums(site: &SiteRow) -> [i64; 7] {
     ]
 }
 
-/// The largest share of the whole program that a site has in any of its sums.
+/// Returns the largest share of the whole program that a site has in any of its sums.
 fn share(site: &SiteRow, whole: &SiteRow) -> f64 {
     let shares = sums(site).into_iter().zip(sums(whole));
     let shares = shares.filter(|&(_, all)| all > 0).map(|(part, all)| part as f64 / all as f64);

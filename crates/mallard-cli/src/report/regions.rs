@@ -1,4 +1,4 @@
-//! The regions of a page, with some of their instances as columns.
+//! The regions that a page shows, with some of their instances as columns.
 
 use super::encode::{four_digits, whole};
 use mallard_trace::regions::{Limits, Region};
@@ -6,7 +6,7 @@ use mallard_trace::Trace;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The largest number of instances that a page draws, all regions together.
+/// The maximum number of instances that a page draws, in all regions together.
 const LANES_MAX: usize = 6400;
 
 /// A region.
@@ -41,7 +41,8 @@ struct Site {
     bytes: u64,
 }
 
-/// Instances: the i-th value of each column is that of instance i, in the order of time.
+/// Instances of a region. The i-th value of each column is that of instance i, in the order of
+/// time.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Lanes {
     thread: Vec<i64>,
@@ -53,14 +54,14 @@ struct Lanes {
     teardown: Vec<i64>,
 }
 
-/// The regions that a trace has, as JSON. Fails if the trace is damaged.
+/// Returns the regions of a trace, as JSON. Fails if the trace is corrupt.
 pub fn find(trace: &Trace) -> mallard_trace::Result<Vec<Value>> {
     let found = mallard_trace::regions::find(trace, Limits::default())?;
     let value = |region: &Region| serde_json::to_value(region).expect("a region is plain");
     Ok(found.all.iter().map(value).collect())
 }
 
-/// The data of regions that a page shows. Missing fields are 0 or empty.
+/// Returns the data of regions that a page shows. Missing fields are 0 or empty.
 pub fn shown(regions: &[Value]) -> Vec<Shown> {
     let most = LANES_MAX / regions.len().max(1);
     regions.iter().map(|region| Shown::of(region, most)).collect()
@@ -107,7 +108,7 @@ fn site(site: &Value) -> Site {
 }
 
 impl Lanes {
-    /// At most `most` of the instances, at equal distances.
+    /// Returns at most `most` of the instances, at equal distances.
     fn of(lanes: &Value, most: usize) -> Lanes {
         let all = lanes.as_array().map_or(&[][..], Vec::as_slice);
         let mut columns = Lanes::default();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The samples of the resident bytes of all processes.
 pub struct Resident {
-    /// For each process its samples in order: time and resident bytes.
+    /// For each process, its samples in order, each with a time and resident bytes.
     samples: BTreeMap<i64, Vec<(i64, i64)>>,
     /// The end of each process.
     ends: BTreeMap<i64, i64>,
@@ -28,8 +28,8 @@ impl Resident {
         Ok(Resident { samples, ends: ends.filter(|&(_, t1)| t1 >= 0).collect() })
     }
 
-    /// The resident bytes of all processes at a moment, interpolated linearly between samples.
-    /// `None` if no running process has a sample at that moment or before.
+    /// Returns the resident bytes of all processes at a moment, interpolated linearly between
+    /// samples. `None` if no running process has a sample at that moment or before.
     pub fn at(&self, t_ns: i64) -> Option<i64> {
         let of_process = |(process, samples): (&i64, &Vec<(i64, i64)>)| {
             let is_over = self.ends.get(process).is_some_and(|&end| end < t_ns);
@@ -39,18 +39,18 @@ impl Resident {
         (!parts.is_empty()).then(|| parts.iter().sum())
     }
 
-    /// The highest sample of a single process.
+    /// Returns the highest sample of a single process.
     pub fn highest(&self) -> i64 {
         self.samples.values().flatten().map(|&(_, rss)| rss).max().unwrap_or(0)
     }
 
-    /// Whether there is no sample.
+    /// Returns whether there is no sample.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 }
 
-/// The value at a moment, interpolated linearly between the samples before and after it.
+/// Returns the value at a moment, interpolated linearly between the samples before and after it.
 fn between(samples: &[(i64, i64)], t_ns: i64) -> Option<i64> {
     let after = samples.partition_point(|&(t, _)| t <= t_ns);
     let &(t0, before) = samples[..after].last()?;

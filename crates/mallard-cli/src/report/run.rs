@@ -1,4 +1,4 @@
-//! Describes the run of the program and the recording.
+//! Describes the run of the program, and how it was recorded.
 
 use super::gather::Gathered;
 use super::sites::Shown;
@@ -62,7 +62,7 @@ fn status(gathered: &Gathered) -> String {
     }
 }
 
-/// The names of files without their folders.
+/// Returns the names of files without their directories.
 fn names(modules: &[String]) -> impl Iterator<Item = &str> {
     modules.iter().filter_map(|path| Path::new(path).file_name()?.to_str())
 }
@@ -78,7 +78,8 @@ fn libc(modules: &[String]) -> String {
     }
 }
 
-/// The name of the malloc that the program used, found by its loaded libraries.
+/// Returns the name of the malloc that the program used, which is recognised by the loaded
+/// libraries.
 fn allocator(modules: &[String]) -> String {
     let stem = |library: &str| {
         let name = library.rsplit('/').next().unwrap_or(library);

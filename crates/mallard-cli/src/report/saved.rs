@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Whether a file has the object of a report, by its name. Every other name means a trace.
+/// Returns whether a file contains the object of a report, by its name. Every other name means a
+/// trace.
 pub fn is_object(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "json")
 }

@@ -5,8 +5,8 @@ use crate::record::{bound, unknown};
 use mallard_measure::output::units::{about, bytes, of_threads, percent, time};
 use mallard_trace::SiteRow;
 
-/// The sentences: how much the program allocated, its peak and which function held it, how long
-/// blocks lived, and the resident memory.
+/// Returns the sentences: how much the program allocated, its peak and which function held it, how
+/// long blocks lived, and the resident memory.
 pub fn of(gathered: &Gathered) -> Vec<String> {
     let whole = &gathered.trace.manifest().totals.sites;
     if whole.allocs <= 0 {
@@ -109,7 +109,7 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence about lifetimes, for traces without the resident memory.
+/// Returns a sentence about lifetimes, for traces without the resident memory.
 fn lifetimes(whole: &SiteRow) -> String {
     match (whole.life_p50, whole.life_p99) {
         (Some(half), Some(most)) => format!(
@@ -121,7 +121,8 @@ fn lifetimes(whole: &SiteRow) -> String {
     }
 }
 
-/// A sentence on the upper limit of what any allocator could save, or why the limit is unknown.
+/// Returns a sentence on the upper limit of what any allocator could save, or why the limit is
+/// unknown.
 pub fn limit(gathered: &Gathered) -> String {
     let manifest = gathered.trace.manifest();
     let of_why = |why| {

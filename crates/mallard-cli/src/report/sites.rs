@@ -9,10 +9,10 @@ use mallard_trace::SiteRow;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
 
-/// The approximate bytes that the measures of a site take in the page.
+/// The approximate bytes that the measures of a site need in the page.
 const MEASURES_BYTES: usize = 130;
 
-/// The columns: the i-th value of each is that of site i.
+/// The sites as columns. The i-th value of each column is that of site i.
 #[derive(Debug, Default, Serialize)]
 pub struct Sites {
     pub node: Vec<u32>,
@@ -50,7 +50,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Chooses the sites that matter most, as many as fit into about `room` bytes of a page.
+    /// Chooses the most important sites, as many as fit into about `room` bytes of a page.
     pub fn of(ranked: &Ranked, stacks: &Stacks, room: usize) -> Shown {
         let mut tree = Tree::new(stacks);
         let mut places = Vec::new();
@@ -117,7 +117,7 @@ impl Sites {
     }
 }
 
-/// The values of a site in the order of the columns.
+/// Returns the values of a site in the order of the columns.
 fn values(site: &SiteRow) -> [i64; 12] {
     [
         site.bytes,
@@ -135,7 +135,7 @@ fn values(site: &SiteRow) -> [i64; 12] {
     ]
 }
 
-/// The approximate bytes that a site takes in the page.
+/// Returns the approximate bytes that a site needs in the page.
 fn bytes_of(site: &SiteRow, node: u32) -> usize {
     let columns: usize = values(site).into_iter().map(|value| width(value) + 1).sum();
     let measures = if is_measured(site) { MEASURES_BYTES } else { 0 };

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-/// The longest name in characters. Longer names are cut in the middle, to keep the page small.
+/// The maximum length of a name in characters. Longer names are cut in the middle, to keep the page
+/// small.
 const CHARS_MAX: usize = 300;
 
 /// A table of strings without repetitions.
@@ -14,7 +15,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// The index of a string, which is added if it is new; -1 for an empty string.
+    /// Returns the index of a string, which is added if it is new; -1 for an empty string.
     pub fn index(&mut self, text: &str) -> i32 {
         if text.is_empty() {
             return -1;
@@ -30,34 +31,35 @@ impl Strings {
         index
     }
 
-    /// The string with an index.
+    /// Returns the string with this index.
     pub fn text(&self, index: i32) -> &str {
         usize::try_from(index).ok().and_then(|index| self.all.get(index)).map_or("", String::as_str)
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Number of strings that were cut.
+    /// Returns the number of strings that were cut.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// The approximate bytes that a string takes in the page.
+    /// Returns the approximate bytes that a string needs in the page.
     pub fn bytes_of(text: &str) -> usize {
         let escaped = text.bytes().filter(|&byte| byte == b'<').count() * 5;
         text.len().min(CHARS_MAX) + escaped + 3
     }
 
-    /// All strings.
+    /// Returns all strings.
     pub fn into_all(self) -> Vec<String> {
         self.all
     }
 }
 
-/// The two ends of a string with an ellipsis between them. `None` if the string is short enough.
+/// Returns the two ends of a string with an ellipsis between them. `None` if the string is short
+/// enough.
 fn shortened(text: &str) -> Option<String> {
     if text.len() <= CHARS_MAX {
         return None;

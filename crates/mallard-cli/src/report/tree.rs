@@ -7,18 +7,19 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The approximate bytes of a node in the page, without the number of its function, and of a function
-/// without its names.
+/// The approximate bytes of a node in the page, without the number of its function, and of a
+/// function without its names.
 const NODE_BYTES: usize = 4;
 const FRAME_BYTES: usize = 20;
 
-/// The tree while call stacks are added one by one. Each function has a node, even an inlined function.
-/// Calls of one function from one line share a node, even if they are at different addresses.
+/// The tree, to which call stacks are added one by one. Each function has a node, even an inlined
+/// function. Calls of one function from one line share a node, even if they are at different
+/// addresses.
 pub struct Tree<'a> {
     stacks: &'a Stacks,
     /// All names.
     pub strings: Strings,
-    /// Function, module, file and line.
+    /// Function, module, file and line of each frame.
     frames: Vec<[i32; 4]>,
     frame_index: HashMap<[i32; 4], u32>,
     /// For each frame of the trace, its functions, the outermost first.
@@ -28,12 +29,12 @@ pub struct Tree<'a> {
     children: HashMap<(u32, u32), u32>,
     /// For each added call stack of the trace, its node.
     node_of: HashMap<i32, u32>,
-    /// The approximate bytes that the tree takes in the page.
+    /// The approximate bytes that the tree needs in the page.
     bytes: usize,
 }
 
-/// The nodes in the order of the page: depth first, and the children of a node in the order of
-/// their names. The parent of node i is i - up[i].
+/// The nodes in the order of the page, which is depth first, with the children of a node in the
+/// order of their names. The parent of node i is i - up[i].
 #[derive(Debug, Default, Serialize, PartialEq)]
 pub struct Nodes {
     pub up: Vec<u32>,
@@ -48,7 +49,8 @@ pub struct Frames {
     pub module: Vec<i32>,
     pub file: Vec<i32>,
     pub line: Vec<i32>,
-    /// 1 for a function that only passes an allocation on: the page does not name a site after it.
+    /// 1 for a function that only passes an allocation on. The page does not name a site after such
+    /// a function.
     pub passes: Vec<u8>,
 }
 
@@ -68,7 +70,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The approximate bytes that the tree and its names take in the page.
+    /// Returns the approximate bytes that the tree and its names need in the page.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -150,8 +152,8 @@ impl<'a> Tree<'a> {
         (nodes, frames, self.strings, place_of)
     }
 
-    /// Numbers the nodes again, depth first: a node, then its first child with its whole subtree, then
-    /// the next child. Also returns the new number of each node.
+    /// Numbers the nodes again, depth first: a node, then its first child with its whole subtree,
+    /// then the next child. Also returns the new number of each node.
     fn in_order(&self) -> (Nodes, Vec<u32>) {
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (node, &(parent, _)) in self.nodes.iter().enumerate().skip(1) {
@@ -173,7 +175,7 @@ impl<'a> Tree<'a> {
         (nodes, place_of)
     }
 
-    /// The key by which children are ordered: name, line, and number.
+    /// Returns the key by which children are ordered: name, line, and number.
     fn name(&self, node: u32) -> (String, i32, u32) {
         let frame = self.frames[self.nodes[node as usize].1 as usize];
         (self.strings.text(frame[0]).to_string(), frame[3], node)

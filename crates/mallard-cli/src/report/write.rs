@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The mark of a page is within this many bytes of the start of the file.
+/// The mark of a page is within this number of bytes from the start of the file.
 const HEAD_BYTES: u64 = 4096;
 
 /// Fails if the file exists and is not a report, so that a mistyped name does not destroy a file.
@@ -15,7 +15,7 @@ const HEAD_BYTES: u64 = 4096;
 pub fn check(to: &Path, force: bool) -> Result<(), Failure> {
     let shown = to.display();
     match fs::symlink_metadata(to) {
-        Err(_) => Ok(()), // no such file; if the cause is another, writing will report it
+        Err(_) => Ok(()), // no such file; another cause is reported when the file is written
         Ok(meta) if meta.is_dir() => Err(Failure::new(
             format!("{shown} is a folder"),
             "nothing was written",
@@ -36,7 +36,7 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("content=\"{MARK}\""))
 }
 
-/// Writes the text to a file, in place of an existing one. Call `check` first.
+/// Writes the text to a file, replacing an existing one. Call `check` first.
 pub fn replace(to: &Path, text: &str) -> Result<(), Failure> {
     write_whole(to, true, |file| Ok(file.write_all(text.as_bytes())?))
 }

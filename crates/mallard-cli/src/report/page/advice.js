@@ -1,4 +1,4 @@
-// The cards of the advice: what to change, where, what the change saves, and how to check it.
+// Draws the cards of the advice: what to change, where, what the change saves, and how to check it.
 
 const advice = data.advice ?? null;
 const cards = advice?.cards ?? [];
@@ -8,7 +8,7 @@ const verdictWords = {
   change: "Something to change", leave: "Nothing to change", undecided: "Not decided", forced: "Played as asked",
 };
 
-// The source position of a region or a site: render.cpp:40.
+// Returns the source position of a region or a site, such as render.cpp:40.
 function cardPlace(card) {
   const of = card.region ?? card.site;
   if (!of) return "";
@@ -16,21 +16,21 @@ function cardPlace(card) {
   return file ? `${of.shown} (${file})` : of.shown ?? "";
 }
 
-// The row of the matrix that belongs to a card.
+// Returns the line of the matrix that belongs to a card.
 function rowOf(card) {
   const name = card.allocator ?? card.strategy;
   return changes.find((row) => row.name === name && (row.region ?? "") === (card.region?.shown ?? "") && !row.dropped);
 }
 
-// What mallard verify measured after the advice of a card was followed.
+// Returns what mallard verify measured after the advice of a card was followed.
 function verifiedOf(card) {
   return advice.verified?.card === card.title ? advice.verified : null;
 }
 
-// The actions that change an allocator, and so save something.
+// The actions that change an allocator, and therefore save something.
 const changing = ["convert", "pool", "switch", "set"];
 
-// The lines of the saving: a title, an interval, and words.
+// Returns the lines of the saving, each with a title, an interval, and words.
 function savingLines(card) {
   if (!changing.includes(card.action)) return [];
   const saving = card.saving ?? {};
@@ -51,7 +51,8 @@ function savingLines(card) {
   return lines;
 }
 
-// Draws intervals on one scale, with a line at zero. Words beside each interval say the same.
+// Draws intervals on one scale, with a line at zero. Words next to each interval have the same
+// content.
 function addSavings(parent, lines) {
   const parts = lines.map(([, part]) => part).filter((part) => Number.isFinite(part?.low) && Number.isFinite(part?.high));
   const least = Math.min(0, ...parts.map((part) => part.low));
@@ -116,7 +117,7 @@ function addCommand(parent, title, command) {
   add(box, "code", command);
 }
 
-// The language of the function in which the change is made.
+// Returns the language of the function in which the change is made.
 function ownLanguage(card) {
   const known = { cpp: "cpp_mallard", c: "c", rust: "rust" }[card.language];
   if (known) return known;
@@ -125,7 +126,8 @@ function ownLanguage(card) {
   return file.endsWith(".c") ? "c" : "cpp_mallard";
 }
 
-// The code of a card in a language that the reader chooses. A program in C has no use for the others.
+// Adds the code of a card in a language that the reader chooses. For a program in C, only C is
+// offered.
 function addCode(parent, card, number) {
   const own = ownLanguage(card);
   const known = languages.filter(([key]) => card.code?.[key] && (own !== "c" || key === "c"));
@@ -158,7 +160,7 @@ function addPlan(parent, card) {
   add(box, "code", card.plan);
 }
 
-// A link to the instances of the region of a card.
+// Adds a link to the instances of the region of a card.
 function addInstances(parent, card) {
   const place = card.region ? regions.findIndex((of) => of.name === card.region.shown && of.ends === card.region.ends) : -1;
   if (place < 0) return;
@@ -197,7 +199,7 @@ function addCard(card, number) {
   addPlan(how, card);
 }
 
-// Shows the result of a strategy that the user asked for.
+// Shows the result of a strategy that the user has requested.
 function addWish(forced) {
   if (!forced) return;
   const box = byId("wish");
@@ -211,7 +213,7 @@ function addWish(forced) {
   if (rest > 0 && forced.sites?.length) write(add(box, "p", ""), `and ${plural(rest, "more block")} of other functions`);
 }
 
-// What limits the advice: time, the machine, and the recording.
+// Returns notes about what limits the advice: time, the machine, and the recording.
 function adviceNotes() {
   const took = advice.took_s > 0 ? `The advice took ${time(advice.took_s * 1e9)} of a budget of ${time((advice.budget_s ?? 0) * 1e9)}.` : "";
   return [

@@ -1,7 +1,8 @@
-// Helpers for the plots that draw on a canvas themselves: sharp lines, colours, and a table behind
-// each plot.
+// Helpers for the plots that draw on a canvas without Chart.js: sharp lines, colours, and the table
+// of each plot.
 
-// Gives a canvas a size in CSS pixels, and returns its empty context. One unit is one CSS pixel.
+// Sets the size of a canvas in CSS pixels, and returns its empty context. One unit is one CSS
+// pixel.
 function clean(canvas, width, height) {
   const scale = Math.min(devicePixelRatio || 1, 2);
   canvas.width = Math.max(1, Math.round(width * scale));
@@ -14,14 +15,14 @@ function clean(canvas, width, height) {
   return context;
 }
 
-// Colours are read once for each theme: reading one makes the browser compute styles.
+// Colours are read once for each theme, because reading a colour makes the browser compute styles.
 let coloursRead = new Map();
 function ink(name) {
   if (!coloursRead.has(name)) coloursRead.set(name, colour(name));
   return coloursRead.get(name);
 }
 
-// Returns the red, green and blue of a colour of the theme.
+// Returns the red, green and blue channels of a colour of the theme.
 function channels(name) {
   const context = document.createElement("canvas").getContext("2d");
   context.fillStyle = ink(name);
@@ -52,8 +53,8 @@ function cut(context, words, width) {
 
 const plots = [];
 
-// Declares a plot: `draw` draws it, and `lines` returns the table behind it. A plot is drawn again
-// when its width, the theme or the choice changes.
+// Declares a plot. `draw` draws the plot, and `lines` returns the table with its figures. A plot is
+// drawn again when its width, the theme or the choice of sites changes.
 function plot(id, draw, lines) {
   const box = byId(id);
   const details = box.querySelector("details.figures");
@@ -73,8 +74,8 @@ function plot(id, draw, lines) {
   return one;
 }
 
-// Draws a chart of Chart.js in a section. If there is nothing to draw, or no Chart.js, says so, and
-// with `opens` shows the table in place of the chart.
+// Draws a chart of Chart.js in a section. If there is nothing to draw, or no Chart.js, shows `why`,
+// and with `opens` shows the table in place of the chart.
 function chartOrTable(id, { hasPoints, chart, why, opens }) {
   const box = byId(id);
   const canvas = box.querySelector("canvas");
@@ -88,7 +89,7 @@ function chartOrTable(id, { hasPoints, chart, why, opens }) {
   drawChart(canvas, isMissing ? undefined : chart());
 }
 
-// Shows a section with its link in the bar, or neither.
+// Shows or hides a section and its link in the bar.
 function showSection(id, isShown) {
   byId(id).hidden = !isShown;
   document.querySelector(`.controls nav a[href="#${id}"]`).hidden = !isShown;
@@ -106,8 +107,8 @@ function placeIn(canvas, event) {
 }
 
 // Lets a reader explore the cells of a canvas by pointer and by arrow keys. `at(x, y)` returns the
-// cell at a point, `step(cell, dx, dy)` the next cell in a direction, `words(cell)` the lines that
-// describe a cell. `frame(cell)` draws a frame around a cell.
+// cell at a point, `step(cell, dx, dy)` the next cell in a direction, and `words(cell)` the lines
+// that describe a cell. `frame(cell)` draws a frame around a cell.
 function walk(canvas, said, { at, step, first, words, frame }) {
   let cell = null;
   const show = (next) => {

@@ -1,5 +1,5 @@
-// The sites that the reader has chosen: one site, or all sites below a frame. Each plot shows only
-// the chosen sites, and the bar at the top names them.
+// Stores which sites the reader has chosen: one site, or all sites below a frame. Each plot shows
+// only the chosen sites, and the bar at the top names them.
 
 const choice = { sites: null, label: "", site: -1 };
 const choiceListeners = [];
@@ -13,7 +13,7 @@ function onChoice(listener) {
   choiceListeners.push(listener);
 }
 
-// Chooses sites. `site` is the chosen one, or -1 if there are several.
+// Chooses sites. `site` is the chosen site, or -1 if there are several.
 function choose(chosen, label, site = -1) {
   Object.assign(choice, { sites: chosen, label, site });
   for (const listener of choiceListeners) listener();
@@ -28,12 +28,12 @@ function clearChoice() {
   choose(null, "", -1);
 }
 
-// The indices in `detail` of those chosen sites that have details.
+// Returns the indices in `detail` of those chosen sites that have details.
 function chosenDetails() {
   return (choice.sites ?? []).map((site) => detailOf.get(site)).filter((place) => place !== undefined);
 }
 
-// A sentence that tells the reader which sites a plot shows.
+// Returns a sentence that tells the reader which sites a plot shows.
 function choiceNote() {
   if (!choice.sites) return "";
   const known = chosenDetails().length;
@@ -51,7 +51,7 @@ function choiceNote() {
 // program.
 const isFiltered = () => choice.sites !== null && chosenDetails().length > 0;
 
-// Sums up the sparse counts of the chosen sites, [place, count, place, count ...], in a dense
+// Sums up the sparse counts of the chosen sites, [index, count, index, count ...], in a dense
 // array.
 function chosenCounts(column, length) {
   const sum = new Float64Array(length);

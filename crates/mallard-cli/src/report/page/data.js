@@ -1,21 +1,22 @@
-// The data of the report, which the command computed, and the names in the data. Missing data
-// become empty columns, so that plots need no checks.
+// Reads the data of the report, which the command computed. Missing data become empty columns, so
+// that plots need no checks.
 
 const data = JSON.parse(byId("data").textContent);
 data.strings ??= [];
 const frames = { func: [], module: [], file: [], line: [], passes: [], ...data.frames };
 const stacks = { up: [], frame: [], ...data.stacks };
-// The data have the distance from a node to its parent, since small numbers keep the file small.
+// The data contain the distance from a node to its parent, because small numbers keep the file
+// small.
 stacks.parent = Uint32Array.from(stacks.up, (up, node) => Math.max(0, node - up));
 const sites = { node: [], measured: [], rest: -1, ...data.sites };
 const siteCount = sites.node.length;
 const totals = { allocs: 0, bytes: 0, frees: 0, peak_bytes: 0, live_bytes: 0, live_allocs: 0, ...data.totals };
 
-// The six measures by letter, with explanations.
+// The six measures by their letters, with explanations.
 const measures = new Map((data.measures ?? []).map((measure) => [measure.key, measure]));
 
-// The first two sentences of the explanation of a measure. The section on the method has the whole
-// explanation.
+// Returns the first two sentences of the explanation of a measure. The section on the method has
+// the whole explanation.
 function inShort(words) {
   return words.split(/(?<=\.) (?=[A-Z0-9]|n counts)/).slice(0, 2).join(" ");
 }
@@ -33,12 +34,12 @@ const weights = {
 const text = (place) => data.strings[place] ?? "";
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
-// A figure of a site, or null. `sizeOf` returns null for a figure below zero as well: the figure is
-// unknown.
+// Returns a figure of a site, or null. `sizeOf` also returns null for a figure below zero, which
+// means unknown.
 const ofSite = (key, site) => sites[key]?.[site] ?? null;
 const sizeOf = (key, site) => (ofSite(key, site) >= 0 ? ofSite(key, site) : null);
 
-// A measure of a site, or null: only sites with enough calls have measures.
+// Returns a measure of a site, or null, because only sites with enough calls have measures.
 const measuredAt = new Map(sites.measured.map((site, place) => [site, place]));
 const ofMeasure = (key, site) => sites[key]?.[measuredAt.get(site)] ?? null;
 
@@ -50,7 +51,7 @@ function frameName(frame) {
   return module ? `(no name, in ${module})` : "(unknown)";
 }
 
-// Returns the source position of a frame, or else its module: parser.cpp:120.
+// Returns the source position of a frame, such as parser.cpp:120, or else its module.
 function framePlace(frame) {
   const file = baseName(text(frames.file[frame]));
   const line = frames.line[frame];
@@ -103,7 +104,7 @@ function framesWith(words) {
 }
 
 // Returns for each node the node itself if the search found its frame, or else the nearest such
-// node above; 0 for none.
+// ancestor; 0 if there is none.
 function nodesWith(foundFrames) {
   const found = new Uint32Array(stacks.parent.length);
   for (let node = 1; node < found.length; node++) {

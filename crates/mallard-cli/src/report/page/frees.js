@@ -1,4 +1,4 @@
-// The matrix of frees: which threads free the blocks of which threads.
+// Draws the matrix of frees, which shows which threads free the blocks of which threads.
 
 const threads = { name: [], tid: [], allocs: [], frees: [], ...data.threads };
 const freesView = { cell: null, left: 0, top: 0, size: 0, values: [] };
@@ -12,8 +12,8 @@ function threadName(thread) {
   return name || (id > 0 ? `thread ${id}` : `thread ${thread + 1}`);
 }
 
-// The number of frees as a dense table: a row for each allocating thread, a column for each freeing
-// thread.
+// Returns the number of frees as a dense table, with a row for each allocating thread and a column
+// for each freeing thread.
 function freesValues() {
   const all = threadCount();
   const triples = isFiltered() ? chosenDetails().map((place) => detail.frees[place] ?? []) : [data.frees ?? []];
@@ -57,8 +57,8 @@ function drawFrees() {
   }
 }
 
-// Draws the names of the threads: allocating threads beside the rows, freeing threads above the
-// columns.
+// Draws the names of the threads. Allocating threads are next to the rows, and freeing threads
+// above the columns.
 function drawThreadNames(context, room) {
   const each = Math.max(1, Math.ceil(14 / freesView.size));
   context.fillStyle = ink("dim");

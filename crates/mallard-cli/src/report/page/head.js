@@ -1,6 +1,8 @@
-// The first screen: the program, four sentences, the bound on savings, and the most wanted figures.
+// Draws the first screen: the program, four sentences, the bound on savings, and the most important
+// figures.
 
-// Puts a sentence into an element. Figures, but not digits in names, with their units are bold, and `names` are code.
+// Writes a sentence into an element. Figures with their units are bold, except digits in names.
+// Text in backquotes becomes code.
 function write(element, sentence) {
   const parts = sentence.split(/(`[^`]*`|(?<![\w:.-])-?\d+(?:[.,]\d+)*(?: (?:[KMGT]iB|B|%|ns|µs|us|ms|s|min|million|billion)(?![a-z]))?)/);
   for (const [i, part] of parts.entries()) {
@@ -23,7 +25,7 @@ function add(parent, tag, words, name) {
   return element;
 }
 
-// Shows a long command in one line. A click shows all of it.
+// Shows a long command in one line. A click shows the whole command.
 function showCommand(program) {
   const command = byId("command");
   command.textContent = program.command || data.name || "a program";
@@ -47,7 +49,7 @@ function runFacts(program) {
   ].filter(Boolean);
 }
 
-// The most wanted figures, each with its description below.
+// Draws the most important figures, each with its description below.
 function keyFigures() {
   const cards = [
     [bytes(totals.peak_bytes), "in use at the peak"],

@@ -1,11 +1,12 @@
-// The heat map of sizes and lifetimes: how many blocks, or bytes, of each size live for how long.
+// Draws the heat map of sizes and lifetimes, which shows how many blocks, or bytes, of each size
+// live for how long.
 
 const heat = { sizes: [], lives: [], all: [], bytes: [], ...data.heat };
 const heatView = { of: "count", cell: null, left: 0, top: 0, wide: 0, high: 0 };
 
 const heatCanvas = () => byId("heat").querySelector("canvas");
 
-// The figures of the heat map. For chosen sites, only counts of blocks exist.
+// Returns the figures of the heat map. For chosen sites, only counts of blocks exist.
 function heatValues() {
   if (isFiltered()) return chosenCounts("heat", heat.sizes.length * heat.lives.length);
   return heatView.of === "bytes" ? heat.bytes : heat.all;
@@ -13,8 +14,8 @@ function heatValues() {
 
 const heatWrite = () => (heatView.of === "bytes" && !isFiltered() ? bytes : (n) => plural(n, "block"));
 
-// The strength of the colour of a figure, from 0 to 1. The cube root keeps small figures visible
-// beside large ones.
+// Returns the strength of the colour of a figure, from 0 to 1. The cube root keeps small figures
+// visible next to large ones.
 const strength = (value, most) => 0.06 + 0.94 * Math.cbrt(value / most);
 
 // Draws the cells of a grid. A larger value has a stronger colour.
@@ -70,7 +71,8 @@ function frameHeat(context) {
   context.strokeRect(x, y, heatView.wide, heatView.high);
 }
 
-// The last column has all sizes above the bound of the column before it.
+// Describes the sizes of a column. The last column has all sizes above the bound of the column
+// before it.
 function sizeWords(column) {
   const isLast = column === heat.sizes.length - 1 && column > 0;
   return isLast ? `size above ${heat.sizes[column - 1]}` : `size up to ${heat.sizes[column]}`;

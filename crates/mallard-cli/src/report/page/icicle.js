@@ -1,14 +1,14 @@
-// The icicle of call stacks: callers above, callees below. The width of a frame is its share of a
-// weight.
+// Draws the icicle of call stacks, with callers above and callees below. The width of a frame is
+// its share of a weight.
 
 const ROW = 24; // height of a frame
-const LEAST = 1.2; // least width of a drawn frame
+const LEAST = 1.2; // minimum width of a drawn frame
 
 const icicle = { tree: null, weight: "bytes", root: 0, cursor: -1, boxes: [], found: null, words: "" };
 
 const icicleCanvas = () => byId("icicle").querySelector("canvas");
 
-// Lays out the boxes of all frames that are wide enough to draw: [node, left, width, row].
+// Computes the boxes of all frames that are wide enough to draw: [node, left, width, row].
 function icicleBoxes(width) {
   const { tree, weight, root } = icicle;
   const { all } = tree.totals(weight);
@@ -26,12 +26,13 @@ function icicleBoxes(width) {
       inside.push([child, at, own, row + 1]);
       at += own;
     }
-    open.push(...inside.reverse()); // The first frame is popped next.
+    open.push(...inside.reverse()); // The first frame must be popped next.
   }
   return boxes;
 }
 
-// Maps the six modules with the most blocks to a colour each. All others share one colour.
+// Maps the six modules with the most blocks to a different colour each. All other modules share one
+// colour.
 let moduleInks;
 function moduleColours() {
   if (moduleInks) return moduleInks;
@@ -177,8 +178,8 @@ function searchIcicle(words) {
   sayFound();
 }
 
-// Reports the total of the found frames. A call stack counts once, even if several of its frames
-// are found.
+// Shows the total of the found frames. A call stack counts once, even if several of its frames are
+// found.
 function sayFound() {
   const said = byId("icicle-found");
   said.textContent = "";
@@ -193,7 +194,7 @@ function sayFound() {
   said.textContent = `Found in ${percent(all[0] > 0 ? sum / all[0] : 0)} of ${weights[icicle.weight].title}.`;
 }
 
-// Returns the frame that an arrow key moves the cursor to.
+// Returns the frame to which an arrow key moves the cursor.
 function nextNode(key) {
   const { tree, weight, root } = icicle;
   const node = icicle.cursor < 0 ? root : icicle.cursor;
@@ -234,7 +235,8 @@ function nodeUnder(event) {
 
 let icicleDetails = () => {};
 
-// The table's lines: the frames with the most of the weight, in the order of the icicle.
+// Returns the table's lines, which are the frames with the largest weights, in the order of the
+// icicle.
 function icicleLines() {
   const { tree, weight, root } = icicle;
   const { all, own } = tree.totals(weight);

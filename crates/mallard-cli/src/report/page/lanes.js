@@ -1,5 +1,5 @@
-// The instances of a region over time: a lane for each thread, a bar for each instance. Blocks that
-// outlive their instance are red.
+// Draws the instances of a region over time, with a lane for each thread and a bar for each
+// instance. Blocks that outlive their instance are red.
 
 const lanesView = { region: 0, cell: null, threads: [], left: 0, width: 0, t0: 0, t1: 1 };
 const laneHeight = 30;
@@ -40,7 +40,7 @@ function measureLanes(width) {
 
 const laneX = (t) => lanesView.left + ((t - lanesView.t0) / (lanesView.t1 - lanesView.t0)) * lanesView.width;
 
-// The place of a bar: left, top, width, height. A short instance is still visible.
+// Returns the left, top, width and height of a bar. Even a short instance is visible.
 function barOf(cell) {
   const lanes = lanesNow();
   const row = lanesView.threads.indexOf(lanes.thread[cell]);
@@ -59,7 +59,8 @@ function drawLane(context, cell) {
     context.fillRect(x + wide - teardown, y, teardown, high);
   }
   if (lanes.escapes[cell] > 0) {
-    // At least a third of the height, so that a single block that escapes is visible.
+    // The red part has at least a third of the height, so that a single block that escapes is
+    // visible.
     const red = high * Math.max(1 / 3, Math.min(1, lanes.escapes[cell] / Math.max(1, lanes.blocks[cell])));
     context.fillStyle = ink("escape");
     context.fillRect(x, y + high - red, wide, red);
@@ -80,7 +81,7 @@ function drawLanes() {
     context.textAlign = "right";
     context.fillText(cut(context, laneThread(thread), lanesView.left - 12), lanesView.left - 8, row * laneHeight + laneHeight / 2);
   }
-  // Instances with escapes are on top.
+  // Instances with escaping blocks are drawn last, so that they are on top.
   const cells = lanes.t0.map((_, cell) => cell);
   for (const cell of cells.filter((one) => !(lanes.escapes[one] > 0))) drawLane(context, cell);
   for (const cell of cells.filter((one) => lanes.escapes[one] > 0)) drawLane(context, cell);
@@ -94,7 +95,7 @@ function drawLanes() {
   sayRegion();
 }
 
-// Draws some moments below the lanes.
+// Draws some times below the lanes.
 function drawLaneTimes(context, bottom) {
   if (lanesNow().t0.length === 0) return;
   const steps = lanesView.width < 500 ? 2 : 6;
@@ -110,7 +111,7 @@ function drawLaneTimes(context, bottom) {
   context.fillText("time since the start", lanesView.left + lanesView.width / 2, bottom + 31);
 }
 
-// A moment with as many digits as tell the ticks apart.
+// Formats a time with as many digits as are needed to distinguish the ticks of the axis.
 function moment(t) {
   const span = lanesView.t1 - lanesView.t0;
   const [unit, scale] = t < 1e6 ? ["us", 1e3] : t < 1e9 ? ["ms", 1e6] : ["s", 1e9];
@@ -142,11 +143,11 @@ function laneLines(cell) {
     lanes.teardown[cell] > 0 ? `${time(lanes.teardown[cell])} of frees at its end` : ""].filter(Boolean);
 }
 
-// The instances of a thread.
+// Returns the instances of a thread.
 const cellsOf = (thread) => [...lanesNow().t0.keys()].filter((cell) => lanesNow().thread[cell] === thread);
 
-// The instance at a point. Among several near the point, one with escapes comes first, then the
-// nearest.
+// Returns the instance at a point. Among several near the point, one with escaping blocks comes
+// first, then the nearest.
 function laneAt(x, y) {
   const thread = lanesView.threads[Math.floor(y / laneHeight)];
   if (thread === undefined || x < lanesView.left - 4) return null;

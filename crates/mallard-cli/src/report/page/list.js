@@ -1,4 +1,4 @@
-// A long table. Only the rows in view are in the document, so that the cost does not grow with the
+// Shows a long table. Only the rows in view are in the document, so the cost does not grow with the
 // number of rows.
 
 const ROWS_BEYOND = 6; // rows above and below the view, for quick scrolling

@@ -1,4 +1,4 @@
-// The map of addresses: how full each cell of the heap is at a moment.
+// Draws the map of addresses, which shows how full each cell of the heap is at a moment.
 
 const map = { moments: [], cells: 0, bytes_per_cell: 0, ranges: [], fill: [], peak: 0, ...data.map };
 const mapView = { moment: 0, cell: null, size: 10, columns: 1, timer: 0 };
@@ -15,11 +15,11 @@ function fillAt(moment) {
   return fillRead.get(moment);
 }
 
-// The moment of the program's peak. The details of sites show this moment.
+// Returns the moment of the program's peak. The details of sites show this moment.
 const peakMoment = () => Math.max(0, map.peak);
 
-// Decodes run lengths: calls `use(cell, value)` for each cell of a text of pairs of a count and a
-// value.
+// Decodes run lengths. Calls `use(cell, value)` for each cell of a base64 text with pairs of a
+// count and a value.
 function eachCell(pairs64, use) {
   const pairs = decoded(pairs64);
   let cell = 0;
@@ -28,7 +28,8 @@ function eachCell(pairs64, use) {
   }
 }
 
-// How full each cell is with blocks of the chosen sites at the peak. Null if no site is chosen.
+// Returns how full each cell is with blocks of the chosen sites at the peak. Null if no site is
+// chosen.
 function chosenFill() {
   if (!isFiltered()) return null;
   const sum = new Float64Array(map.cells);
@@ -69,7 +70,7 @@ function cellInk(cell, fill, own, shade, chosen) {
   return fill[cell] > 0 ? shade(0.1 + (0.9 * fill[cell]) / 255) : ink("cell-empty");
 }
 
-// For each range of addresses its first cell and its first address.
+// Returns the first cell and the first address of each range of addresses.
 let rangeStarts;
 function ranges() {
   if (rangeStarts) return rangeStarts;
@@ -83,7 +84,8 @@ function ranges() {
   return rangeStarts;
 }
 
-// Draws a bar at the left of the first cell of each range except the first, where addresses jump.
+// Draws a bar at the left of the first cell of each range except the first range, because addresses
+// jump there.
 function drawRangeStarts(context) {
   context.fillStyle = ink("dim");
   for (const { cell } of ranges().slice(1)) {

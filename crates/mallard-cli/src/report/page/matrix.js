@@ -1,5 +1,5 @@
-// The matrix of all changes that were measured: CPU time against memory, both relative to the program
-// as it is.
+// Draws the matrix of all changes that were measured, as CPU time against memory, both relative to
+// the unchanged program.
 
 const changes = listOf(data.advice?.matrix);
 const measuredChanges = () => changes.filter((row) => Number.isFinite(row.saving) && Number.isFinite(row.memory_saving));
@@ -9,7 +9,7 @@ const kinds = {
   variable: { label: "a setting of the malloc", color: "part-stacks", style: "triangle" },
 };
 
-// The share of today's figure that is left after a saving.
+// Returns the share of today's figure that is left after a saving.
 const remaining = (saving) => 1 - saving;
 
 const pointOf = (row) => ({
@@ -20,7 +20,7 @@ const pointOf = (row) => ({
 
 const changeName = (row) => row.label ?? row.name ?? "";
 
-// The name beside a point: without the region if all points have the same region.
+// Returns the name next to a point, without the region if all points have the same region.
 function pointName(row) {
   const places = new Set(measuredChanges().filter((one) => one.kind === "strategy").map(changeName).map((name) => name.replace(/^\S+/, "")));
   return places.size > 1 ? changeName(row) : row.name ?? "";
@@ -36,7 +36,7 @@ function matrixSets() {
   return sets.filter((set) => set.data.length > 0);
 }
 
-// Draws the intervals of all points, and names beside the points as far as there is room.
+// Draws the intervals of all points, and names next to the points if there is room.
 const intervalsAndNames = {
   id: "intervals",
   afterDatasetsDraw(chart) {
@@ -84,7 +84,8 @@ function writeName(context, words, x, y, area, taken) {
   }
 }
 
-// The range of an axis: all intervals and the program as it is, with some room.
+// Returns the range of an axis, which contains all intervals and the unchanged program, with some
+// margin.
 function rangeOf(values) {
   const [least, most] = [Math.min(1, ...values), Math.max(1, ...values)];
   const room = Math.max(0.02, (most - least) * 0.08);
@@ -106,7 +107,7 @@ function matrixChart() {
   return { type: "scatter", data: { datasets: matrixSets() }, options, plugins: [intervalsAndNames] };
 }
 
-// The lines that describe a change.
+// Returns the lines that describe a change.
 function changeLines(row) {
   if (!Number.isFinite(row.saving)) return [changeName(row)];
   const memory = { saving: row.memory_saving, low: row.memory_low, high: row.memory_high };
@@ -125,7 +126,7 @@ function matrixTable() {
     changeName(row), shareCell(row.saving), shareCell(row.low), shareCell(row.high), row.verdict ?? "", rangeCell(row.expected),
     rangeCell(row.predicted), shareCell(row.memory_saving), shareCell(row.memory_low), shareCell(row.memory_high),
     bytesCell(row.peak_bytes), bytesCell(row.base_peak_bytes), row.measured_by ?? "", row.dropped ?? ""]);
-  // Columns without a single figure or word are left out.
+  // Leaves out columns without any figure or word.
   const kept = titles.map((_, column) => column === 0 || lines.some((line) => line[column] !== "" && line[column][0] !== ""));
   return [titles, ...lines].map((line) => line.filter((_, column) => kept[column]));
 }

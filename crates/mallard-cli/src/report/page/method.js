@@ -1,4 +1,5 @@
-// The section on the recording: versions, losses, the cost of recording, and commands to type next.
+// Fills the section on the recording: versions, losses, the cost of recording, and commands to type
+// next.
 
 function methodRows() {
   const program = data.program ?? {};

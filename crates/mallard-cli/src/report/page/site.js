@@ -1,4 +1,4 @@
-// The chosen site: its call stack and its six measures.
+// Shows the chosen site with its call stack and its six measures.
 
 function stackLines(site) {
   const list = document.createElement("ol");

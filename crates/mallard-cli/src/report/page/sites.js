@@ -1,16 +1,17 @@
-// The table of sites: sorted by any column, searched by any function, module or file of a stack.
+// Shows the table of sites, which can be sorted by any column, and searched by any function, module
+// or file of a stack.
 
 const letters = ["d", "v", "l", "u", "c", "f"];
 
-// The median lifetime of a site's freed blocks. Infinite if no block was freed.
+// Returns the median lifetime of a site's freed blocks. Infinite if no block was freed.
 function lifetime(site) {
   const ns = ofSite("life_p50", site);
   if (ns === null || site === sites.rest) return null;
   return ns < 0 ? Infinity : ns;
 }
 
-// A column has a title, an explanation, the figure by which to sort, and a function that formats
-// the figure.
+// Makes a column with a title, an explanation, the figure by which to sort, and a function that
+// formats the figure.
 function figureColumn(key, title, words, write, bar = false) {
   return { key, title, words, bar, value: (site) => ofSite(key, site), write: (value) => write(value) };
 }
@@ -42,8 +43,8 @@ const siteColumns = [
   ...letters.map(measureColumn),
 ];
 
-// The place of a site's name in alphabetical order. It is computed once, because comparing numbers
-// takes less time than comparing texts.
+// Returns the rank of a site's name in alphabetical order. Ranks are computed once, because
+// comparing numbers takes less time than comparing texts.
 let siteRanks;
 function siteRank(site) {
   if (!siteRanks) {
@@ -56,7 +57,7 @@ function siteRank(site) {
 
 const siteList = { table: null, column: siteColumns[1], down: true, order: [], words: "", found: null };
 
-// All sites in the order of the chosen column.
+// Sorts all sites by the chosen column.
 function sortSites() {
   const value = siteList.column.value;
   const keys = Float64Array.from({ length: siteCount }, (_, site) => value(site) ?? NaN);
@@ -102,8 +103,8 @@ function searchSites(words) {
   });
 }
 
-// The second line of a site: its source position and caller, or the function above it that the
-// search found.
+// Returns the second line of a site: its source position and caller, or the function above it that
+// the search found.
 function siteSecondLine(site) {
   const node = siteList.found?.[sites.node[site]] ?? 0;
   const isBelow = node > 0 && node !== ownNode(site) && node !== stacks.parent[ownNode(site)];
@@ -165,7 +166,7 @@ function measureLines(letter, site) {
   return [`${name}: ${figure(value)}${unit}`, [interval, from].filter(Boolean).join(", "), words];
 }
 
-// The lines of the tip for a title or a cell of the table.
+// Returns the lines of the tip for a title or a cell of the table.
 function siteTip(cell) {
   const column = siteColumns[Number(cell.dataset.column)];
   if (cell.closest("thead")) return [column.title, column.words];

@@ -1,8 +1,8 @@
-// Live and resident bytes over time, with the parts of resident memory.
+// Draws live and resident bytes over time, with the parts of resident memory.
 
 const times = { t_ns: [], live: [], resident: [], split: {}, ...data.time };
 
-// The parts of resident memory in the order of stacking.
+// The parts of resident memory in the order in which they are stacked.
 const parts = {
   live: ["in use", "Bytes that the program asked for and has not freed."],
   rounding: ["rounding", "Bytes that the allocator adds to each block, to reach its next size."],
@@ -35,7 +35,7 @@ function residentLine() {
   };
 }
 
-// The live bytes of the chosen sites, summed.
+// Returns the sum of the live bytes of the chosen sites.
 function chosenLive() {
   const sum = new Float64Array(detail.live_t.length);
   for (const place of chosenDetails()) {
@@ -54,8 +54,8 @@ function timeSets() {
   return [...shownParts().map(area), ...(hasResident() ? [residentLine()] : [])];
 }
 
-// The distance between the lines of the chart: a power of two, so that the lines are at round
-// numbers of KiB, MiB or GiB.
+// Returns the distance between the lines of the chart, a power of two, so that the lines are at
+// round numbers of KiB, MiB or GiB.
 function byteStep() {
   const tops = isFiltered() ? chosenLive() : [...times.live, ...times.resident];
   const most = tops.reduce((top, value) => Math.max(top, value ?? 0), 8);
@@ -74,7 +74,7 @@ function timeChart() {
   options.parsing = false;
   options.normalized = true;
   options.plugins.tooltip.callbacks.title = (items) => (items.length ? time(items[0].raw.x) : "");
-  options.plugins.legend.display = false; // The list below the chart is the legend, with explanations.
+  options.plugins.legend.display = false; // The list below the chart is the legend.
   return { type: "line", data: { datasets: timeSets() }, options };
 }
 
@@ -89,13 +89,13 @@ function timeLines() {
     ...times.t_ns.map((t, i) => [[time(t), t], ...shown.map((part) => cell(partValues(part)[i])), cell(times.resident[i])])];
 }
 
-// The legend: each part with its colour, its bytes at the peak of resident memory, and an
-// explanation.
+// Fills the legend, which has each part with its colour, its bytes at the peak of resident memory,
+// and an explanation.
 function timeLegend() {
   const peak = times.resident.reduce((best, value, i) => ((value ?? -1) > (times.resident[best] ?? -1) ? i : best), 0);
   byId("time-parts").replaceChildren();
-  // The list stays in place, only fainter, so that the table below does not move when sites are
-  // chosen.
+  // When sites are chosen, the list becomes fainter but stays in place, so that the table below
+  // does not move.
   byId("time-parts").classList.toggle("faint", isFiltered());
   for (const part of shownParts()) {
     const row = add(byId("time-parts"), "div", "");

@@ -1,4 +1,4 @@
-// A small box near the pointer or the focused element that describes what is there.
+// Shows a small box near the pointer or the focused element that describes what is there.
 
 const tip = byId("tip");
 
@@ -37,8 +37,8 @@ function tipsIn(root, selector, lines) {
   for (const kind of ["pointerleave", "focusout", "scroll"]) root.addEventListener(kind, hideTip, true);
 }
 
-// A tip disappears when the reader scrolls. The event `scroll` would not do: the browser also
-// scrolls by itself when a choice changes the length of the page.
+// A tip disappears when the reader scrolls. The event `scroll` is not suitable, because the browser
+// also scrolls by itself when a choice changes the length of the page.
 for (const kind of ["wheel", "touchmove"]) addEventListener(kind, hideTip, { passive: true });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !tip.hidden) hideTip();

@@ -1,5 +1,5 @@
-// The tree of call stacks. Frames of the same function below the same caller are one node. A node
-// has, for each weight, the sum of the sites at or below it.
+// Builds the tree of call stacks. Frames of the same function below the same caller are one node. A
+// node has, for each weight, the sum of the sites at or below it.
 
 // Merges the nodes of the data. Returns the parent and one frame of each merged node, and the
 // merged node of each node of the data.
@@ -36,7 +36,8 @@ function functionNumbers() {
   return { of, count: numbers.size + 1 };
 }
 
-// Returns the children of all nodes in one list: those of node i are list[from[i]..from[i + 1]].
+// Returns the children of all nodes in one list, in which those of node i are list[from[i]..from[i
+// + 1]].
 function childrenOf(parent) {
   const from = new Uint32Array(parent.length + 1);
   for (let node = 1; node < parent.length; node++) from[parent[node] + 1] += 1;
@@ -57,7 +58,8 @@ class Tree {
     for (let node = 1; node < this.parent.length; node++) this.depth[node] = this.depth[this.parent[node]] + 1;
   }
 
-  // The sums of a weight for each node: `own` counts the sites at the node, `all` also the sites below.
+  // Returns the sums of a weight for each node. `own` counts the sites at the node, `all` also the
+  // sites below.
   totals(weight) {
     if (!this.totalsOf.has(weight)) {
       const own = new Float64Array(this.parent.length);
@@ -69,7 +71,7 @@ class Tree {
     return this.totalsOf.get(weight);
   }
 
-  // The children of a node whose sum of a weight is above 0, the largest first.
+  // Returns the children of a node whose sum of a weight is above 0, the largest first.
   below(node, weight) {
     const key = `${weight} ${node}`;
     if (!this.sortedOf.has(key)) {
@@ -80,14 +82,14 @@ class Tree {
     return this.sortedOf.get(key);
   }
 
-  // The nodes from the root to a node.
+  // Returns the nodes from the root to a node.
   path(node) {
     const path = [node];
     while (path[0] > 0) path.unshift(this.parent[path[0]]);
     return path;
   }
 
-  // The sites at or below a node.
+  // Returns the sites at or below a node.
   sitesBelow(node) {
     const inside = new Uint8Array(this.parent.length);
     inside[node] = 1;
