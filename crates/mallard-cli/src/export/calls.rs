@@ -1,4 +1,4 @@
-//! The call stacks of a trace, in the form that every export needs.
+//! Reads the call stacks of a trace, in the form that every export needs.
 
 use mallard_measure::error::Failure;
 use mallard_trace::names::{is_wrapper, short};
@@ -6,7 +6,7 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use std::borrow::Cow;
 
-/// The frame that stands for an unknown call stack.
+/// The frame that replaces an unknown call stack.
 const NO_STACK: FrameInfo<'static> =
     FrameInfo { function: "(no call stack)", file: "", line: None, module: "", is_inlined: false };
 
@@ -23,7 +23,8 @@ pub struct Calls {
 pub struct Place<'a> {
     /// The frame; `None` if the call stack is not known.
     pub frame: Option<u32>,
-    /// At least one function, the innermost first. Each was inlined into the next one.
+    /// The functions, of which there is at least one, the innermost first. Each was inlined into
+    /// the next one.
     pub functions: &'a [FrameInfo<'a>],
 }
 
@@ -43,7 +44,8 @@ impl Calls {
         Functions(frames.map(|frame| self.stacks.functions_at(frame)).collect())
     }
 
-    /// The places of a site's call stack, the innermost first: at least one.
+    /// Returns the places of a site's call stack, of which there is at least one, the innermost
+    /// first.
     pub fn places<'a>(&self, site: &SiteRow, functions: &'a Functions<'a>) -> Vec<Place<'a>> {
         let of = |frame: u32| {
             let functions = functions.0.get(frame as usize)?.as_slice();
@@ -59,7 +61,7 @@ impl Calls {
         places
     }
 
-    /// The name of a function.
+    /// Returns the name of a function, with its arguments if `is_full`.
     pub fn name<'a>(&self, function: &FrameInfo<'a>) -> Cow<'a, str> {
         match self.is_full {
             true => function.function.into(),
@@ -67,8 +69,8 @@ impl Calls {
         }
     }
 
-    /// The module of a frame as a row number of the table `modules`, and the offset of the frame in the
-    /// module's file.
+    /// Returns the module of a frame as a row number of the table `modules`, and the offset of the
+    /// frame in the module's file.
     pub fn place_of(&self, frame: u32) -> (Option<usize>, Option<u64>) {
         self.stacks.place_of(frame)
     }

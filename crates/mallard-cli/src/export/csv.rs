@@ -1,4 +1,4 @@
-//! The table of sites as comma-separated values, with the functions of each call stack.
+//! Writes the table of sites as comma-separated values, with the functions of each call stack.
 
 use crate::output::file::Trouble;
 use mallard_trace::tables::schema::SITES;
@@ -6,8 +6,8 @@ use mallard_trace::tables::{Column, Values};
 use mallard_trace::Trace;
 use std::io::{self, Write};
 
-/// Writes a line for each site: the columns of the table `sites`, and the functions of its call
-/// stack, the innermost first.
+/// Writes a line for each site. The line has the columns of the table `sites`, and the functions of
+/// the site's call stack, the innermost first.
 pub fn write(trace: &Trace, to: &mut dyn Write) -> Result<(), Trouble> {
     let (table, stacks) = (trace.table(&SITES)?, trace.stacks()?);
     let mut out = csv::Writer::from_writer(to);
@@ -28,7 +28,7 @@ pub fn write(trace: &Trace, to: &mut dyn Write) -> Result<(), Trouble> {
     Ok(out.flush()?)
 }
 
-/// The cells of a column as text. A missing value gives an empty cell.
+/// Returns the cells of a column as text. A missing value gives an empty cell.
 fn cells(column: &Column) -> Box<dyn Iterator<Item = String> + '_> {
     let mut values: Box<dyn Iterator<Item = String> + '_> = match &column.values {
         Values::I32(values) => Box::new(values.iter().map(i32::to_string)),

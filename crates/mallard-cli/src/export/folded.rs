@@ -1,5 +1,5 @@
-//! Folded stacks, the input of flame graphs: one line for each call stack, with its functions
-//! separated by `;`, and a number.
+//! Writes folded stacks, the input of flame graphs, with one line for each call stack. A line has
+//! the functions, separated by `;`, and a number.
 
 use super::calls::Calls;
 use super::weight::Weight;
@@ -30,7 +30,7 @@ pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()>
     Ok(())
 }
 
-/// Adds a name to a line, with the separators of names and lines replaced.
+/// Adds a name to a line. Replaces characters that separate names or lines.
 fn push_name(line: &mut String, name: &str) {
     if !line.is_empty() {
         line.push(';');

@@ -86,9 +86,9 @@ pub enum Format {
 
 /// Options for all formats.
 struct Options {
-    /// The weight that is counted, or that a reader shows first.
+    /// The weight that is counted, or that a viewer shows first.
     weight: Option<Weight>,
-    /// Whether to keep wrapper functions and the arguments of names.
+    /// Whether to keep wrapper functions and the arguments of function names.
     is_full: bool,
 }
 
@@ -107,7 +107,7 @@ impl Format {
         }
     }
 
-    /// The end of file names in this format.
+    /// Returns the extension of file names in this format.
     fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -118,7 +118,7 @@ impl Format {
         }
     }
 
-    /// Tells the user how to open a finished file in this format.
+    /// Returns a text about how to open a finished file in this format.
     fn next(self, file: &Path) -> String {
         let picture = quoted_path(format!("{}.svg", file.display()).as_ref());
         let file = quoted_path(file);

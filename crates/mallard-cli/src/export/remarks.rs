@@ -1,9 +1,9 @@
-//! Remarks for the reader of an exported file: what the trace lacks.
+//! Writes remarks for the reader of an exported file about what the trace lacks.
 
 use crate::output::missing::{incomplete, losses};
 use mallard_trace::manifest::Manifest;
 
-/// Sentences about what the trace lacks.
+/// Returns sentences about what the trace lacks.
 pub fn of(manifest: &Manifest) -> Vec<String> {
     let mut remarks: Vec<String> = manifest.origin().into_iter().collect();
     if manifest.counts.events == 0 {

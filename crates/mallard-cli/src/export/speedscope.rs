@@ -1,4 +1,5 @@
-//! The file format of speedscope: JSON with a table of functions, and one profile for each weight.
+//! Writes the file format of speedscope, which is JSON with a table of functions, and one profile
+//! for each weight.
 
 use super::calls::Calls;
 use super::weight::Weight;
@@ -28,7 +29,7 @@ struct Shared<'a> {
     frames: Vec<Frame<'a>>,
 }
 
-/// A function with the line of the call in it.
+/// A function, and the line of the call in this function.
 #[derive(Serialize, PartialEq, Eq, Hash, Clone)]
 struct Frame<'a> {
     name: Cow<'a, str>,
@@ -38,7 +39,7 @@ struct Frame<'a> {
     line: Option<u32>,
 }
 
-/// Call stacks with a weight each. A call stack is a list of indices of functions, the outermost
+/// Call stacks, each with a weight. A call stack is a list of indices of functions, the outermost
 /// first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,7 +70,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Writes one profile for each weight. The page opens with the profile of the wanted weight.
+/// Writes one profile for each weight. speedscope opens with the profile of the chosen weight.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let wanted = options.weight.unwrap_or(Weight::Bytes);
     let calls = Calls::read(trace, options.is_full)?;
@@ -99,7 +100,7 @@ pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()>
     Ok(writeln!(to)?)
 }
 
-/// The call stacks whose weight is not 0.
+/// Returns the call stacks whose weight is not 0.
 fn profile<'a>(weight: Weight, sites: &[SiteRow], stacks: &'a [Vec<u32>]) -> Profile<'a> {
     let counted = sites.iter().zip(stacks).map(|(site, stack)| (weight.of(site), stack.as_slice()));
     let (weights, samples): (Vec<i64>, Vec<&[u32]>) =

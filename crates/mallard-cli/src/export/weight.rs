@@ -24,7 +24,7 @@ impl Weight {
     pub const ALL: [Weight; 6] =
         [Weight::Bytes, Weight::Blocks, Weight::Peak, Weight::Short, Weight::Never, Weight::Cross];
 
-    /// The count of a call stack.
+    /// Returns the count of a call stack.
     pub fn of(self, site: &SiteRow) -> i64 {
         let count = match self {
             Weight::Bytes => site.bytes,
@@ -34,15 +34,15 @@ impl Weight {
             Weight::Never => site.live_bytes,
             Weight::Cross => site.cross_thread_frees,
         };
-        count.max(0) // a damaged trace may have a negative number
+        count.max(0) // a corrupt trace may contain a negative number
     }
 
-    /// Whether the weight counts bytes instead of blocks.
+    /// Returns whether the weight counts bytes instead of blocks.
     pub fn is_bytes(self) -> bool {
         matches!(self, Weight::Bytes | Weight::Peak | Weight::Never)
     }
 
-    /// The title of the weight for readers.
+    /// Returns the title of the weight for readers.
     pub fn title(self) -> &'static str {
         match self {
             Weight::Bytes => "bytes allocated",

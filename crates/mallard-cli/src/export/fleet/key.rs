@@ -1,4 +1,4 @@
-//! Identifies a run of a service by the names of its folders in a fleet.
+//! Identifies a run of a service by the names of the run's directories in a fleet.
 
 use mallard_trace::manifest::Manifest;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a trace. The manifest has the start of the run to the nanosecond.
+    /// Returns the key of a trace. The manifest contains the start of the run to the nanosecond.
     pub fn of(manifest: &Manifest, service: &str) -> Key {
         let stream = &manifest.stream;
         let (seconds, ns) = (stream.start_unix / 1_000_000_000, stream.start_unix % 1_000_000_000);
@@ -31,7 +31,7 @@ impl Key {
         }
     }
 
-    /// The path of the run's folder, relative to the folder of a table.
+    /// Returns the path of the run's directory, relative to the directory of a table.
     pub fn folder(&self) -> PathBuf {
         let Key { service, date, run } = self;
         PathBuf::from(format!("service={service}/date={date}/run={run}"))
@@ -39,7 +39,7 @@ impl Key {
 }
 
 /// Parses the name of a service or of a run. The name becomes a part of a path, and must begin with
-/// a letter so that no reader of tables takes it for a number.
+/// a letter so that no reader of tables parses it as a number.
 pub fn name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.starts_with(|c: char| c.is_ascii_alphabetic())

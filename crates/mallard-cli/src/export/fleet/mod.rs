@@ -1,7 +1,7 @@
 //! `mallard export --fleet`: adds a trace to the tables of many runs of many services.
 //!
-//! The files of a fleet are `TABLE/service=S/date=D/run=R/part-*.parquet` in a folder. The name of the
-//! table comes before the keys, because Spark reads each table from one folder.
+//! The files of a fleet are `TABLE/service=S/date=D/run=R/part-*.parquet` in a directory. The name
+//! of the table comes before the keys, because Spark reads each table from one directory.
 
 mod key;
 pub mod write;
@@ -15,13 +15,13 @@ use mallard_trace::tables::schema::{ALL, ALLOCS};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder with the tables of many runs.
+/// A directory with the tables of many runs.
 pub struct Fleet {
     root: PathBuf,
 }
 
 impl Fleet {
-    /// Opens a fleet. Fails if the folder has another layout.
+    /// Opens a fleet. Fails if the directory has another layout.
     pub fn open(root: &Path) -> Result<Fleet, Failure> {
         let fleet = Fleet { root: root.to_path_buf() };
         if !root.is_dir() {
@@ -49,17 +49,17 @@ impl Fleet {
         }
     }
 
-    /// The folder.
+    /// Returns the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The names of the tables that at least one run has.
+    /// Returns the names of the tables that at least one run has.
     pub fn tables(&self) -> Vec<&'static str> {
         names().filter(|table| self.root.join(table).is_dir()).collect()
     }
 
-    /// Whether the fleet has a run.
+    /// Returns whether the fleet has a run.
     fn has(&self, key: &Key) -> bool {
         self.root.join("sites").join(key.folder()).exists()
     }
@@ -74,7 +74,8 @@ impl Fleet {
         runs.filter(|run| *run != own).find(|run| run.exists())
     }
 
-    /// Fails if the folder contains anything except the tables of a fleet. An empty folder passes.
+    /// Fails if the directory contains anything except the tables of a fleet. An empty directory
+    /// passes.
     fn check(&self) -> Result<(), Failure> {
         for entry in entries(&self.root) {
             let is_table = names().any(|name| entry.file_name().is_some_and(|n| n == name));
@@ -101,12 +102,12 @@ impl Fleet {
     }
 }
 
-/// The names of all tables of a fleet.
+/// Returns the names of all tables of a fleet.
 fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().chain(&[&ALLOCS]).map(|schema| schema.name)
 }
 
-/// The paths in a folder, apart from names that begin with a dot.
+/// Returns the paths in a directory, except names that begin with a dot.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

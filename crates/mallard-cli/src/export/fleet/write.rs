@@ -20,7 +20,7 @@ pub struct Addition<'a> {
     pub key: Key,
     /// Whether to add the events and the blocks, too.
     pub events: bool,
-    /// Whether to replace the same run if the fleet has it.
+    /// Whether to replace the same run if the fleet already has it.
     pub force: bool,
 }
 
@@ -28,11 +28,11 @@ pub struct Addition<'a> {
 pub struct Added {
     /// Bytes of all files.
     pub bytes: u64,
-    /// Number of tables.
+    /// The number of tables.
     pub tables: usize,
 }
 
-/// Adds a trace to the fleet in a folder. If anything fails, the fleet is unchanged.
+/// Adds a trace to the fleet in a directory. If anything fails, the fleet is unchanged.
 pub fn add(root: &Path, addition: &Addition) -> Result<Added, Failure> {
     let fleet = Fleet::open_or_make(root)?;
     addition.must_be_new(&fleet)?;
@@ -83,8 +83,8 @@ impl Addition<'_> {
         Ok(())
     }
 
-    /// The tables in the order of moving. The sites come last: the fleet has a run as soon as it
-    /// has the run's sites.
+    /// Returns the tables in the order in which they are moved. The sites come last, because the
+    /// fleet has a run as soon as it has the run's sites.
     fn tables(&self) -> impl Iterator<Item = &'static Schema> {
         let blocks = self.events.then_some(&ALLOCS);
         let events = self.events;
@@ -92,7 +92,7 @@ impl Addition<'_> {
         blocks.into_iter().chain(ALL.into_iter().filter(is_wanted))
     }
 
-    /// Writes all tables into the folder `place`.
+    /// Writes all tables into the directory `place`.
     fn write(&self, fleet: &Fleet, place: &TempDir) -> Result<Added, Failure> {
         let mut tables = Tables::with_style(place.path(), Style::Portable);
         let mut rows = || -> Result<(), Failure> {
@@ -105,7 +105,8 @@ impl Addition<'_> {
         let written = tables
             .finish()
             .map_err(|error| unwritable(fleet, &io::Error::other(error.what().to_string())));
-        // A write error also stops the reading. The write error says more, so it is returned.
+        // A write error also stops the reading. The write error is more informative, so it is
+        // returned.
         let written = written?;
         read?;
         Ok(Added { bytes: written.iter().map(|table| table.bytes).sum(), tables: written.len() })
@@ -120,7 +121,8 @@ impl Addition<'_> {
         Ok(self.trace.copy(schema, tables)?)
     }
 
-    /// Moves the tables into the fleet, and the tables that they replace into the folder `place`.
+    /// Moves the tables into the fleet, and the tables that they replace into the directory
+    /// `place`.
     fn place(&self, fleet: &Fleet, place: &TempDir, moves: &mut Moves) -> io::Result<()> {
         let old = place.path().join("old");
         fs::create_dir(&old)?;
@@ -134,7 +136,7 @@ impl Addition<'_> {
             let run = fleet.root().join(schema.name).join(self.key.folder());
             let from = place.path().join(schema.name);
             if !schema.has_parts {
-                // A table in a single file becomes a folder with one part.
+                // A table in a single file becomes a directory with one part.
                 fs::create_dir(&from)?;
                 fs::rename(from.with_extension("parquet"), from.join("part-0000.parquet"))?;
             }
@@ -145,7 +147,7 @@ impl Addition<'_> {
     }
 }
 
-/// Folders that were renamed, in order.
+/// Directories that were renamed, in order.
 #[derive(Default)]
 struct Moves(Vec<(PathBuf, PathBuf)>);
 
@@ -156,10 +158,10 @@ impl Moves {
         Ok(())
     }
 
-    /// Renames the folders back.
+    /// Renames the directories back.
     fn undo(self) {
         for (from, to) in self.0.into_iter().rev() {
-            // If renaming back fails too, nothing is left to try.
+            // If this fails too, there is nothing else to try.
             let _ = fs::rename(to, from);
         }
     }

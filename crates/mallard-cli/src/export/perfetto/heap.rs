@@ -1,5 +1,5 @@
-//! The heap as call stacks: what each one allocated and freed until the end, and its bytes in use at
-//! the peak.
+//! Writes the heap as call stacks, with what each one allocated and freed until the end, and its
+//! live bytes at the peak.
 
 use super::proto::{
     Callstack, Dump, Frame, HeapSample, InternedString, Mapping, Packet, ProfilePacket,
@@ -11,7 +11,7 @@ use mallard_trace::trace::FrameInfo;
 use mallard_trace::{SiteRow, Trace};
 use std::collections::HashMap;
 
-/// The greatest number of call stacks in one packet. Perfetto limits the size of packets.
+/// The maximum number of call stacks in one packet. Perfetto limits the size of packets.
 const PACKET_STACKS: usize = 2000;
 
 /// Writes the heap at the peak and at the end. A site is a sum over all processes, so all sites are
@@ -60,13 +60,13 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The bytes that a site had in use at the peak of the program.
+/// Returns the bytes that a site had in use at the peak of the program.
 fn at_peak(callstack: u64, site: &SiteRow) -> HeapSample {
     let allocated = Some(site.at_peak_bytes.max(0) as u64);
     HeapSample { callstack: Some(callstack), allocated, ..HeapSample::default() }
 }
 
-/// All that a site allocated and freed.
+/// Returns all that a site allocated and freed.
 fn at_end(callstack: u64, site: &SiteRow) -> HeapSample {
     let number = |number: i64| Some(number.max(0) as u64);
     HeapSample {
@@ -78,16 +78,17 @@ fn at_end(callstack: u64, site: &SiteRow) -> HeapSample {
     }
 }
 
-/// The tables of a profile. Each packet has only the rows that are new since the packet before it.
+/// The tables of a profile. Each packet has only the rows that are new since the packet before.
 struct Tables<'a> {
     calls: &'a Calls,
     modules: &'a [(String, String)],
     packet: ProfilePacket,
     strings: HashMap<Vec<u8>, u64>,
-    /// The mapping of each module. The key `None` has the mapping for frames without a module.
+    /// The ids of the mappings by module. The key `None` has the mapping for frames without a
+    /// module.
     mappings: HashMap<Option<usize>, u64>,
-    /// The ids of the frames in the file. Key: the frame of the trace, and the index of a function in
-    /// that frame, counted from the outermost function.
+    /// The ids of the frames in the file. The key is the frame of the trace, and the index of a
+    /// function in that frame, counted from the outermost function.
     frames: HashMap<(Option<u32>, usize), u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A trace of Perfetto, for ui.perfetto.dev: memory over time as counters, the threads with their CPU
-//! time, and the heap as call stacks, at the peak and at the end.
+//! Writes a trace of Perfetto, for ui.perfetto.dev: memory over time as counters, the threads with
+//! their CPU time, and the heap as call stacks, at the peak and at the end.
 
 mod heap;
 mod proto;
@@ -12,7 +12,8 @@ use prost::Message;
 use proto::{Clock, ClockSnapshot, Packet, CLOCK_BOOT, CLOCK_DUMPS, CLOCK_REAL};
 use std::io::{self, Write};
 
-/// The timestamp of the start of the program. Readers take a time of 0 for a missing time.
+/// The timestamp of the start of the program. It is not 0, because readers treat a time of 0 as
+/// missing.
 const BEGIN_NS: i64 = 1_000_000_000;
 
 /// Writes the trace. Ignores the weight in `options`: a file for Perfetto has all weights.
@@ -28,7 +29,7 @@ fn timestamp(ns: i64) -> u64 {
     (BEGIN_NS.saturating_add(ns)).max(0) as u64
 }
 
-/// The packet that says how the clocks are related.
+/// Returns the packet that describes how the clocks are related.
 fn clocks(manifest: &Manifest) -> Packet {
     let begin = timestamp(0);
     let mut readings = vec![(CLOCK_BOOT, begin), (CLOCK_DUMPS, begin)];
@@ -43,7 +44,7 @@ fn clocks(manifest: &Manifest) -> Packet {
     Packet { clocks: Some(clocks), timestamp: Some(begin), ..Packet::default() }
 }
 
-/// Writes all packets as one writer.
+/// Writes all packets as those of one writer.
 struct Packets<'a> {
     to: &'a mut dyn Write,
     has_begun: bool,
@@ -54,7 +55,7 @@ impl Packets<'_> {
         let flags = (!self.has_begun).then_some(1);
         self.has_begun = true;
         let packet = Packet { sequence: Some(1), sequence_flags: flags, ..packet };
-        // The whole file is one message, whose first field holds the packets: tag 1 << 3 | 2.
+        // The whole file is one message, and the packets are its field 1 (tag 1 << 3 | 2).
         self.to.write_all(&[0x0a])?;
         self.to.write_all(&packet.encode_length_delimited_to_vec())
     }

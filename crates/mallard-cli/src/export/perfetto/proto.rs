@@ -1,6 +1,6 @@
-//! The messages of a trace of Perfetto, with the numbers of those fields that are written. A file is a
+//! The messages of a Perfetto trace, with the numbers of those fields that are written. A file is a
 //! sequence of packets.
-#![allow(missing_docs)] // The names are those of the format.
+#![allow(missing_docs)] // The names are those of Perfetto's format.
 
 use prost::Message;
 
@@ -22,12 +22,12 @@ pub struct Packet {
     pub clocks: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// The writer of the packet. The packets of one writer are in order.
+    /// The number of the packet's writer. The packets of one writer are in order.
     #[prost(uint32, optional, tag = "10")]
     pub sequence: Option<u32>,
     #[prost(message, optional, tag = "11")]
     pub event: Option<TrackEvent>,
-    /// 1: readers forget the state from earlier packets of this writer.
+    /// The value 1 makes readers discard the state from earlier packets of this writer.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "37")]
@@ -65,7 +65,7 @@ pub struct TrackEvent {
     pub value: Option<i64>,
 }
 
-/// A row of the display, for a process, a thread or a counter.
+/// A line of the display, for a process, a thread or a counter.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
@@ -108,7 +108,7 @@ pub struct CounterDescriptor {
     pub unit_name: Option<String>,
 }
 
-/// Dumps of the heap, and the tables that the dumps refer to. Identities begin with 1.
+/// Dumps of the heap, and the tables to which the dumps refer. Ids begin with 1.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilePacket {
     #[prost(message, repeated, tag = "1")]
@@ -121,7 +121,7 @@ pub struct ProfilePacket {
     pub mappings: Vec<Mapping>,
     #[prost(message, repeated, tag = "5")]
     pub dumps: Vec<Dump>,
-    /// Whether the profile goes on in the next packet.
+    /// Whether the profile continues in the next packet.
     #[prost(bool, optional, tag = "6")]
     pub continued: Option<bool>,
     #[prost(uint64, optional, tag = "7")]
@@ -144,7 +144,7 @@ pub struct Frame {
     pub function: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
     pub mapping: Option<u64>,
-    /// The address of the call, from the start of the file.
+    /// The address of the call, relative to the start of the file.
     #[prost(uint64, optional, tag = "4")]
     pub offset: Option<u64>,
 }

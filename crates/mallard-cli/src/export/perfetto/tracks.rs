@@ -1,4 +1,4 @@
-//! Tracks for processes, threads, and counters over time.
+//! Writes tracks for processes, threads, and counters over time.
 
 use super::proto::{
     CounterDescriptor, Packet, ProcessDescriptor, ThreadDescriptor, TrackDescriptor, TrackEvent,
@@ -12,7 +12,7 @@ use mallard_trace::Trace;
 use std::collections::HashMap;
 use std::io;
 
-/// The counters of a process: the column of the table `samples`, the title, and the unit.
+/// The counters of a process, each with the column of the table `samples`, the title, and the unit.
 const COUNTERS: [(&str, &str, i32); 6] = [
     ("rss", "resident bytes", UNIT_BYTES),
     ("pss", "proportional resident bytes", UNIT_BYTES),
@@ -22,14 +22,14 @@ const COUNTERS: [(&str, &str, i32); 6] = [
     ("major_faults", "page faults that read a file", UNIT_COUNT),
 ];
 
-/// The processes of a trace, as Perfetto knows them.
+/// The processes of a trace with their ids in Perfetto.
 pub(super) struct Processes {
-    /// For each process: its number in the trace, its id in the system, and its track.
+    /// For each process, its number in the trace, its id in the system, and its track.
     all: Vec<(i64, i32, u64)>,
 }
 
 impl Processes {
-    /// The id of the first process.
+    /// Returns the id of the first process.
     pub fn first_pid(&self) -> i32 {
         self.all.first().map_or(1, |&(_, pid, _)| pid)
     }
@@ -39,7 +39,7 @@ impl Processes {
         found.or(self.all.first()).map(|&(_, pid, track)| (pid, track))
     }
 
-    /// The track of the only process. `None` if the trace has several.
+    /// Returns the track of the only process. `None` if the trace has several processes.
     fn only(&self) -> Option<u64> {
         match self.all.as_slice() {
             [(_, _, track)] => Some(*track),
@@ -61,7 +61,7 @@ pub(super) fn write(trace: &Trace, packets: &mut Packets) -> Result<Processes> {
     Ok(processes)
 }
 
-/// Writes tracks and gives each a number.
+/// Writes tracks, each with a new number.
 struct Tracks<'a, 'b> {
     packets: &'a mut Packets<'b>,
     next: u64,
@@ -95,8 +95,8 @@ impl Tracks<'_, '_> {
         let (numbers, pids) = (table.i64s("proc")?, table.i64s("pid")?);
         let mut all = Vec::new();
         for ((number, pid), path) in numbers.into_iter().zip(pids).zip(table.texts("path")?) {
-            // An imported trace has no process ids. Perfetto takes process 0 for the idle process, so
-            // the id is at least 1.
+            // An imported trace has no process ids. Perfetto treats process 0 as the idle process,
+            // so the id is at least 1.
             let pid = if pid > 0 { pid as i32 } else { number.max(1) as i32 };
             let name = path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_string);
             let process = Some(ProcessDescriptor { pid: Some(pid), name: name.clone() });
@@ -106,8 +106,8 @@ impl Tracks<'_, '_> {
         Ok(Processes { all })
     }
 
-    /// Writes the bytes and blocks in use by the whole program: at the start, at each sample, at
-    /// the peak, and at the end.
+    /// Writes the bytes and blocks that the whole program has in use: at the start, at each sample,
+    /// at the peak, and at the end.
     fn live(&mut self, samples: &Table, manifest: &Manifest, of: &Processes) -> Result<()> {
         let totals = &manifest.totals;
         let all = &totals.sites;
@@ -219,8 +219,8 @@ impl Tracks<'_, '_> {
             if elapsed > 0 {
                 thread.last = (t, cpu);
                 let track = thread.track;
-                // A counter keeps a value until the next one, so the share is written at the start
-                // of its interval.
+                // A counter keeps a value until the next value, so the share is written at the
+                // start of its interval.
                 let share = (100.0 * used as f64 / elapsed as f64).round().min(100.0);
                 self.value(track, t - elapsed, share as i64)?;
             }

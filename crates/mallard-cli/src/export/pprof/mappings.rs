@@ -1,4 +1,4 @@
-//! The addresses at which files with code were mapped.
+//! Finds the addresses at which files with code were mapped.
 
 use super::proto::Mapping;
 use mallard_measure::error::Failure;
@@ -20,7 +20,7 @@ pub(super) struct Mappings {
     parts: Vec<Part>,
     /// The indices of the parts of each module.
     of_module: HashMap<usize, Vec<usize>>,
-    /// Path and build-id of each module.
+    /// The path and the build-id of each module.
     modules: Vec<(String, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Mappings {
         inside.unwrap_or((0, offset))
     }
 
-    /// The parts as messages of the profile.
+    /// Returns the parts as messages of the profile.
     pub fn into_messages(self, mut string: impl FnMut(String) -> i64) -> Vec<Mapping> {
         let mut messages = Vec::new();
         for (part, id) in self.parts.iter().zip(1..) {

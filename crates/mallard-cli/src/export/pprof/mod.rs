@@ -1,5 +1,5 @@
-//! A profile for pprof: a compressed message with call stacks, their functions, and the files that
-//! contain the code.
+//! Writes a profile for pprof, which is a compressed message with call stacks, their functions, and
+//! the files that contain the code.
 
 mod mappings;
 mod proto;
@@ -30,7 +30,7 @@ const TYPES: [(&str, &str); 7] = [
     ("cross_thread_objects", "count"),
 ];
 
-/// The values of a site, in the order of [`TYPES`].
+/// Returns the values of a site, in the order of [`TYPES`].
 fn values(site: &SiteRow) -> Vec<i64> {
     let of = |weight: Weight| weight.of(site);
     vec![
@@ -44,7 +44,7 @@ fn values(site: &SiteRow) -> Vec<i64> {
     ]
 }
 
-/// The name of the type of value that shows a weight.
+/// Returns the name of the value type that shows a weight.
 fn type_of(weight: Weight) -> &'static str {
     match weight {
         Weight::Blocks => "alloc_objects",
@@ -56,7 +56,7 @@ fn type_of(weight: Weight) -> &'static str {
     }
 }
 
-/// Writes all types of values. Readers show the type of the wanted weight first.
+/// Writes all types of values. Viewers show the type of the chosen weight first.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let calls = Calls::read(trace, options.is_full)?;
     let functions = calls.functions();
@@ -78,10 +78,10 @@ struct Builder<'a> {
     mappings: Mappings,
     profile: Profile,
     strings: HashMap<Cow<'a, str>, i64>,
-    /// The ids of the locations. Key: a frame, and how many of its functions are kept, because wrappers
-    /// may be left out.
+    /// The ids of the locations. The key is a frame, and how many of the frame's functions are
+    /// kept, because wrappers may be left out.
     locations: HashMap<(Option<u32>, usize), u64>,
-    /// The ids of the functions. Key: the name as in the trace, and the file.
+    /// The ids of the functions. The key is the name as in the trace, and the file.
     functions: HashMap<(&'a str, &'a str), u64>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Builder<'a> {
             locations: HashMap::new(),
             functions: HashMap::new(),
         };
-        builder.string("".into()); // the first string must be empty
+        builder.string("".into()); // the format requires that the first string is empty
         builder
     }
 
@@ -125,7 +125,7 @@ impl<'a> Builder<'a> {
         };
         let lines = place.functions.iter().map(line).collect();
         let (module, offset) = place.frame.map_or((None, None), |frame| self.calls.place_of(frame));
-        // A frame has the return address, which is after the call. Readers need an address within
+        // A frame has the return address, which is after the call. Viewers need an address within
         // the call.
         let call = offset.map(|offset| offset.wrapping_sub(1));
         let (mapping, address) = match (module, call) {

@@ -1,7 +1,7 @@
-//! The messages of a profile of pprof, with the numbers of their fields. A string is an index in
-//! `Profile::strings`, whose first string is empty. Ids of mappings, locations and functions begin with
-//! 1.
-#![allow(missing_docs)] // The names are those of the format.
+//! The messages of a pprof profile, with the numbers of their fields. A string is an index in
+//! `Profile::strings`, whose first string is empty. Ids of mappings, locations and functions begin
+//! with 1.
+#![allow(missing_docs)] // The names are those of pprof's format.
 
 use prost::Message;
 
@@ -20,7 +20,7 @@ pub struct Profile {
     pub functions: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     pub strings: Vec<String>,
-    /// Nanoseconds since 1970.
+    /// The start of the profile, in nanoseconds since 1970.
     #[prost(int64, tag = "9")]
     pub time_nanos: i64,
     #[prost(int64, tag = "10")]
@@ -31,7 +31,7 @@ pub struct Profile {
     pub period: i64,
     #[prost(int64, repeated, tag = "13")]
     pub comments: Vec<i64>,
-    /// The name of the type that readers show first.
+    /// The name of the type that viewers show first.
     #[prost(int64, tag = "14")]
     pub default_sample_type: i64,
 }
@@ -46,7 +46,7 @@ pub struct ValueType {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Sample {
-    /// The innermost location comes first.
+    /// The locations, the innermost first.
     #[prost(uint64, repeated, tag = "1")]
     pub locations: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -67,7 +67,7 @@ pub struct Mapping {
     pub file: i64,
     #[prost(int64, tag = "6")]
     pub build_id: i64,
-    /// Whether readers need not look up functions themselves.
+    /// Whether the profile contains functions, so that viewers need not look them up.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
     #[prost(bool, tag = "8")]
@@ -86,7 +86,7 @@ pub struct Location {
     pub mapping: u64,
     #[prost(uint64, tag = "3")]
     pub address: u64,
-    /// The innermost function comes first. Each was inlined into the next one.
+    /// The functions at this address, the innermost first. Each was inlined into the next one.
     #[prost(message, repeated, tag = "4")]
     pub lines: Vec<Line>,
 }
