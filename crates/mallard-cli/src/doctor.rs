@@ -1,4 +1,4 @@
-//! `mallard doctor`: tells in advance whether a program can be recorded, and what the trace will
+//! `mallard doctor`: reports in advance whether a program can be recorded, and what the trace will
 //! lack.
 
 use crate::record;
@@ -110,7 +110,7 @@ fn clock() -> Check {
     }
 }
 
-/// Whether a program can open the ring: the memory that it shares with mallard.
+/// Checks whether a program can open the ring, which is the memory that it shares with mallard.
 fn processes() -> Check {
     if proc::is_mounted() {
         ok("/proc is readable")

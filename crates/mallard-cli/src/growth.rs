@@ -1,5 +1,5 @@
-//! `mallard record`. A recording of a running process ends with a list of the call stacks that have
-//! allocated memory since then which is still in use.
+//! Extends `mallard record`: a recording of a running process ends with a list of the call stacks
+//! whose allocations since the start of the recording are still in use.
 
 use crate::look::sites;
 use crate::record;

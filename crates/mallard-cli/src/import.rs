@@ -1,5 +1,5 @@
-//! `mallard import`: turns a stream of events, or a file of heaptrack, into a trace, which is a folder
-//! of tables.
+//! `mallard import`: converts a stream of events, or a file of heaptrack, into a trace, which is a
+//! directory of tables.
 
 use crate::output::debuginfod::{fetching, Debuginfod};
 use crate::record::names;
@@ -84,7 +84,7 @@ impl Command {
     }
 }
 
-/// Makes a trace, and shows how far the work is.
+/// Makes a trace, and shows the progress.
 pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trace, Failure> {
     let work = Work::begin();
     let mut show = |progress| match progress {
@@ -103,7 +103,8 @@ pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trac
     import(stream, to, options, &mut show).map_err(Failure::from)
 }
 
-/// The name of a file without its extensions: heaptrack writes NAME.zst, NAME.gz and NAME.raw.zst.
+/// Returns the name of a file without its extensions, because heaptrack writes NAME.zst, NAME.gz
+/// and NAME.raw.zst.
 fn stem_of(file: &Path) -> PathBuf {
     let mut stem = file.to_path_buf();
     for known in ["zst", "gz", "raw"] {

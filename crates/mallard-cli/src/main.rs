@@ -1,10 +1,10 @@
-//! The command `mallard`: tells which allocator a program should use, and how much the program
-//! would gain.
+//! The command `mallard`, which finds out which allocator a program should use, and how much the
+//! program would save.
 //!
-//! Each subcommand is a separate module with a type that clap parses and that has
-//! `run(self) -> Result<ExitCode, Failure>`. A new subcommand needs the module and one line in
-//! `commands!` below. `mallard_measure` runs and compares programs, `mallard_trace` reads and writes
-//! recordings, and `mallard_page` is the frame of HTML pages.
+//! Each subcommand is a separate module with a type that clap parses and that has `run(self) ->
+//! Result<ExitCode, Failure>`. A new subcommand needs the module and one line in `commands!` below.
+//! `mallard_measure` runs and compares programs, `mallard_trace` reads and writes recordings, and
+//! `mallard_page` makes HTML pages.
 #![deny(missing_docs, unsafe_code)]
 
 mod advise;
@@ -28,7 +28,7 @@ use mallard_measure::error::Failure;
 use mallard_measure::{command, mallocs};
 use std::process::ExitCode;
 
-/// Declares the subcommands of `mallard`: attributes, variant and type.
+/// Declares the subcommands of `mallard`, each with its attributes, its variant and its type.
 macro_rules! commands {
     ($($(#[$meta:meta])* $variant:ident($command:ty),)*) => {
         #[derive(Subcommand)]

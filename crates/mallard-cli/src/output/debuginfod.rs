@@ -1,5 +1,5 @@
-//! Names of functions whose debug information is missing: from servers, as gdb and perf get them, or else
-//! from a package.
+//! Finds the names of functions whose debug information is missing: from debuginfod servers, as gdb
+//! and perf do, or else from a package.
 
 use mallard_measure::output::progress::Work;
 use mallard_trace::Trace;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// For how long one command fetches files.
+/// The maximum time for which one command fetches files.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The option of commands that look names up.
@@ -25,7 +25,8 @@ impl Debuginfod {
         (has_servers() && !self.no_debuginfod).then_some(TIME_MAX)
     }
 
-    /// Fetches the names that a trace lacks. A trace that cannot be read is left to its next reader.
+    /// Fetches the names that a trace lacks. Returns a trace that cannot be read unchanged, so that
+    /// its next reader reports the error.
     pub fn name(self, mut trace: Trace) -> Trace {
         if let Some(time) = self.time() {
             let work = Work::begin();
@@ -36,7 +37,7 @@ impl Debuginfod {
     }
 }
 
-/// The progress of fetching files.
+/// Returns the progress message for fetching files.
 pub fn fetching(number: usize, of: usize) -> String {
     format!("fetching debug information, file {number} of {of}, at most {} s", TIME_MAX.as_secs())
 }
@@ -46,7 +47,7 @@ fn has_servers() -> bool {
         .is_some_and(|urls| !urls.as_encoded_bytes().iter().all(u8::is_ascii_whitespace))
 }
 
-/// Says how functions of a module get names.
+/// Describes how functions of a module get names.
 pub fn how_to_name(module: &str) -> String {
     let file = module.rsplit('/').next().unwrap_or_default();
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
@@ -69,12 +70,13 @@ pub fn how_to_name(module: &str) -> String {
 /// Returns the command that installs the debug information of a file. `None` if no package of the
 /// distribution has the file.
 fn install(file: &str, release: &str) -> Option<String> {
-    // /lib is a link to /usr/lib, and packages list a file at either place.
+    // /lib is a link to /usr/lib, and a package lists a file at one of these paths.
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let target = target.to_string_lossy();
     let places = [file, &target, target.strip_prefix("/usr").unwrap_or(file)];
     if let Some(said) = places.iter().find_map(|place| said("dpkg-query", &["--search", place])) {
-        // libstdc++6:amd64: /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30
+        // a line of output is, for example, libstdc++6:amd64:
+        // /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30
         let package = said.split([':', ',']).next()?.to_string();
         return Some(match package.as_str() {
             "libc6" => "apt install libc6-dbg".to_string(),
@@ -88,7 +90,8 @@ fn install(file: &str, release: &str) -> Option<String> {
     })
 }
 
-/// The server of the distribution, or else the one that knows the servers of many distributions.
+/// Returns the server of the distribution, or else the server that forwards to those of many
+/// distributions.
 fn server(release: &str) -> &'static str {
     [
         ("ubuntu", "https://debuginfod.ubuntu.com"),
@@ -102,13 +105,14 @@ fn server(release: &str) -> &'static str {
     .map_or("https://debuginfod.elfutils.org", |(_, server)| server)
 }
 
-/// Whether the text of /etc/os-release describes a distribution, or one that is like it.
+/// Returns whether the text of /etc/os-release describes a given distribution, or one that is like
+/// it.
 fn is_like(release: &str, name: &str) -> bool {
     let mut lines = release.lines().filter(|line| line.starts_with("ID"));
     lines.any(|line| line.split_once('=').is_some_and(|(_, value)| value.contains(name)))
 }
 
-/// What a program prints, if it is installed and succeeds.
+/// Returns what a program prints, if it is installed and succeeds.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let ran = Command::new(program).args(words).stdin(Stdio::null()).output().ok()?;
     let said = String::from_utf8(ran.stdout).ok()?;

@@ -1,4 +1,5 @@
-//! Writes a whole file: a reader sees either the old content or all of the new file.
+//! Writes a file atomically, so that a reader sees either the old content or all of the new
+//! content.
 
 use mallard_measure::error::status::UNREADABLE;
 use mallard_measure::error::Failure;
@@ -8,10 +9,10 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why the content of a file could not be written.
+/// The reason why the content of a file could not be written.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The system refused to write.
+    /// The system rejected the write.
     System(io::Error),
     /// The content cannot be made.
     Content(Failure),
@@ -35,7 +36,7 @@ impl From<mallard_trace::Error> for Trouble {
     }
 }
 
-/// Writes a file, or stdout if the path is `-`. The content first goes to a temporary file beside
+/// Writes a file, or stdout if the path is `-`. The content first goes to a temporary file next to
 /// `path`. An existing file is replaced only with `force`, and it stays if anything fails.
 pub fn write_whole(
     path: &Path,
@@ -69,7 +70,7 @@ pub fn write_whole(
     })
 }
 
-/// The folder in which a path names a file.
+/// Returns the directory that contains the file of a path.
 fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
@@ -81,7 +82,7 @@ fn folder_of(path: &Path) -> PathBuf {
 fn fill_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<(), Trouble>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let filled = fill(&mut out).and_then(|()| Ok(out.flush()?));
-    // Drops the bytes that could not be written, so that they are not written again.
+    // Discards the bytes that could not be written, so that they are not written again.
     let _ = out.into_parts();
     match filled {
         Ok(()) => Ok(()),
@@ -109,7 +110,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     .with_status(UNREADABLE)
 }
 
-/// What to type next if the system refuses to write a file.
+/// Returns what to type next if the system rejects the writing of a file.
 pub fn help_to_write(path: &Path, error: &io::Error) -> String {
     let folder = folder_of(path);
     let pasted = quoted_path(&folder);

@@ -1,9 +1,9 @@
-//! What a trace lacks, in words. All commands print these.
+//! Describes in words what a trace lacks, for all commands.
 
 use mallard_measure::output::units::{count, plural};
 use mallard_trace::manifest::Manifest;
 
-/// The events that a trace lacks: how many, and why. Empty if it has all.
+/// Describes how many events a trace lacks, and why. Empty if the trace has all events.
 pub fn losses(manifest: &Manifest) -> Vec<String> {
     let lost = &manifest.losses;
     let mut all = Vec::new();
@@ -23,7 +23,8 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
     } else if manifest.stream.ending != "complete" {
         all.push(format!("all later events, because the stream is {}", manifest.stream.ending));
     }
-    // Of a part of a run, or of samples, most allocations are missing, and no event is lost.
+    // If only a part of a run, or only samples, were recorded, most allocations are missing
+    // although no event is lost.
     let is_part = manifest.notes.window.is_some() || manifest.notes.attached_after.is_some();
     let is_whole = manifest.stream.sample_bytes == 0 && !is_part;
     let unknown = manifest.counts.unknown_frees;
@@ -41,7 +42,7 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
     all
 }
 
-/// What the events of a trace lack: how many call stacks are not whole, and why. Empty if all are.
+/// Describes how many call stacks of a trace are incomplete, and why. Empty if all are complete.
 pub fn incomplete(manifest: &Manifest) -> Vec<String> {
     let parts = [
         ("outer functions", manifest.repairs.cut_stacks),
@@ -56,7 +57,7 @@ pub fn incomplete(manifest: &Manifest) -> Vec<String> {
         .collect()
 }
 
-/// What is missing, in one line.
+/// Joins texts about what is missing into one line.
 pub fn joined(parts: Vec<String>) -> String {
     if parts.is_empty() {
         "nothing".to_string()

@@ -1,4 +1,4 @@
-//! Files, and texts about recordings.
+//! Writes files, and texts about recordings.
 
 pub mod debuginfod;
 pub mod file;

@@ -1,5 +1,5 @@
-//! Stores the result of `mallard verify` in the trace whose advice the user followed. A report
-//! shows the result beside the prediction.
+//! Stores the result of `mallard verify` in the trace whose advice the user has followed. A report
+//! shows the result next to the prediction.
 
 use crate::output::file::write_whole;
 use crate::record::names;
@@ -13,21 +13,22 @@ use serde_json::{json, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The advice that a comparison checks.
+/// The advice that a comparison verifies.
 pub struct Advised {
     folder: PathBuf,
-    /// The number of the card that AFTER follows, counted from 1.
+    /// The number of the card whose advice the command AFTER follows, counted from 1.
     number: usize,
     title: String,
-    /// Whether the card proposes a change or says to change nothing. If not, the advice is undecided.
+    /// Whether the card recommends a change, or recommends to change nothing. If not, the advice is
+    /// undecided.
     is_decided: bool,
-    /// The least and the largest share of the CPU time that the change probably saves. `None` if the card
+    /// The smallest and the largest predicted saving, as shares of the CPU time. `None` if the card
     /// predicts no saving.
     predicted: Option<(f64, f64)>,
 }
 
 impl Advised {
-    /// Reads a card of the advice of a trace, counted from 1. Fails if there is none.
+    /// Reads a card of a trace's advice, by its number from 1. Fails if there is no such card.
     pub fn of(name: &Path, card: usize) -> Result<Advised, Failure> {
         let folder = Trace::open(&names::trace_of(name))?.folder().to_path_buf();
         let text = fs::read_to_string(folder.join(ADVICE_FILE)).unwrap_or_default();
@@ -44,8 +45,8 @@ impl Advised {
         Ok(Advised { folder, number: card, title, is_decided, predicted })
     }
 
-    /// The prediction, and whether the measured saving is in the predicted interval, in a sentence. `cpu` is
-    /// the CPU time as the JSON object of the comparison has it.
+    /// Returns a sentence with the prediction, and whether the measured saving is in the predicted
+    /// interval. `cpu` is the CPU time as in the JSON object of the comparison.
     pub fn beside(&self, cpu: &Value) -> String {
         let card = format!("card {} of the advice", self.number);
         if !self.is_decided {
@@ -65,7 +66,7 @@ impl Advised {
         format!("{card} predicts {range} less CPU time: {end}")
     }
 
-    /// Writes the comparison of two commands, of which `result` is the JSON object.
+    /// Writes the comparison of two commands. `result` is the JSON object of the comparison.
     pub fn keep(&self, before: &str, after: &str, result: &Value) -> Result<(), Failure> {
         let of = &result["candidates"][0];
         let kept = json!({

@@ -1,4 +1,4 @@
-//! `mallard try` and `mallard verify`, with what a recording adds to them.
+//! `mallard try` and `mallard verify`, with the findings of a recording.
 
 mod kept;
 
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// The command that shows where a program allocates.
 const RECORD: &str = "mallard record --";
 
-/// A replay beside a trial has the budget of the trial divided by this number.
+/// The budget of a replay is the budget of the trial divided by this number.
 const REPLAY_PART: u32 = 4;
 
 // Clap shows the comment of `comparison::Command` as the description of the command.
@@ -33,7 +33,7 @@ pub struct Try {
 }
 
 impl Try {
-    /// Measures, and shows the result.
+    /// Measures, and prints the result.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let open = |name: &PathBuf| Trace::open(&names::trace_of(name));
         let trace = self.trace.as_ref().map(open).transpose()?;
@@ -49,8 +49,8 @@ impl Try {
         })
     }
 
-    /// Refuses a plan that is damaged or of another build of the program. Returns the libraries that are other
-    /// builds.
+    /// Rejects a plan that is corrupt or of another build of the program. Returns the libraries
+    /// that are other builds.
     fn misfits(&self) -> Result<BTreeSet<String>, Failure> {
         match (&self.command.plan, self.command.program()) {
             (Some(file), [program, ..]) => {
@@ -61,9 +61,9 @@ impl Try {
     }
 }
 
-/// Adds the facts that a recording tells about the measured savings.
+/// Adds what a recording shows about the measured savings.
 fn compare_with(trace: &Trace, command: &comparison::Command, report: &mut Report) {
-    // A load may do other work than the recorded one.
+    // The load of a server may differ from the recorded load, so its CPU time is not used.
     let cpu_ns = Some(report.measured.median_of_all(0, |figures| figures.cpu_ns));
     let cpu_ns = cpu_ns.filter(|ns| *ns > 0.0 && !command.options.is_server());
     match shares(trace.manifest(), cpu_ns) {
@@ -80,7 +80,7 @@ fn compare_with(trace: &Trace, command: &comparison::Command, report: &mut Repor
     }
 }
 
-/// A note that a recording does not tell how much a malloc can save.
+/// Returns a note that a recording does not contain how much a malloc can save.
 fn unknown_bound(why: String) -> String {
     format!("the recording does not tell how much CPU time a malloc can save at most: {why}")
 }
@@ -100,7 +100,7 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// Measures, and shows what was measured.
+    /// Measures, and prints the result.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let advised = self.trace.as_deref().map(|name| Advised::of(name, self.card)).transpose()?;
         let compared = self.command.run(RECORD, |report| {
