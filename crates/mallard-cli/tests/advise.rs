@@ -1,8 +1,8 @@
 //! Tests the advice of `mallard advise` on real programs, and its text.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
-//! C compiler. `./x test` builds both and runs them. No test depends on how much time something takes:
-//! if a verdict depends on time, the test accepts each possible verdict.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them. No test depends on how much time
+//! something takes. If a verdict depends on time, the test accepts each possible verdict.
 
 use crate::support::replayed::{Replayed, DOCUMENTS};
 use crate::support::{until, Folder, MALLARD};
@@ -58,7 +58,8 @@ int main(void) {
 }
 "#;
 
-/// A program with four functions as `parse_document`, each for documents of its own.
+/// Returns a program with four functions like `parse_document`, each of which parses other
+/// documents.
 fn several_parsers() -> String {
     let (functions, main) = PARSER.split_once("int main").unwrap();
     let (includes, functions) = functions.split_at(functions.find("struct node").unwrap());
@@ -72,7 +73,7 @@ fn several_parsers() -> String {
     format!("{includes}{}int main{main}", names.map(of).join(""))
 }
 
-/// A program with a malloc of its own, which five functions call for objects of different sizes.
+/// A program with its own malloc, which five functions call for objects of different sizes.
 const OWN_MALLOC: &str = r#"
 #include <stdlib.h>
 __attribute__((noinline)) static void* my_malloc(size_t bytes) { void* volatile p = malloc(bytes); return p; }
@@ -88,7 +89,8 @@ int main(void) {
 }
 "#;
 
-/// A program whose function `keep_all` keeps two blocks of each of six functions, and frees all others.
+/// A program whose function `keep_all` keeps two blocks from each of six functions, and frees all
+/// other blocks.
 const KEEPER: &str = r#"
 #include <stdlib.h>
 static void* volatile kept[12];
@@ -106,8 +108,8 @@ int main(void) {
 }
 "#;
 
-/// A program whose marked function `next_line` keeps its line until the next call. The last call for a
-/// file frees the last line.
+/// A program whose function `next_line`, marked as a region, keeps its line until the next call.
+/// The last call for a file frees the last line.
 const MARKED: &str = r#"
 #include <mallard/trace/region.h>
 #include <stdlib.h>
@@ -130,14 +132,14 @@ int main(void) {
 }
 "#;
 
-/// Compiles a program, and returns the folder.
+/// Compiles a program, and returns the directory.
 fn program(source: &str) -> Folder {
     let folder = Folder::new();
     folder.compile("program", source, &["-O1"]);
     folder
 }
 
-/// Runs `mallard advise --json` on the program of a folder, and returns its object.
+/// Runs `mallard advise --json` on the program in a directory, and returns the resulting object.
 fn advised(folder: &Folder, options: &[&str]) -> Value {
     let command = [&["advise", "--json"], options, &["--", "./program"]].concat();
     let ran = folder.mallard(&command);
@@ -157,7 +159,7 @@ fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it()
     assert_eq!(advice["cards"][0]["action"], "leave", "{advice}");
     let share = advice["bound"]["share"].as_f64().unwrap();
     assert!((0.0..0.02).contains(&share), "{advice}");
-    // Nothing was measured, because nothing can have a gain.
+    // Nothing was measured, because no change can have a gain.
     assert!(rows(&advice).iter().all(|row| row["dropped"].is_string()), "{advice}");
     assert!(advice["took_s"].as_f64().unwrap() < 20.0, "{advice}");
 }
@@ -174,7 +176,7 @@ fn a_region_is_found_and_replayed_beside_mallocs() {
     assert_eq!(region["inputs"], 7, "{region}");
     let has = |kind: &str| rows(&advice).iter().any(|row| row["kind"] == kind);
     assert!(has("strategy") && has("malloc") && has("variable"), "{advice}");
-    // Each row was measured, or has a reason why it was not.
+    // Each line of the matrix was measured, or has a reason why it was not measured.
     for row in rows(&advice) {
         assert_ne!(row["saving"].is_number(), row["dropped"].is_string(), "{row}");
     }
@@ -216,7 +218,8 @@ fn each_plan_has_one_row_whatever_the_budget_is() {
     };
     let all = plans("12s");
     assert!(all.len() >= 8, "{all:?}");
-    // Time for few runs, and for none. The function of the first card has a row for each strategy.
+    // The first budget is enough for few runs, and the second for none. The function of the first
+    // card has a line for each strategy.
     for budget in ["3s", "200ms"] {
         let others = plans(budget);
         assert!(all.iter().all(|plan| others.contains(plan)), "{budget}: {all:?} {others:?}");
@@ -233,7 +236,8 @@ fn a_program_does_not_begin_with_the_memory_of_the_command() {
     let source = PARSER.replacen("int main(void) {", mark, 1);
     let folder = program(&format!("#include <sys/resource.h>\n{source}"));
     advised(&folder, &["--budget", "4s"]);
-    // The command itself has some 100 MiB after it has read the recording.
+    // The command itself needs some 100 MiB after it has read the recording, and must not count as
+    // the program's peak.
     let peaks = fs::read_to_string(folder.path("peaks")).unwrap();
     let peaks: Vec<u64> = peaks.lines().map(|kib| kib.parse().unwrap()).collect();
     assert!(peaks.len() >= 2 && peaks.iter().all(|&kib| kib < 10 << 10), "{peaks:?} KiB");
@@ -274,7 +278,7 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
     for key in ["min_gain", "budget_s", "took_s"] {
         assert!(advice[key].is_number(), "{key}: {advice}");
     }
-    // The calls of a program that does little but allocate are slower while they are recorded.
+    // In a program that does little but allocate, recording slows the calls down.
     for key in ["share", "calls", "replayed", "faults", "teardown", "unknown"] {
         assert!(advice["bound"].get(key).is_some(), "{key}: {advice}");
     }
@@ -284,7 +288,7 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
     let stages = advice["stages"].as_array().unwrap();
     let names: Vec<_> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
     assert_eq!(names[..3], ["record", "regions", "cpu"]);
-    // On a busy machine, the budget is too small for some of the others.
+    // On a busy machine, the budget is too small for some of the other steps.
     let others = ["screen", "race", "plans", "replay", "again", "try"];
     let places = names[3..].iter().map(|name| others.iter().position(|of| of == name));
     assert!(places.clone().all(|place| place.is_some()) && places.is_sorted(), "{names:?}");
@@ -315,8 +319,8 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
     let kept = folder.path("run.mallard/advice.json");
     let read: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
     assert_eq!(read["cards"], advice["cards"]);
-    // The advice is shown even if it cannot be saved. A folder with the name of the file prevents
-    // writing, even for root.
+    // The advice is printed even if it cannot be saved. A directory with the name of the file
+    // prevents writing, even for root.
     fs::remove_file(&kept).unwrap();
     fs::create_dir(&kept).unwrap();
     fs::write(kept.join("file"), "").unwrap();
@@ -335,10 +339,10 @@ fn what_the_program_prints_is_no_part_of_the_json() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(advice["program"], "./program");
     assert!(ran.errors().lines().any(|line| line == "{"), "{}", ran.errors());
-    // Without --json, stdout has the program's output and the advice.
+    // Without --json, stdout has the program's output, followed by the advice.
     let ran = folder.mallard(&["advise", "--budget", "4s", "--", "./program"]);
     assert!(ran.out().starts_with("{\n"), "{}", ran.out());
-    // The last line is a sentence, after an empty line.
+    // The last line is a sentence, and follows an empty line.
     let out = ran.out();
     let lines: Vec<&str> = out.lines().collect();
     let [.., next, empty, sentence] = lines[..] else { panic!("{out}") };
@@ -367,7 +371,8 @@ fn reviewers_get_the_cards_beside_the_code() {
     }
 }
 
-/// The number of cards that advise wink-out: freeing memory without running destructors.
+/// Returns the number of cards that recommend wink-out, which is freeing memory without running
+/// destructors.
 fn wink_outs(advice: &Value) -> usize {
     let names = ["AS4", "AS6", "AS8", "AS10", "AS12", "AS14"];
     let strategy = |card: &Value| card["strategy"].as_str().unwrap_or_default().to_string();
@@ -382,7 +387,7 @@ fn no_memory_is_dropped_at_once_without_a_second_recording() {
     assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
-    // If AS4 has a gain, the cards say why AS4 is not advised.
+    // If AS4 has a gain, the cards explain why AS4 is not recommended.
     let least = advice["min_gain"].as_f64().unwrap();
     let saves = |row: &Value| row["saving"].as_f64().is_some_and(|saving| saving >= least);
     let gains = |row: &Value| row["name"] == "AS4" && row["verdict"] == "gain" && saves(row);
@@ -409,7 +414,7 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
     let folder = program(&keeps);
     let advice = advised(&folder, &["--budget", "6s", "-o", "first"]);
     assert_eq!(wink_outs(&advice), 0, "{advice}");
-    // The user may name the second recording. After this, the folder has both recordings.
+    // The user may name the second recording. After this, the directory contains both recordings.
     let ran = folder.mallard(&["record", "-o", "second", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let command = ["advise", "first", "--again", "second", "--no-try", "--budget", "4s", "--json"];
@@ -467,7 +472,7 @@ fn a_forced_strategy_names_the_blocks_that_would_dangle() {
     let text = folder.mallard(&[&wish[..], &["--force", "AS4"]].concat()).out();
     assert!(text.contains("A program with it would be wrong: 1 block would be used"), "{text}");
     assert!(text.contains("  1 block, 110 B, of make_name"), "{text}");
-    // AS3 has no wink-out, so no block is used after its end.
+    // AS3 does not wink out, so no block is used after its memory was freed.
     let text = folder.mallard(&[&wish[..], &["--force", "AS3"]].concat()).out();
     assert!(text.contains("With AS3 in load_config") && !text.contains("wrong"), "{text}");
 }
@@ -494,7 +499,7 @@ fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
     let ran = folder.mallard(&[&wish[..], &["--region", "next_line"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
-    // In stacks, all calls for one file look like one call that keeps nothing.
+    // In call stacks without marks, all calls for one file look like one call that keeps nothing.
     let escapes = |region: &Value| (region["ends"].clone(), region["escapes"].clone());
     let twins: Vec<_> = advice["regions"].as_array().unwrap().iter().map(escapes).collect();
     assert!(twins.contains(&("drained".into(), 0.into())), "{twins:?}");
@@ -535,7 +540,7 @@ fn a_function_that_is_no_region_is_refused() {
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
     ran.refuses(3, "no region of the trace is the function parse");
     assert!(ran.errors().contains("--region 'parse_document'"), "{}", ran.errors());
-    // A word that no name contains: the functions that allocate most.
+    // If no name contains the word, the error lists the functions that allocate most.
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "nosuch"]);
     ran.refuses(3, "no region of the trace is the function nosuch");
     assert!(ran.errors().contains("'parse_document'"), "{}", ran.errors());
@@ -554,7 +559,8 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     command.env("TMPDIR", &temporary);
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    // Op streams are compiled into a temporary folder. When the folder exists, replays have begun.
+    // Op streams are compiled into a temporary directory. When the directory exists, replays have
+    // begun.
     until("an op stream", || fs::read_dir(&temporary).unwrap().next()).unwrap();
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
@@ -568,7 +574,7 @@ fn an_interrupted_run_keeps_and_shows_what_was_found() {
     assert_eq!(kept["interrupted"], true);
 }
 
-/// Checks the words of an advice that was interrupted.
+/// Checks the text of an advice that was interrupted.
 fn says_that_it_was_interrupted(advice: &Value) {
     assert_eq!(advice["interrupted"], true, "{advice}");
     let next = advice["next"].as_str().unwrap();
@@ -578,7 +584,8 @@ fn says_that_it_was_interrupted(advice: &Value) {
     assert!(!is_open || sentence.contains("the measurement was interrupted"), "{sentence}");
 }
 
-/// The advice and the exit status of a command that is interrupted when a file has some lines.
+/// Runs a command, interrupts it by a signal when the file `runs` has some lines, and returns the
+/// advice and the exit status.
 fn interrupted(folder: &Folder, program: &[&str], lines: usize, signal: Signal) -> (Value, i32) {
     let mut command = folder.command(MALLARD);
     command.args(["advise", "--budget", "60s", "--json", "-o", "run", "--"]).args(program);
@@ -595,7 +602,8 @@ fn interrupted(folder: &Folder, program: &[&str], lines: usize, signal: Signal) 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn an_interrupted_recording_is_not_measured_and_says_what_it_shows() {
-    // The program runs until a signal ends it. A shell lets its background processes ignore SIGINT.
+    // The program runs until a signal ends it. It restores the default actions, because a shell
+    // makes its background processes ignore SIGINT.
     let mark = "int main(void) {\n    signal(SIGINT, SIG_DFL); signal(SIGHUP, SIG_DFL);\n    FILE* runs = fopen(\"runs\", \"a\"); fputs(\"x\\n\", runs); fclose(runs);";
     let endless = PARSER.replacen("int main(void) {", mark, 1).replacen("i < 400", "i >= 0", 1);
     let endless = format!("#include <signal.h>\n{endless}");
@@ -614,7 +622,7 @@ fn an_interrupted_recording_is_not_measured_and_says_what_it_shows() {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn interrupted_runs_under_other_mallocs_end_with_the_status_of_the_signal() {
-    // Most of the CPU time is of a program that is not recorded, so no call is replayed.
+    // Most of the CPU time is spent in a program that is not recorded, so no call is replayed.
     let folder = program(PARSER);
     let script = "echo x >> runs; for i in 1 2 3 4 5; do ./program; done";
     let (advice, ended) = interrupted(&folder, &["sh", "-c", script], 10, Signal::SIGTERM);
@@ -631,7 +639,7 @@ fn a_trace_or_a_program_must_be_named_and_not_both() {
     folder.mallard(&["advise", "a", "--", "true"]).refuses(2, "cannot be used with");
     folder.mallard(&["advise", "--force", "AS15", "a"]).refuses(2, "AS1 to AS14");
     folder.mallard(&["advise", "no-such-trace"]).refuses(3, "no-such-trace");
-    // The program does not run if --again names nothing.
+    // The program does not run if --again names no recording.
     let missing = ["advise", "--again", "missing", "--", "touch", "ran"];
     folder.mallard(&missing).refuses(3, "missing");
     assert!(!folder.path("ran").exists());

@@ -1,7 +1,7 @@
 //! Tests `mallard advise` with traces and programs that give little or wrong evidence.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them.
 
 use crate::support::replayed::Replayed;
 use crate::support::{orders, skip, Folder, Ran, MALLARD};
@@ -22,21 +22,21 @@ int main(void) {
 }
 "#;
 
-/// The output of `mallard advise --json` for a trace in the folder.
+/// Returns the output of `mallard advise --json` for a trace in the directory.
 fn advice(folder: &Folder, options: &[&str]) -> Value {
     let ran = folder.mallard(&[&["advise", "--json"], options].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     serde_json::from_str(&ran.out()).unwrap_or_else(|e| panic!("{e}: {}", ran.out()))
 }
 
-/// The output of `mallard advise` for a program that is recorded first.
+/// Returns the output of `mallard advise --json` for a program that is recorded first.
 fn of_program(source: &str, options: &[&str]) -> Value {
     let folder = Folder::new();
     folder.compile("program", source, &["-O1", "-pthread"]);
     advice(&folder, &[options, &["--", "./program"]].concat())
 }
 
-/// The texts of a list.
+/// Returns the texts of a list, joined.
 fn texts(list: &Value) -> String {
     let texts = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     texts.collect::<Vec<_>>().join("\n")
@@ -138,7 +138,7 @@ fn the_first_and_the_last_line_say_that_the_recorded_run_failed() {
         let last = text.lines().last().unwrap();
         let run = format!("The recorded run of program {failure}, ");
         assert!(last.starts_with(&run), "{text}");
-        // A run that a signal ended is no reason to leave the allocator as it is.
+        // If a signal ended the run, that is no reason to recommend keeping the allocator.
         let is_decided = !last.contains("It is not decided");
         assert_eq!(is_decided, end == "return 3;", "{text}");
     }
@@ -161,8 +161,8 @@ fn a_program_whose_output_differs_from_run_to_run_is_named() {
     let advice = of_program(random, &["--budget", "5s"]);
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
-    // Whether another malloc may help depends on the machine. If so, the program ran more than once,
-    // unless the machine is so busy that the budget was too small.
+    // Whether another malloc may help depends on the machine. If it may help, the program ran more
+    // than once, unless the machine is so busy that the budget was too small.
     let undecided = texts(&advice["undecided"]);
     let is_named = undecided.contains("two runs under the same malloc differ");
     let had_no_time = undecided.contains("--budget");
@@ -178,7 +178,7 @@ fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.contains("takes"), "{advice}");
-    // Each sentence and the command name the same budget, which is larger than the one given.
+    // Each sentence and the command name the same budget, which is larger than the given budget.
     let text = ["sentence", "undecided", "next"].map(|key| advice[key].to_string()).join(" ");
     let named = |part: &str| part.split([' ', ';', '"']).next().unwrap().to_string();
     let budgets: Vec<String> = text.split("--budget ").skip(1).map(named).collect();
@@ -230,7 +230,7 @@ fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
     assert_eq!(advice["noisy"], advice["noise"].is_number(), "{advice}");
     let known = ["leave", "undecided", "change"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
-    // If nothing is decided, the user reads a reason and a command.
+    // If nothing is decided, the output has a reason and a command.
     if advice["verdict"] == "undecided" {
         assert!(sentence.starts_with("It is not decided whether program"), "{sentence}");
         assert!(advice["next"].as_str().unwrap().starts_with("mallard "), "{advice}");
@@ -252,8 +252,8 @@ fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
     let tried = advice["matrix"].as_array().unwrap().iter().any(|row| row["measured_by"] == "try");
     assert!(!tried, "{advice}");
     assert!(advice["took_s"].as_f64().unwrap() < 60.0, "{advice}");
-    // A candidate that no replay has ruled out stays undecided, and the advice names a budget that is
-    // enough.
+    // A candidate that no replay has ruled out stays undecided, and the advice names a sufficient
+    // budget.
     let undecided = texts(&advice["undecided"]);
     assert!(undecided.is_empty() || undecided.contains("--budget "), "{advice}");
     let bound = &advice["bound"];
@@ -396,7 +396,7 @@ fn each_run_has_the_stdin_the_variables_and_the_folder_of_the_recording() {
         ran.out()
     );
 
-    // From another folder, with other variables.
+    // The advice also works in another directory, with other environment variables.
     let elsewhere = folder.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let mut command = folder.command(MALLARD);
@@ -469,7 +469,8 @@ fn a_program_with_a_malloc_library_of_its_own_has_no_share_that_was_not_measured
     let advice = advice(&folder, &["--no-try", "--budget", "3s", "--", "./program"]);
     assert!(texts(&advice["notes"]).contains(&format!("linked with {LIBRARY}")), "{advice}");
     let bound = &advice["bound"];
-    // Its operator new and delete are timed. The program may be too short for a share, but not a share of 0.
+    // The calls of its operator new and delete are timed. The program may be too short for a share
+    // to be known, but the share is never 0.
     let unknown = bound["unknown"].as_str().unwrap_or_default();
     assert!(!unknown.contains("were timed"), "{advice}");
     assert!(!unknown.is_empty() || bound["calls"].as_f64() > Some(0.02), "{advice}");
@@ -531,7 +532,8 @@ fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
         .replace("int main(void) {", "int main(void) { char* volatile q = mi_malloc(8); *q = 1;");
     let folder = Folder::new();
     folder.compile("libown.so", allocator, &["-O1", "-shared", "-fPIC"]);
-    // The program has the allocator in its own file, or in a library that it is linked with.
+    // The program contains the allocator in its own file, or is linked with a library that contains
+    // it.
     let linked = ["-O1", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"];
     folder.compile("contains", &format!("{allocator}{program}"), &["-O1"]);
     folder.compile("imports", &format!("{declared}{program}"), &linked);
@@ -543,7 +545,8 @@ fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
         assert!(recorded.contains("took is unknown: the program has an allocator"), "{recorded}");
         let stats = folder.mallard(&["stats", "t"]).out();
         assert!(stats.contains("only a part     the program has an allocator"), "{stats}");
-        // The setting has no effect. A busy machine can make it seem to save 2 %, but not half of the time.
+        // The setting has no effect. On a busy machine, it may seem to save 2 %, but not half of
+        // the time.
         let options = ["--budget", "2s", "--min-gain", "50%", "-a", "glibc:arenas=1"];
         let tried = [&["try", "--json"], &options[..], &["--", &path]].concat();
         let tried: Value = serde_json::from_str(&folder.mallard(&tried).out()).unwrap();

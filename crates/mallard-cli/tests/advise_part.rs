@@ -1,8 +1,8 @@
-//! Tests `mallard advise` with a part of what it needs: a recording of a part of the run, and a command
+//! Tests `mallard advise` with incomplete input: a recording of a part of the run, and a command
 //! that the user interrupts.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them.
 
 use crate::support::replayed::Replayed;
 use crate::support::{until, Folder, MALLARD};
@@ -39,7 +39,8 @@ fn advice(folder: &Folder, options: &[&str]) -> Value {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn what_a_part_of_a_run_saves_is_a_share_of_the_cpu_time_of_this_part() {
-    // The calls for each second of CPU time are about the same in the part and in the whole run.
+    // The number of calls per second of CPU time is about the same in the part and in the whole
+    // run.
     let calls = |options: &[&str]| {
         let play = ["--json", "--budget", "5s", "--strategy", "AS7"];
         let ran = Replayed::recorded(STEADY, options).replay(&play);
@@ -65,7 +66,7 @@ fn a_part_with_an_unknown_share_of_the_cpu_time_is_not_replayed() {
     assert!(rows.iter().all(|row| row["measured_by"] != "replay"), "{advice}");
 }
 
-/// Whether a process handles a signal, so that it does not die of it.
+/// Returns whether a process handles a signal, so that the signal does not kill it.
 fn handles(process: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -93,7 +94,8 @@ fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_wa
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn what_the_recording_and_a_run_find_of_a_program_is_said_once() {
-    // Most of the CPU time is of a shell that is not recorded, so that only runs compare mallocs.
+    // Most of the CPU time is spent in a shell that is not recorded, so mallocs are compared only
+    // by runs.
     let script = "import subprocess\nsubprocess.run(['sh', '-c', \
                   'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'])";
     let folder = Folder::new();

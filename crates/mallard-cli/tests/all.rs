@@ -1,4 +1,4 @@
-//! The tests of the command in one program, which is linked once.
+//! Collects the tests of the command in one program, which is linked once.
 //!
 //! Tests that are ignored need what `cargo test` does not build or install. `./x test` runs them too.
 
@@ -39,7 +39,7 @@ mod width;
 
 #[path = "../../mallard-page/browser/mod.rs"]
 mod in_browser;
-#[allow(dead_code)] // the tests of mallard-trace use the rest
+#[allow(dead_code)] // only the tests of mallard-trace use all of this module
 #[path = "../../mallard-trace/tests/support/mod.rs"]
 mod streams;
 

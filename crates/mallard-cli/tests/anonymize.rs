@@ -1,5 +1,5 @@
-//! Tests `--anonymize` of `mallard record`, `import` and `export`: their files contain no path,
-//! argument, variable or host.
+//! Tests that with `--anonymize`, the files of `mallard record`, `import` and `export` contain no
+//! path, argument, environment variable or host name.
 
 use crate::support::{self, orders, Folder, THREE_BLOCKS};
 use mallard_trace::tables::schema::{ALL, ALLOCS};
@@ -7,7 +7,8 @@ use mallard_trace::tables::{Kind, Table};
 use std::fs;
 use std::path::Path;
 
-/// All readable content of the files in a folder: their bytes, and the texts of compressed tables.
+/// Returns all readable content of the files in a directory, which is their bytes, and the texts of
+/// compressed tables.
 fn content(folder: &Path) -> String {
     let mut content = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -22,12 +23,12 @@ fn content(folder: &Path) -> String {
     content
 }
 
-/// All texts of a table. The table is NAME.parquet or in a folder NAME.
+/// Returns all texts of a table. The table is the file NAME.parquet or in a directory NAME.
 fn texts(path: &Path) -> String {
     let tables = ALL.into_iter().chain([&ALLOCS]);
     let mut all = String::new();
     for schema in tables.filter(|schema| path.to_str().unwrap().contains(schema.name)) {
-        // The file is opened as the table of a temporary trace.
+        // To read it, the file is opened as the table of a temporary trace.
         let place = tempfile::tempdir().unwrap();
         let to = match schema.has_parts {
             true => place.path().join(schema.name).join("part-0000.parquet"),
@@ -75,7 +76,7 @@ fn every_format_leaves_out_paths_on_request() {
             let words = ["export", "orders", "--format", format, "--force", "-o", "file"];
             let ran = folder.mallard(&[&words[..], options].concat());
             assert_eq!(ran.status(), 0, "{}", ran.errors());
-            // gzip passes on a file that is not compressed.
+            // With these options, gzip copies a file that is not compressed.
             let gunzip = folder.command("gzip").args(["-dcf", "file"]).output().unwrap();
             String::from_utf8_lossy(&gunzip.stdout).into_owned()
         };
@@ -113,7 +114,7 @@ fn a_recording_leaves_out_paths_arguments_variables_and_host_on_request() {
     let notes = &folder.manifest("closed.mallard")["notes"];
     assert_eq!((&notes["host"], &notes["program"]), (&serde_json::Value::Null, &"three".into()));
     assert!(!fs::exists(folder.path("closed.stream")).unwrap());
-    // The content that makes the trace useful is still there.
+    // The trace still contains what makes it useful.
     let sites = folder.mallard(&["sites", "closed"]).out();
     assert!(sites.contains("make  three.c:4"), "{sites}");
     assert!(folder.mallard(&["stats", "closed"]).out().starts_with("program         three\n"));

@@ -1,4 +1,5 @@
-//! Tests `mallard record --pid`: a program that allocates in threads is recorded while it runs, and runs on.
+//! Tests `mallard record --pid`, which records a program that allocates in threads while the
+//! program runs. Afterwards, the program continues.
 
 use crate::support::{length, skip, until, Folder, Ran, MALLARD};
 use nix::sys::ptrace;
@@ -11,7 +12,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
 
-/// A running program that does what it is told.
+/// A running program that executes the commands which the test sends.
 struct Program {
     child: Child,
     to: ChildStdin,
@@ -71,7 +72,8 @@ impl Program {
         self.line()
     }
 
-    /// The checksums of the entries of each module that was there before.
+    /// Returns the checksums of the function pointer entries of each module that is loaded from the
+    /// start.
     fn entries(&mut self) -> Vec<String> {
         let line = self.ask("entries");
         let entries: Vec<String> = line.split_whitespace().map(String::from).collect();
@@ -92,7 +94,7 @@ impl Drop for Program {
     }
 }
 
-/// A mallard that records a program until it is told to end.
+/// A running `mallard record --pid`, which records a program until it is told to stop.
 struct Recorder {
     child: Child,
     errors: BufReader<ChildStderr>,
@@ -121,7 +123,7 @@ impl Recorder {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Waits for the end, and returns the errors.
+    /// Waits for the end of the command, and returns its messages.
     fn finish(mut self) -> String {
         self.errors.read_to_string(&mut self.text).unwrap();
         let status = self.child.wait().unwrap();
@@ -130,14 +132,15 @@ impl Recorder {
     }
 }
 
-/// Why no process can be recorded here while it runs. `None` if one can.
+/// Returns why no running process can be recorded here. `None` if recording is possible.
 fn obstacle() -> Option<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     if !status.lines().any(|line| line == "Seccomp:\t0") {
         return Some("a filter of system calls (seccomp) is in force here");
     }
     let restricted = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
-    // In scope 1, the test's program permits every process to trace it.
+    // With ptrace_scope 1, recording works, because the test's program permits every process to
+    // trace it.
     if restricted.is_ok_and(|scope| scope.trim() > "1") {
         return Some("the system forbids ptrace: /proc/sys/kernel/yama/ptrace_scope is 2 or 3");
     }
@@ -152,7 +155,7 @@ fn record(folder: &Folder, process: &str, options: &[&str]) -> Ran {
     folder.mallard(&[&["record", "--pid", process], options].concat())
 }
 
-/// The sites whose call stack has a function.
+/// Returns the bytes of the sites whose call stack contains a function.
 fn bytes_of(folder: &Folder, name: &str, function: &str) -> u64 {
     let sites = folder.mallard(&["sites", name, "--json", "--top", "0", "--filter", function]);
     assert_eq!(sites.status(), 0, "{}", sites.errors());
@@ -210,7 +213,7 @@ fn a_module_that_is_loaded_during_the_recording_is_recorded() {
     let after = program.entries();
     assert!(before.iter().all(|entry| after.contains(entry)), "{before:?}\n{after:?}");
     assert_eq!(after.len(), before.len() + 1);
-    // The entries of the plugin are changed, and are as before again.
+    // The recording changes the entries of the plugin, and restores them at the end.
     let ran = record(&folder, &program.id(), &["--for", "50ms", "-o", "b"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert_eq!(program.entries(), after);
@@ -241,7 +244,7 @@ fn a_process_can_be_recorded_many_times() {
         if time == 10 {
             mappings = count;
         }
-        // Threads that allocate may map memory, but no recording leaves a mapping.
+        // Threads that allocate may map memory, but no recording leaves a mapping behind.
         assert!(time <= 10 || count <= mappings + 16, "{count} mappings, {mappings} before");
     }
     println!("longest stop in {times} recordings: {:.2} ms", longest * 1e3);
@@ -255,7 +258,7 @@ fn an_idle_process_is_recorded() {
         return skip(why);
     }
     let folder = Folder::new();
-    let mut program = Program::start(&folder, 0, false); // waits for a line
+    let mut program = Program::start(&folder, 0, false); // the program waits for a line
     let before = program.entries();
     let recorder = Recorder::start(&folder, &program, "a");
     assert_eq!(program.ask("plugin"), "plugin ran");
@@ -282,7 +285,7 @@ fn a_killed_mallard_leaves_the_process_as_it_was() {
     recorder.signal(Signal::SIGKILL);
     recorder.child.wait().unwrap();
     until("the entries are as before", || (program.entries() == before).then_some(()));
-    // The recorder sleeps when the threads have left it.
+    // The recorder becomes inactive when the threads have left it.
     let ran = until("another recording begins", || {
         let ran = record(&folder, &program.id(), &["--for", "50ms", "-o", "b", "--force"]);
         (!ran.errors().contains("is recorded already")).then_some(ran)
@@ -449,7 +452,7 @@ fn a_process_in_other_namespaces_is_recorded() {
     if !can_unshare.is_ok_and(|status| status.success()) {
         return skip("unshare cannot make namespaces here");
     }
-    Program::start(&folder, 0, false).end(); // compiles the program
+    Program::start(&folder, 0, false).end(); // starts the program once, which compiles it
     let mut command = folder.command("unshare");
     let (program, plugin) = (folder.path("attached"), folder.path("plugin.so"));
     command.args(alone).arg(program).arg("4").arg(plugin);
@@ -514,7 +517,7 @@ fn a_process_with_a_filter_of_system_calls_is_recorded_if_the_filter_permits_tha
         match (nix::unistd::geteuid().is_root(), forbids) {
             (false, _) => ran.refuses(126, "which only root can read"),
             (true, true) => ran.refuses(126, "that forbids socketpair"),
-            (true, false) if errors.contains("only root can read") => {} // the kernel gives no filter
+            (true, false) if errors.contains("only root can read") => {} // the filter cannot be read
             (true, false) => assert_eq!(ran.status(), 0, "{errors}"),
         }
         assert!(child.try_wait().unwrap().is_none(), "the program runs on");

@@ -11,9 +11,9 @@ use std::fs;
 
 const MODULE_START: u64 = 0x40_0000;
 
-/// A simulated program: its blocks, and notes about it.
+/// A simulated program, which consists of its blocks and notes about it.
 struct Program<'a> {
-    /// Return addresses, outermost first; size; whether the block is freed immediately.
+    /// For each block: return addresses, outermost first; size; whether it is freed immediately.
     blocks: &'a [(&'a [u64], u64, bool)],
     program: &'a str,
     sample_bytes: u64,
@@ -62,7 +62,7 @@ impl Program<'_> {
     }
 }
 
-/// An event of malloc's family with its whole call stack.
+/// Encodes an event of malloc's family with its whole call stack.
 fn event(op: u8, t: u64, addr: u64, size: u64, frames: &[u64]) -> Vec<u8> {
     let stack = pack_stack(0, frames.len() as u16);
     let record = Record { t, addr, what: pack(size, 4, op, 0), stack, dur: 0 };
@@ -79,7 +79,7 @@ fn diff(folder: &Folder, options: &[&str]) -> Value {
     serde_json::from_str(&ran.out()).unwrap()
 }
 
-/// Random numbers (splitmix64).
+/// Returns a random number (splitmix64).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -88,7 +88,7 @@ fn next(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Blocks at random call stacks.
+/// Returns blocks at random call stacks.
 fn random_blocks(state: &mut u64) -> Vec<(Vec<u64>, u64, bool)> {
     let number = next(state) % 60;
     let mut block = || {
@@ -99,7 +99,8 @@ fn random_blocks(state: &mut u64) -> Vec<(Vec<u64>, u64, bool)> {
     (0..number).map(|_| block()).collect()
 }
 
-/// The model: bytes, blocks, leaked bytes and calls for each call stack.
+/// Computes the expected result, which is the bytes, blocks, leaked bytes and calls for each call
+/// stack.
 fn model(blocks: &[(Vec<u64>, u64, bool)]) -> BTreeMap<Vec<u64>, [i64; 4]> {
     let mut sums: BTreeMap<Vec<u64>, [i64; 4]> = BTreeMap::new();
     for (frames, size, is_freed) in blocks {
@@ -188,7 +189,7 @@ fn gates_pass_or_say_which_failed_and_by_how_much() {
     assert!(failed.out().contains("gate peak<+5% failed"), "{}", failed.out());
     gates(&["peak<5%"]).refuses(2, "is no gate: a gate limits a change");
     gates(&["size<+5%"]).refuses(2, "there is no number 'size'");
-    // These streams do not have CPU time.
+    // These streams contain no CPU time.
     gates(&["time<+5%"]).refuses(3, "does not tell time");
     gates(&["rss<+5%"]).refuses(3, "does not tell rss");
 }
@@ -211,8 +212,8 @@ fn traces_that_are_hard_to_compare_are_compared_with_a_note() {
     assert!(other.contains("note: the programs are different: a and b"), "{other}");
     let sampled = compare(Program { blocks, sample_bytes: 64, ..Program::default() });
     assert!(sampled.contains("every block and one block every 64 bytes"), "{sampled}");
-    // In another build, offsets are different and say nothing. All code without names in the module
-    // counts as one function.
+    // In another build, offsets are different and have no meaning. All code without names in a
+    // module counts as one function.
     let moved = Program { blocks: &[(&[9], 1000, false)], build_id: "02", ..Program::default() };
     let moved = compare(moved);
     assert!(moved.contains("no call stack of 1 differs"), "{moved}");

@@ -41,7 +41,7 @@ fn an_export_replaces_a_file_only_with_force() {
         .refuses(3, "mkdir -p no/such");
 }
 
-/// Runs mallard with a stdout and a stderr of the shell, and returns its status.
+/// Runs mallard with stdout and stderr redirected by a shell, and returns the exit status.
 fn status_with(folder: &Folder, arguments: &str, redirected: &str) -> i32 {
     let script = format!("exec '{MALLARD}' {arguments} {redirected}");
     let mut shell: Command = folder.command("sh");
@@ -83,7 +83,7 @@ fn the_next_command_can_be_pasted_whatever_the_name_of_the_trace() {
         let next = text.lines().find_map(|line| line.trim_start().strip_prefix("next: ")).unwrap();
         let next = match next.strip_prefix("mallard ") {
             Some(rest) => format!("'{MALLARD}' {rest}"),
-            None => next.to_string(), // has the path already: this mallard was called by its path
+            None => next.to_string(), // has a path already, because mallard was called by its path
         };
         let shell = folder.command("sh").args(["-c", &next]).output().unwrap();
         assert!(shell.status.success(), "{next}: {}", String::from_utf8_lossy(&shell.stderr));
@@ -93,7 +93,7 @@ fn the_next_command_can_be_pasted_whatever_the_name_of_the_trace() {
         let output = format!("--output={name}");
         let imported = folder.mallard(&["import", "orders.stream", &output]);
         assert_eq!(imported.status(), 0, "{}", imported.errors());
-        pasted(pasted(imported.errors())); // mallard stats, and then mallard sites
+        pasted(pasted(imported.errors())); // pastes mallard stats, and then mallard sites
         let trace = format!("./{name}.mallard");
         pasted(folder.mallard(&["diff", "orders", &trace]).out());
         let output = format!("--output={name}.csv");

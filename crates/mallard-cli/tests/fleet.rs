@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Paths of all files in a folder, without those whose names begin with a dot.
+/// Returns the paths of all files in a directory, except those whose names begin with a dot.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -55,7 +55,7 @@ fn a_run_is_added_once_and_replaced_with_force() {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(ran.errors().contains("--events adds them"), "{}", ran.errors());
     assert!(!all.join("events").join(place).exists(), "the events of the replaced run are gone");
-    // By default, the name of the run is the moment of the recording.
+    // By default, the name of the run is the time of the recording.
     assert_eq!(add(&folder, "orders", &["--service", "shop"]).status(), 0);
     assert_eq!(files(&all.join("sites")).len(), 2);
 }

@@ -1,5 +1,5 @@
-//! Tests the formats of `mallard export` that show call stacks. The tests compare each file with the
-//! output of `mallard sites --json` for the same trace.
+//! Tests the formats of `mallard export` that show call stacks. The tests compare each exported
+//! file with the output of `mallard sites --json` for the same trace.
 
 use crate::support::proto::Message;
 use crate::support::Folder;
@@ -17,7 +17,7 @@ const NAMES: &[u8] = b"v 10400 3\nX app\ns 6 /bin/a\ns 5 ma;in\ns b outer (int)\
     i 1000 1 2 5 1\ni 2000 1 4 5 a 3 5 14\ni 3000 1 6\ni 4000 0 7\ni 5000 1 8\n\
     t 1 0\nt 2 1\nt 3 1\nt 5 1\nt 4 4\na 64 2\n+ 0\na 32 3\n+ 1\n- 1\nc a\n+ 1\na 8 5\n+ 2\n- 2\n+ 2\n- 0\nc 14\n";
 
-/// A folder with the trace `names.mallard`.
+/// Makes a directory with the trace `names.mallard`.
 fn names() -> Folder {
     imported("names", NAMES)
 }
@@ -30,7 +30,8 @@ fn imported(name: &str, bytes: &[u8]) -> Folder {
     folder
 }
 
-/// A folder with the trace `orders.mallard`, made of the golden stream. The stream lacks some events.
+/// Makes a directory with the trace `orders.mallard` from the golden stream, which lacks some
+/// events.
 fn orders() -> Folder {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let folder = Folder::new();
@@ -48,7 +49,7 @@ fn sum(sites: &[Value], column: &str) -> i64 {
     sites.iter().map(|site| site[column].as_i64().unwrap()).sum()
 }
 
-/// The weights, and the columns of the table `sites` from which they are computed.
+/// The weights, each with the column of the table `sites` from which it is computed.
 const WEIGHTS: [(&str, &str); 6] = [
     ("bytes", "bytes"),
     ("blocks", "allocs"),
@@ -58,7 +59,7 @@ const WEIGHTS: [(&str, &str); 6] = [
     ("cross", "cross_thread_frees"),
 ];
 
-/// Exports to stdout.
+/// Returns what `mallard export` writes to stdout.
 fn exported(folder: &Folder, trace: &str, format: &str, more: &[&str]) -> Vec<u8> {
     let begin = ["export", trace, "--format", format, "-o", "-"];
     let ran = folder.mallard(&[&begin[..], more].concat());
@@ -96,7 +97,7 @@ fn folded_stacks_add_up_to_the_sums_of_the_sites() {
     }
 }
 
-/// A profile of pprof, decompressed and read.
+/// Decompresses and parses a profile of pprof.
 fn profile(bytes: &[u8]) -> Message {
     let mut plain = Vec::new();
     GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();

@@ -1,7 +1,7 @@
-//! Tests marks of regions that a Rust program makes, in a recording of the program.
+//! Tests the region marks that a Rust program sets, in a recording of the program.
 //!
-//! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER. The program is the test
-//! itself: under the recorder, it runs the test that makes the marks.
+//! The test needs `libmallard-record.so`, whose path is in MALLARD_RECORDER. The recorded program
+//! is the test program itself, which then runs the test that sets the marks.
 
 use crate::support::{self, Folder};
 use local::trace::region;
@@ -9,7 +9,7 @@ use mallard_trace::regions::{find, Limits, Region};
 use mallard_trace::replay::End;
 use mallard_trace::Trace;
 
-/// The variable that is set in the recorded process.
+/// The environment variable that is set in the recorded process.
 const RECORDED: &str = "MALLARD_TEST_OF_MARKS";
 /// The number of calls of each function.
 const CALLS: u64 = 40;
@@ -61,7 +61,7 @@ fn marks_of_a_rust_program_are_in_its_recording() {
         all.iter().find(is_it).unwrap_or_else(|| panic!("{function} is not marked"))
     };
     let convert = of("convert");
-    // Each call allocates a vector of nine vectors.
+    // Each call allocates one vector that contains nine vectors.
     assert_eq!((convert.instances, convert.blocks, convert.escapes), (CALLS, CALLS * 10, 0));
     assert_eq!(of("fail").instances, CALLS - 1);
 }

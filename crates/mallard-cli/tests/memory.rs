@@ -1,4 +1,4 @@
-//! Tests the parts of the resident memory that `mallard record` and `stats` report for real programs.
+//! Tests how `mallard record` and `stats` divide the resident memory of real programs into parts.
 //!
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
 //! test` builds the recorder and runs them.
@@ -21,10 +21,10 @@ fn recorded(name: &str, compiler: &[&str]) -> (Folder, Trace) {
     (folder, trace)
 }
 
-/// For each moment, how far the sum of the parts is from the resident memory, and how far the live
-/// part is from the live bytes of all sites: both as shares of the resident memory. The programs
-/// write to all memory that they allocate, so the live part tells whether blocks and pages were
-/// read at the same time.
+/// Returns two distances for each moment, as shares of the resident memory: how far the sum of the
+/// parts is from the resident memory, and how far the live part is from the live bytes of all
+/// sites. The programs write to all memory that they allocate, so the second distance shows whether
+/// blocks and pages were read at the same time.
 fn distances(trace: &Trace) -> Vec<(f64, f64)> {
     let samples = trace.table(&SAMPLES).unwrap();
     let column = |name| samples.i64s(name).unwrap();
@@ -67,8 +67,8 @@ fn four_programs_have_four_causes_and_the_parts_add_up() {
         (worst.0.max(distance.0), worst.1.max(distance.1))
     });
     assert!(worst.0 < 0.05, "{worst:?}");
-    // While a program grows fast, the system's samples and the events are not of exactly the same
-    // moment.
+    // While a program grows quickly, the samples of the system and the events are not from exactly
+    // the same moment.
     let near = distances_of_all.iter().filter(|distance| distance.1 < 0.05).count();
     assert!(near * 100 >= number * 95, "{near} of {number}");
 }
@@ -80,11 +80,12 @@ fn the_parts_are_what_the_program_did() {
     let near = |bytes: i64, expected: i64| (bytes - expected).abs() < expected / 10;
     // The program has 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
     let (_folder, trace) = recorded("use", &[]);
-    // At half time, the program only reads. At the peak, it may have begun to free blocks.
+    // At half of the duration, the program only reads. At the peak, it may have begun to free
+    // blocks.
     let half = split(&trace, &[trace.manifest().totals.duration_ns / 2]).unwrap();
     assert!(near(half.live[0], 60_000_000) && near(half.rounding[0], 480_000), "{half:?}");
     assert!(half.fragmented[0] + half.kept[0] < 2 * MIB, "{half:?}");
-    // 15,000 of 240,000 blocks of 200 bytes stay. glibc takes 208 bytes for each.
+    // 15,000 of 240,000 blocks of 200 bytes stay. glibc uses 208 bytes for each.
     let (_folder, trace) = recorded("fragment", &[]);
     let end = trace.manifest().memory.end.parts;
     assert!(near(end.live, 3_000_000) && near(end.fragmented, 47_000_000), "{end:?}");

@@ -1,5 +1,5 @@
 //! Tests `mallard report` with traces that the tests make: the content of the object, the written
-//! files, and the errors for traces that are damaged or lack something.
+//! files, and the errors for traces that are corrupt or incomplete.
 
 use crate::streams::lives::lives;
 use crate::streams::{self, call, StreamOf};
@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-/// Makes the trace a.mallard of a stream.
+/// Makes the trace a.mallard from a stream.
 fn folder_with(stream: &[u8]) -> (Folder, Trace) {
     let folder = Folder::new();
     fs::write(folder.path("a.stream"), stream).unwrap();
@@ -23,7 +23,7 @@ fn folder_with(stream: &[u8]) -> (Folder, Trace) {
     (folder, trace)
 }
 
-/// The object of the report.
+/// Returns the object of the report.
 fn object(folder: &Folder) -> Value {
     let ran = folder.mallard(&["report", "a", "--json"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -46,7 +46,7 @@ fn notes(object: &Value) -> String {
     object["method"]["notes"].to_string()
 }
 
-/// The names of the functions of a node, the innermost first.
+/// Returns the names of the functions of a node, the innermost first.
 fn functions(object: &Value, node: i64) -> Vec<String> {
     let (up, frames) = (numbers(&object["stacks"]["up"]), numbers(&object["stacks"]["frame"]));
     let names = numbers(&object["frames"]["func"]);
@@ -60,8 +60,8 @@ fn functions(object: &Value, node: i64) -> Vec<String> {
     functions
 }
 
-/// Checks that each subtree of the call stacks is contiguous: the parent of a node is the node before
-/// it, or an ancestor of that node.
+/// Checks that each subtree of the call stacks is contiguous, so that the parent of a node is the
+/// node before it, or an ancestor of that node.
 fn check_order(object: &Value) {
     let up = numbers(&object["stacks"]["up"]);
     assert_eq!(up[0], 0);
@@ -75,7 +75,7 @@ fn check_order(object: &Value) {
     }
 }
 
-/// The bytes of a text in base64.
+/// Decodes a text in base64.
 fn decoded(text: &Value) -> Vec<u8> {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap()
@@ -139,7 +139,7 @@ fn the_figures_of_the_object_agree_with_each_other() {
     let last: i64 =
         detail["live"].as_array().unwrap().iter().map(|live| *numbers(live).last().unwrap()).sum();
     assert_eq!(last, whole.live_bytes);
-    // Each map has a byte for each cell.
+    // Each decoded map has one byte for each cell.
     let map = &object["map"];
     let cells = map["cells"].as_u64().unwrap() as usize;
     assert!(map["fill"].as_array().unwrap().iter().all(|fill| decoded(fill).len() == cells));
@@ -243,7 +243,7 @@ fn each_damaged_table_is_an_error_and_no_page_is_written() {
         folder.mallard(&["report", "a"]).refuses(3, "is damaged");
         fs::remove_file(&path).unwrap();
         if !["modules", "samples"].contains(&table) {
-            // The trace has rows in this table.
+            // The file must exist, because the manifest counts rows in this table.
             folder.mallard(&["report", "a"]).refuses(3, "the file is missing");
         }
         fs::write(&path, whole).unwrap();

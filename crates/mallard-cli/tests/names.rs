@@ -19,8 +19,9 @@ __attribute__((noinline)) void* leaf(int n) { void* p = outer(n); *(volatile cha
 int main() { for (int i = 0; i < 10; i++) free(app::leaf(100)); }
 "#;
 
-/// Writes the program `a.cpp`, and runs a script. Returns the directory; `None` if the script fails. A cache
-/// of the compiler would return a program whose split debug information is in another directory.
+/// Writes the program `a.cpp`, and runs a script that builds it. Returns the directory; `None` if
+/// the script fails. Disables the compiler cache, which would return a program whose split debug
+/// information is in another directory.
 fn built(source: &str, script: &str) -> Option<Folder> {
     let folder = Folder::new();
     std::fs::write(folder.path("a.cpp"), source).unwrap();
@@ -42,7 +43,7 @@ fn recorded(folder: &Folder) -> Vec<(String, Option<u32>)> {
     functions[..=end].iter().map(|f| (f.function.to_string(), f.line)).collect()
 }
 
-/// A call stack as [`recorded`] returns it.
+/// Makes a call stack in the form that [`recorded`] returns.
 fn stack(functions: &[(&str, u32)]) -> Vec<(String, Option<u32>)> {
     functions
         .iter()
@@ -68,7 +69,7 @@ fn split_debug_information_is_read_from_its_files() {
         let other =
             "sed s/100/101/ a.cpp > b.cpp && c++ -O1 -g -gsplit-dwarf -c b.cpp && mv b.dwo a.dwo";
         assert!(folder.command("sh").args(["-c", other]).status().unwrap().success());
-        // Without the file, lines would be those of inlined functions.
+        // Without the file, the lines would be those of inlined functions, so no lines are shown.
         assert_eq!(recorded(&folder), stack(&[("app::leaf(int)", 0), ("main", 0)]));
     }
 }
@@ -137,7 +138,7 @@ fn a_function_has_its_public_name() {
     }
 }
 
-/// A server of debug information on this machine, which has the files in the directory `debug`.
+/// A debuginfod server on this machine, which serves the files in the directory `debug`.
 struct Server {
     process: Child,
     url: String,
@@ -154,7 +155,7 @@ impl Server {
         command.args(["-d", ":memory:", "-p", &port.to_string(), "-F", "debug"]);
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         let mut server = Server { process, url: format!("http://127.0.0.1:{port}") };
-        // The client remembers what no server has, so that each try has a cache of its own.
+        // The client remembers what no server has, so each try uses a new cache.
         let id = build_id(folder);
         for cache in 0..1000 {
             let mut client = folder.command("debuginfod-find");
@@ -168,7 +169,7 @@ impl Server {
         panic!("debuginfod does not serve {id}");
     }
 
-    /// A command of mallard that asks this server.
+    /// Runs a command of mallard that asks this server.
     fn mallard(&self, folder: &Folder, arguments: &[&str]) -> (bool, String) {
         let mut command = folder.command(MALLARD);
         command.args(arguments).env("DEBUGINFOD_URLS", &self.url);
@@ -209,7 +210,7 @@ fn missing_debug_information_is_fetched_from_a_server() {
     let plain = sites("plain");
     assert!(plain.contains("  functions of a have no names: compile it with -g"), "{plain}");
 
-    // A trace without names is read with them, and stays as it is.
+    // A trace without names is shown with names from the server, but stays unchanged.
     let report = |option: &[&str]| {
         server.mallard(&folder, &[&["report", "plain", "--json"], option].concat()).1
     };
@@ -224,7 +225,7 @@ fn a_server_that_does_not_answer_costs_no_names() {
     let folder = built(INLINED, "c++ -O2 a.cpp -o a").unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    drop(silent); // nobody listens there
+    drop(silent); // the port is closed from here on
     let mut command = folder.command(MALLARD);
     command.args(["record", "-o", "recorded", "--", "./a"]);
     command.env("DEBUGINFOD_URLS", format!("http://{address}"));

@@ -1,11 +1,12 @@
-//! Compares the names of functions and of inlined functions with those that llvm-symbolizer finds, in
-//! programs built by every compiler and linker that is here, with many options.
+//! Compares the names of functions and of inlined functions with those that llvm-symbolizer finds,
+//! in programs built by every installed compiler and linker, with many options.
 //!
-//! llvm-symbolizer returns mangled names, which this test demangles with the library that Mallard uses.
-//! That library does not understand some conditions in templates, and then Mallard shows the name without
-//! template arguments and parameters. Such a name is compared with what c++filt or llvm-cxxfilt makes of
-//! the mangled name. Two programs are asked, because c++filt does not know the newest mangling of clang,
-//! and llvm-cxxfilt not that of g++ for the condition of `std::swap`.
+//! llvm-symbolizer returns mangled names, which this test demangles with the library that Mallard
+//! uses. That library does not understand some conditions in templates. In such cases, Mallard
+//! shows the name without template arguments and parameters, and the test compares it with the name
+//! that c++filt or llvm-cxxfilt demangles. Two programs are used, because c++filt does not know the
+//! newest mangling of clang, and llvm-cxxfilt does not know that of g++ for the condition of
+//! `std::swap`.
 //!
 //! The test needs the recorder (MALLARD_RECORDER has its path).
 
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/chains.cpp");
-/// Where the stream of this test maps the program.
+/// The address at which the stream of this test maps the program.
 const MAPPED: u64 = 1 << 40;
 
 /// Options with which the program is compiled and linked.
@@ -41,8 +42,8 @@ const COMPILED: [&str; 12] = [
     "-O2 -gline-tables-only",
 ];
 
-/// Options with which the program is linked again, after it was compiled with `-O2 -g`, and the linker
-/// that they name.
+/// Options with which the program is linked again, after it was compiled with `-O2 -g`, and the
+/// linker that the options name.
 const LINKED: [(&str, &str); 9] = [
     ("-rdynamic", ""),
     ("-no-pie -static-libstdc++", ""),
@@ -55,7 +56,7 @@ const LINKED: [(&str, &str); 9] = [
     ("-fuse-ld=mold", "ld.mold"),
 ];
 
-/// Commands that change the file of a program, `$0`, and keep its code.
+/// Commands that change the file of a program, `$0`, but keep its code.
 const CHANGED: [&str; 9] = [
     "objcopy --compress-debug-sections=zlib $0",
     "objcopy --compress-debug-sections=zlib-gnu $0",
@@ -70,10 +71,10 @@ const CHANGED: [&str; 9] = [
     "strip --strip-debug $0",
 ];
 
-/// The functions at an address, the outermost first.
+/// The functions at one address, the outermost first.
 type Chain = Vec<String>;
 
-/// How much was compared.
+/// The numbers of what was compared.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     builds: usize,
@@ -81,7 +82,7 @@ struct Counts {
     equal: usize,
 }
 
-/// What was compared.
+/// All that was compared.
 #[derive(Default)]
 struct Compared {
     by_compiler: BTreeMap<String, Counts>,
@@ -120,7 +121,7 @@ fn functions_and_inlined_functions_are_those_of_llvm_symbolizer_in_every_build()
     assert!(builds > 0 && (frames - equal) * 1000 <= frames, "{equal} of {frames}");
 }
 
-/// Whether a program is installed.
+/// Returns whether a program is installed.
 fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
@@ -137,13 +138,15 @@ fn runs(folder: &Folder, script: &str) -> bool {
     folder.command("sh").args(["-c", script]).output().unwrap().status.success()
 }
 
-/// Compiles the program in two steps, as build systems do. Returns whether the compiler can.
+/// Compiles the program in two steps, as build systems do. Returns whether the compiler supports
+/// the options.
 fn compile(folder: &Folder, compiler: &str, options: &str) -> bool {
     let compile = format!("{compiler} -std=c++17 {options} -c -w {SOURCE} -o program.o");
     runs(folder, &format!("{compile} && {compiler} {options} program.o -o program"))
 }
 
-/// The return addresses in a program, and the functions that llvm-symbolizer finds before each.
+/// Returns the return addresses in a program, and the functions that llvm-symbolizer finds before
+/// each address.
 fn reference(folder: &Folder, program: &str) -> Vec<(u64, Chain)> {
     let addresses = return_addresses(folder, program);
     let mut child = folder
@@ -171,7 +174,7 @@ fn reference(folder: &Folder, program: &str) -> Vec<(u64, Chain)> {
     found
 }
 
-/// The addresses after each call in the program.
+/// Returns the addresses after each call in the program.
 fn return_addresses(folder: &Folder, program: &str) -> Vec<u64> {
     let is_aarch64 = program.contains("aarch64");
     let objdump = if is_aarch64 { "aarch64-linux-gnu-objdump" } else { "objdump" };
@@ -192,13 +195,15 @@ fn return_addresses(folder: &Folder, program: &str) -> Vec<u64> {
     instructions.windows(2).filter(|two| is_call(two[0].1)).map(|two| two[1].0).collect()
 }
 
-/// The name of a symbol as people read it, without what marks a part of a function, as in `_Z1fv.cold`.
+/// Returns the demangled name of a symbol, without a suffix that marks a part of a function, as in
+/// `_Z1fv.cold`.
 fn demangled(symbol: &str) -> String {
     let end = symbol.find(['.', '(']).filter(|&end| end > 0 && symbol.as_bytes()[end] == b'.');
     demangle_auto(Cow::Borrowed(&symbol[..end.unwrap_or(symbol.len())]), None).into_owned()
 }
 
-/// A name in a trace, without what marks a part of a function. Empty if the name is unknown.
+/// Returns a name in a trace, without a suffix that marks a part of a function. Empty if the name
+/// is unknown.
 fn shown(name: &str) -> &str {
     let whole = name.split(" [clone").next().unwrap_or(name);
     match whole.contains('(') {
@@ -208,7 +213,7 @@ fn shown(name: &str) -> &str {
     }
 }
 
-/// Whether a chain of a trace is the expected one.
+/// Returns whether a chain of functions in a trace is the expected one.
 fn is_equal(expected: &[String], found: &[String]) -> bool {
     let is_same = |(expected, found): (&String, &String)| {
         expected == found || (expected.starts_with("_Z") && is_short_for(expected, found))
@@ -216,24 +221,24 @@ fn is_equal(expected: &[String], found: &[String]) -> bool {
     expected.len() == found.len() && expected.iter().zip(found).all(is_same)
 }
 
-/// Whether a name is that of a symbol without template arguments and parameters, as c++filt or
-/// llvm-cxxfilt read the symbol.
+/// Returns whether a name is that of a symbol without template arguments and parameters, as c++filt
+/// or llvm-cxxfilt demangle the symbol.
 fn is_short_for(symbol: &str, name: &str) -> bool {
     let mut programs = ["c++filt".to_string()].into_iter().chain(newest("llvm-cxxfilt"));
     programs.any(|program| {
         let Ok(output) = Command::new(program).arg(symbol).output() else { return false };
-        // c++filt ends each list of template arguments that ends with a list with `> >`, llvm-cxxfilt
-        // with `>>`.
+        // For a list of template arguments that ends with another list, c++filt writes `> >`, and
+        // llvm-cxxfilt `>>`.
         let compact = |name: &str| name.trim_end().replace("> >", ">>");
         let whole = String::from_utf8_lossy(&output.stdout);
         short(&compact(&whole)) == Some(&compact(name))
     })
 }
 
-/// The name of a template function without return type, template arguments and parameters: `std::swap` of
-/// `void std::swap<int>(int&, int&)`.
+/// Returns the name of a template function without return type, template arguments and parameters,
+/// such as `std::swap` for `void std::swap<int>(int&, int&)`.
 fn short(whole: &str) -> Option<&str> {
-    // What is not inside of brackets. Each pair of brackets leaves its first one.
+    // The characters outside of brackets. Of each pair of brackets, the first one is kept.
     let (mut outside, mut depth) = (Vec::new(), 0);
     for (at, c) in whole.char_indices() {
         if depth == 0 {
@@ -289,7 +294,7 @@ impl Compared {
         }
     }
 
-    /// Links the program by other linkers and with other options.
+    /// Links the program with other linkers and with other options.
     fn add_linked(&mut self, folder: &Folder, compiler: &str) {
         std::fs::copy(folder.path("program"), folder.path("original")).unwrap();
         for (options, linker) in LINKED {
@@ -305,7 +310,7 @@ impl Compared {
         std::fs::rename(folder.path("original"), folder.path("program")).unwrap();
     }
 
-    /// Changes the file of the program as packages of distributions do.
+    /// Changes the program file as packages of distributions do.
     fn add_changed(&mut self, compiler: &str, from: &Folder, expected: &[(u64, Chain)]) {
         for command in CHANGED {
             let folder = Folder::new();
@@ -322,8 +327,8 @@ impl Compared {
 
     /// Moves the split debug information of the program into one file, `program.dwp`.
     fn add_package(&mut self, folder: &Folder, build: &str, expected: &[(u64, Chain)]) {
-        // Of the versions that are in use, dwp cannot read DWARF 5, and some of llvm-dwp never end if it
-        // comes from g++.
+        // Of the versions in use, dwp cannot read DWARF 5, and some versions of llvm-dwp never
+        // finish if the DWARF comes from g++.
         let packer = match (build.contains("-gdwarf-4"), build.starts_with("clang")) {
             (true, _) => "dwp",
             (false, true) => "llvm-dwp",
@@ -337,8 +342,8 @@ impl Compared {
         }
     }
 
-    /// Compares the names of a build, and checks the call stacks of a recording. With `is_outer`, only
-    /// the functions that were not inlined.
+    /// Compares the names of a build, and checks the call stacks of a recording. With `is_outer`,
+    /// compares only the functions that were not inlined.
     fn add(&mut self, folder: &Folder, build: &str, reference: &[(u64, Chain)], is_outer: bool) {
         self.add_names(folder, "program", build, reference, is_outer);
         let ran = folder.mallard(&["record", "--force", "-o", "recorded", "--", "./program"]);
@@ -379,7 +384,7 @@ impl Compared {
         }
     }
 
-    /// Compares the names in programs for another processor, which need not run.
+    /// Compares the names in programs for another processor, which cannot run here.
     fn add_aarch64(&mut self) {
         for options in ["-O0 -g", "-O2 -g", "-O2 -g -gsplit-dwarf", "-O2 -g -flto"] {
             let folder = Folder::new();
@@ -395,7 +400,8 @@ impl Compared {
     }
 }
 
-/// Looks up the return addresses with `mallard import`, in a stream that has each as a call stack.
+/// Looks up the return addresses with `mallard import`, in a stream in which each address is a call
+/// stack.
 fn found(folder: &Folder, program: &str, reference: &[(u64, Chain)]) -> Vec<Chain> {
     let path = folder.path(program);
     let bytes = std::fs::read(&path).unwrap();
@@ -433,10 +439,11 @@ fn found(folder: &Folder, program: &str, reference: &[(u64, Chain)]) -> Vec<Chai
     chains(&trace, reference, &offset_of)
 }
 
-/// The functions of each address, in the order of `reference`.
+/// Returns the functions at each address, in the order of `reference`.
 fn chains(trace: &Trace, reference: &[(u64, Chain)], offset_of: &dyn Fn(u64) -> u64) -> Vec<Chain> {
     let stacks = trace.stacks().unwrap();
-    // The frames of inlined functions have the same offset, and come after the others.
+    // The frames of inlined functions have the same offset as the frame of their caller, and come
+    // after it.
     let mut by_offset: HashMap<u64, Chain> = HashMap::new();
     for frame in 0..stacks.frames() as u32 {
         let functions = stacks.functions_at(frame);

@@ -1,10 +1,10 @@
-//! Tests that other programs read the files of `mallard export`, and that `mallard import` reads files
-//! of heaptrack. The programs are Go's pprof, the page of speedscope, the library of Perfetto, and
-//! heaptrack.
+//! Tests that other programs can read the files of `mallard export`, and that `mallard import` can
+//! read files of heaptrack. The programs are Go's pprof, the page of speedscope, the library of
+//! Perfetto, and heaptrack.
 //!
-//! The tests need the recorder (MALLARD_RECORDER has its path), a C++ compiler, and these programs. The
-//! page of speedscope is in the folder MALLARD_SPEEDSCOPE, and MALLARD_PERFETTO is a Python with the
-//! package perfetto. `./x test` has all of them.
+//! The tests need the recorder (MALLARD_RECORDER has its path), a C++ compiler, and these programs.
+//! MALLARD_SPEEDSCOPE is the directory with the page of speedscope, and MALLARD_PERFETTO is a
+//! Python with the package perfetto. `./x test` provides all of them.
 
 use crate::in_browser::in_browser;
 use crate::support::Folder;
@@ -53,7 +53,7 @@ int main() {
 }
 "#;
 
-/// A folder with the trace `recorded.mallard` of [`PROGRAM`].
+/// Makes a directory with the trace `recorded.mallard` of [`PROGRAM`].
 fn recorded() -> Folder {
     let folder = Folder::new();
     let source = folder.path("program.cpp");
@@ -64,7 +64,7 @@ fn recorded() -> Folder {
     folder
 }
 
-/// Runs another program in the folder. Returns what it printed.
+/// Runs another program in the directory. Returns what it printed.
 fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
     let output = folder.command(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
@@ -73,12 +73,12 @@ fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A tool that `./x test` names in the environment.
+/// Returns the path of a tool that `./x test` names in the environment.
 fn tool(name: &str) -> PathBuf {
     PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")))
 }
 
-/// The sums of a column by function, the largest first. The function of a call stack is the
+/// Returns the sums of a column by function, the largest first. The function of a call stack is the
 /// innermost one that does more than pass an allocation on.
 fn functions(folder: &Folder, column: &str) -> Vec<(String, i64)> {
     let mut sums: HashMap<String, i64> = HashMap::new();
@@ -104,7 +104,7 @@ fn pprof_lists_the_same_functions_in_the_same_order() {
         [("bytes", "alloc_space"), ("allocs", "alloc_objects"), ("live_bytes", "inuse_space")]
     {
         let kind = format!("-sample_index={kind}");
-        let all = "-nodefraction=0"; // otherwise pprof drops what has less than 0.5 %
+        let all = "-nodefraction=0"; // otherwise pprof drops functions below 0.5 %
         let arguments = ["tool", "pprof", "-top", "-nodecount=10", all, "-unit=B", &kind];
         let text = run(&folder, "go", &[&arguments[..], &["recorded.pb.gz"]].concat());
         let table = text.lines().skip_while(|line| !line.contains("flat%")).skip(1);
@@ -114,7 +114,7 @@ fn pprof_lists_the_same_functions_in_the_same_order() {
         let expected = expected.into_iter().filter(|(_, bytes)| *bytes > 0).take(10);
         let mut lines = 0;
         for (line, (name, bytes)) in table.zip(expected) {
-            // flat flat% sum% cum cum% name
+            // The columns are flat, flat%, sum%, cum, cum%, name.
             let words: Vec<&str> = line.split_whitespace().collect();
             let share: f64 = words[1].trim_end_matches('%').parse().unwrap();
             let shown = words[5..].join(" ").replace(" (inline)", "");
@@ -159,8 +159,8 @@ fn the_library_of_perfetto_reads_the_file() {
     assert_eq!(read["broken_references"], 0, "{read}");
 }
 
-/// The figures of heaptrack_print: calls, bytes at the peak, and bytes that leaked. Bytes are rounded
-/// to 3 digits or more, with a unit of 1,000.
+/// Returns the figures that heaptrack_print prints: calls, bytes at the peak, and bytes that
+/// leaked. heaptrack_print rounds bytes to 3 digits or more, with a unit of 1,000.
 fn printed(folder: &Folder, file: &str) -> (i64, f64, f64) {
     let arguments =
         ["--disable-builtin-suppressions", "--disable-embedded-suppressions", "-a0", "-p0", "-T0"];
@@ -191,7 +191,7 @@ fn heaptrack_and_stats_agree_on_calls_peak_and_leaked_bytes() {
     let folder = Folder::new();
     let script = "my %h; $h{$_} = $_ x 10 for 1..20000; my @a = sort keys %h; print scalar @a";
     run(&folder, "heaptrack", &["-r", "-o", "trace", "perl", "-e", script]);
-    // heaptrack makes the interpreted form of a raw file with the same command.
+    // heaptrack uses the same command to interpret a raw file.
     let interpret = "zstd -dc trace.raw.zst | /usr/lib/heaptrack/libexec/heaptrack_interpret | zstd -q > whole.zst";
     run(&folder, "sh", &["-c", interpret]);
     let (calls, peak, leaked) = printed(&folder, "whole.zst");

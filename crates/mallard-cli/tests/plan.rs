@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A program with a function whose blocks live as long as its call, a function that makes all nodes, and other
-/// blocks.
+/// A program with a function whose blocks live as long as its call, a function that makes all
+/// nodes, and other blocks.
 const TREES: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,14 +46,15 @@ int main(int argc, char** argv) {
     return 3;
 }
 "#;
-/// The calls of `make_node` in `visit`: 20 trees of 511 nodes.
+/// The number of calls of `make_node` in `visit`, for 20 trees of 511 nodes.
 const NODES: u64 = 20 * 511;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/plan_format.golden")
 }
 
-/// A folder with the golden plan `a.plan`, and a library that reports as that of plans does.
+/// Makes a directory with the golden plan `a.plan`, and a library that reports as
+/// libmallard-plan.so does.
 fn folder_with_library() -> Folder {
     let folder = Folder::new();
     fs::copy(golden(), folder.path("a.plan")).unwrap();
@@ -62,7 +63,7 @@ fn folder_with_library() -> Folder {
     folder
 }
 
-/// Runs mallard with the library of the folder.
+/// Runs mallard with the library in the directory.
 fn mallard(folder: &Folder, arguments: &[&str]) -> Ran {
     let library = folder.path("libplan.so");
     let mut command = folder.command(MALLARD);
@@ -70,7 +71,7 @@ fn mallard(folder: &Folder, arguments: &[&str]) -> Ran {
     Ran(command.output().unwrap())
 }
 
-/// A folder with a program, its recording `trees` and the rules `a.toml`.
+/// Makes a directory with a program, its recording `trees` and the rules `a.toml`.
 fn recorded(rules: &str) -> Folder {
     let folder = Folder::new();
     folder.compile("trees", TREES, &["-O1"]);
@@ -297,7 +298,7 @@ fn a_plan_of_a_recording_names_what_it_serves() {
         (result["rules"].as_array().unwrap().len(), &result["file"]),
         (1, &Value::from("a.plan"))
     );
-    // `functions` comes before the region, so malloc serves all nodes.
+    // The rule with `functions` comes before the region, so malloc serves all nodes.
     assert_eq!(result["rules"][0]["blocks"], 0);
     fs::write(folder.path("a.toml"), RULES.split("\n\n").next().unwrap()).unwrap();
     let result = made(&folder);
@@ -317,7 +318,7 @@ fn a_plan_of_a_recording_names_what_it_serves() {
     let again = folder.mallard(&["plan", "show", "a.plan", "--json"]).out();
     let shown: Value = serde_json::from_str(&again).unwrap();
     assert!(!shown["rules"][0]["ranges"].as_array().unwrap().is_empty(), "{shown}");
-    // The same text is a plan of a replay.
+    // The same rules can be used as the plan of a replay.
     let ran = folder.mallard(&["replay", "trees", "--plan", "a.toml", "--write", "ops"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
 }
@@ -358,7 +359,7 @@ fn a_region_without_code_is_refused() {
     assert!(stripped.success());
     let ran = folder.mallard(&["plan", "make", "trees", "a.toml"]);
     ran.refuses(3, "a.toml: rule 1: no code of visit was found");
-    // The recorded call stacks have their names from before.
+    // The call stacks in the recording keep their old names.
     fs::write(folder.path("a.toml"), "[[rule]]\nfunctions = '^visit$'\nstrategy = 'arena'\n")
         .unwrap();
     assert_eq!(made(&folder)["rules"][0]["blocks"], NODES);
@@ -384,7 +385,8 @@ fn a_plan_serves_what_was_recorded() {
         assert_eq!(process["rules"][0]["blocks"], NODES, "{process}");
         assert_eq!(process["unknown_blocks"], 0, "{process}");
     }
-    // Deeper trees have call stacks that the recording does not have: the code of the region decides.
+    // Deeper trees have call stacks that are not in the recording, so whether a block belongs to
+    // the region depends on the region's code.
     let (_, process) = served(&[], &["./trees", "deeper"]);
     assert_eq!(process["rules"][0]["blocks"].as_u64(), Some(20 * 1023), "{process}");
     let run = folder.mallard(&["run", "--plan", "a.plan", "--", "./trees"]);

@@ -1,4 +1,5 @@
-//! Tests what `mallard record` says of processes and threads that end while the recording goes on.
+//! Tests what `mallard record` reports about processes and threads that end while the recording
+//! continues.
 //!
 //! The tests need `libmallard-record.so`, whose path is in MALLARD_RECORDER, and a C compiler. `./x
 //! test` builds the recorder and runs them.
@@ -12,7 +13,7 @@ use std::path::Path;
 
 const MIB: i64 = 1 << 20;
 
-/// A program that allocates as many MiB as its argument says, waits, and ends without a free.
+/// A program that allocates as many MiB as its argument says, waits, and exits without a free.
 const LEAK: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ fn a_process_that_has_ended_has_no_memory_any_more() {
     // The shell is a child of this command, and the programs are children of the shell.
     let statuses = processes.i64s("status").unwrap();
     assert_eq!((statuses[0], statuses[1]), (0, -1), "{statuses:?}");
-    // The resident memory is that of the shell and of one program.
+    // The peak of the resident memory is that of the shell and of one program.
     let resident = manifest.memory.peak.parts.resident;
     assert!((10 * MIB..22 * MIB).contains(&resident), "{resident}");
 }
@@ -57,8 +58,8 @@ fn the_memory_after_an_exec_is_that_of_the_new_program() {
     assert!(end.live >= 19 * MIB && end.resident < 30 * MIB, "{end:?}");
 }
 
-/// A program whose child allocates when the program has long ended. The child is made by a system call
-/// that the recorder does not see, so that it is known only from its first allocation on.
+/// A program whose child allocates long after the program has ended. The child is made by a system
+/// call that the recorder does not see, so the recorder knows it only from its first allocation on.
 const DAEMON: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -92,8 +93,8 @@ fn a_forked_process_that_is_not_followed_is_named() {
     assert!(!errors.contains("no allocator can save more"), "{errors}");
 }
 
-/// A program that takes CPU time, each turn about 50 ms, and then, as its first argument says,
-/// executes itself, or has forked a child for each turn.
+/// A program that uses CPU time in turns of about 50 ms. Depending on its first argument, it then
+/// executes itself, or it has forked a child for each turn.
 const WORK: &str = r#"
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -118,7 +119,7 @@ int main(int count, char** words) {
 }
 "#;
 
-/// The share of the CPU time that was not recorded, by the manifest.
+/// Returns the share of the CPU time that was not recorded, from the manifest.
 fn unrecorded(recording: &Recording) -> f64 {
     let notes = &recording.trace.manifest().notes;
     notes.unrecorded_ns.unwrap() as f64 / notes.cpu_ns().unwrap()
@@ -211,7 +212,7 @@ fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once(
     let advice = folder.mallard(&["advise", "--json", "--no-try", "--budget", "1s", "recorded"]);
     let advice: serde_json::Value = serde_json::from_str(&advice.out()).unwrap();
     let at_once = advice["run"]["threads_at_once"].as_u64().unwrap();
-    // The end of a process is known to the time between two looks at it.
+    // The end of a process is known only to within the time between two passes of the command.
     assert!(at_once == 2 || at_once == 3, "{at_once}");
 }
 
@@ -219,7 +220,8 @@ fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once(
 #[ignore = "needs the recorder; ./x test has it"]
 fn the_time_of_a_process_whose_name_is_no_text_is_recorded() {
     let folder = Folder::new();
-    // The last letter is cut, and the rest looks like the fields after a name.
+    // The name is cut in the middle of its last character, and its rest looks like the fields after
+    // a name.
     let name = r#"prctl(PR_SET_NAME, "a) Z 1 \xff\xc3");"#;
     let named = WORK.replace("char how", &format!("{name} char how"));
     let work = folder.compile("work", &format!("#include <sys/prctl.h>\n{named}"), &[]);

@@ -1,15 +1,17 @@
-//! Tests that every command in the guides to profiling, to advice and to plans works: runs the blocks of shell and
-//! Python in docs/guide/profiling.md, advise.md and plans.md in order, each page in one folder.
+//! Tests that every command in the guides to profiling, to advice and to plans works. Runs the
+//! shell and Python blocks in docs/guide/profiling.md, advise.md and plans.md in order, each page
+//! in one directory.
 //!
-//! The tests need the recorder, the player and the library of plans (MALLARD_RECORDER, MALLARD_REPLAY and
-//! MALLARD_PLAN_LIBRARY have their paths), a C++ compiler and the programs that the guides name. MALLARD_PYARROW is a Python with the package
-//! pyarrow; without it, blocks of Python are not run. `./x test` has all of them.
+//! The tests need the recorder, the replayer and the library of plans (MALLARD_RECORDER,
+//! MALLARD_REPLAY and MALLARD_PLAN_LIBRARY have their paths), a C++ compiler and the programs that
+//! the guides name. MALLARD_PYARROW is a Python with the package pyarrow; without it, Python blocks
+//! are not run. `./x test` provides all of them.
 
 use crate::support::{Folder, MALLARD};
 use std::path::Path;
 use std::process::Stdio;
 
-/// A block of code in a page.
+/// A block of code in a guide.
 struct Block<'a> {
     language: &'a str,
     text: &'a str,
@@ -43,7 +45,7 @@ fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
     said
 }
 
-/// Runs the blocks of a page. Returns how many blocks of shell the page has.
+/// Runs the blocks of a page. Returns how many shell blocks the page has.
 fn run_all(name: &str) -> usize {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
     let page = std::fs::read_to_string(page).unwrap();
@@ -60,7 +62,7 @@ fn run_all(name: &str) -> usize {
                 let said = run(&folder, &python, &["-c", block.text]);
                 assert!(said.contains("log_order"), "{said}");
             }
-            "" => {} // what a command printed
+            "" => {} // a block that shows the output of a command
             other => panic!("nobody runs blocks in {other}"),
         }
     }

@@ -1,4 +1,5 @@
-//! Tests `mallard query` without DuckDB: its errors. `sql/query.rs` tests it with DuckDB.
+//! Tests `mallard query` without DuckDB, in particular its errors. `sql/query.rs` tests it with
+//! DuckDB.
 
 use crate::support::sql::{names, queries, query};
 use crate::support::{orders, Folder, Ran, MALLARD};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a trace of Perfetto with the classes that Perfetto itself publishes. `read_perfetto.py FILE`
+"""Reads a Perfetto trace with the classes that Perfetto itself publishes. `read_perfetto.py FILE`
 
 Prints a JSON object: sums, how many fields these classes do not know, and how many identities are
 named but not defined. The program needs PyPI's package perfetto.
@@ -26,7 +26,7 @@ strings, frames, stacks, mappings = {}, {}, {}, {}
 allocated = at_peak = broken = 0
 for packet in trace.packet:
     profile = packet.profile_packet
-    # A build-id is a string of any bytes.
+    # A build-id is a string of arbitrary bytes.
     strings.update((entry.iid, entry.str.decode(errors="replace")) for entry in profile.strings)
     mappings.update((entry.iid, entry) for entry in profile.mappings)
     frames.update((entry.iid, entry) for entry in profile.frames)

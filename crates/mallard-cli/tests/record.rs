@@ -66,7 +66,8 @@ fn the_status_and_the_output_of_the_program_are_passed_on() {
 #[ignore = "needs the recorder; ./x test has it"]
 fn the_summary_in_json_has_the_bound_and_the_losses() {
     let folder = Folder::new();
-    // The sum makes allocation a small share, which is known even where recording slows calls down.
+    // The long loop makes the share of the allocations small, so that it is known even where
+    // recording slows calls down.
     let work = "my ($s, %h); $h{$_} = $_ for 1..20000; $s += $_ for 1..3e6";
     let ran = folder.mallard(&["record", "--json", "--", "perl", "-e", work]);
     let summary: Value = serde_json::from_str(&ran.errors()).unwrap();
@@ -175,7 +176,7 @@ fn signals_for_mallard_reach_the_program() {
     assert_eq!(ran.status(), 9, "{}", ran.errors());
 }
 
-/// The next line that a program prints.
+/// Returns the next line that a program prints.
 fn line_of(out: &mut impl BufRead) -> String {
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
@@ -286,8 +287,9 @@ fn no_bound_is_told_if_programs_that_ran_were_not_recorded() {
         assert!(errors.contains("--follow fork,exec -- ") && !errors.contains("no allocator can"));
         let stats = folder.mallard(&["stats", "a"]).out();
         assert!(stats.contains("only a part") && stats.contains("--follow fork,exec"), "{stats}");
-        // On a busy machine, the CPU time of a process that ended may be unknown, or timed calls may seem to
-        // take more than the whole. So the allocations tell whether the process was recorded.
+        // On a busy machine, the CPU time of a process that has ended may be unknown, or the timed
+        // calls may seem to take more than the whole CPU time. So the test checks by the
+        // allocations whether the process was recorded.
         let errors = record(&["--follow", "fork,exec"]);
         let manifest = folder.manifest("a.mallard");
         assert!(manifest["counts"]["allocations"].as_u64().unwrap() > 20_000, "{manifest}");
@@ -371,8 +373,8 @@ fn a_recording_that_reaches_its_largest_size_says_how_large_it_is() {
     assert!(stats.contains(&format!("lost            {lost}")), "{stats}");
 }
 
-/// A program whose functions have long names that do not compress: 8,000 functions, of which each
-/// allocates once.
+/// Returns a program whose functions have long names that do not compress. It has 8,000 functions,
+/// each of which allocates once.
 fn long_names() -> String {
     let name = |number: u64| {
         let digits =
@@ -404,7 +406,7 @@ fn a_trace_is_at_most_a_tenth_larger_than_the_largest_size() {
             }
             return 0;
         }";
-    // Each path of calls through f and g is another call stack.
+    // Each path of calls through f and g is a different call stack.
     let stacks = "#include <stdlib.h>
         static void* volatile p;
         void f(unsigned, int), g(unsigned, int);
@@ -422,7 +424,7 @@ fn a_trace_is_at_most_a_tenth_larger_than_the_largest_size() {
             }
             return 0;
         }";
-    // Each second mapping of the file is unmapped, so that no two are adjacent.
+    // Every second mapping of the file is unmapped, so that no two are adjacent.
     let mappings = "#include <fcntl.h>
         #include <stdlib.h>
         #include <sys/mman.h>
@@ -462,7 +464,7 @@ fn a_trace_is_at_most_a_tenth_larger_than_the_largest_size() {
     }
 }
 
-/// All files in a folder.
+/// Returns all files in a directory, including subdirectories.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

@@ -1,4 +1,5 @@
-//! Tests `mallard record`, `doctor` and `import` with programs, folders and files that they cannot use.
+//! Tests `mallard record`, `doctor` and `import` with programs, directories and files that they
+//! cannot use.
 //!
 //! The tests need the recorder (MALLARD_RECORDER has its path) and a C compiler. `./x test` builds the
 //! recorder and runs them.
@@ -44,7 +45,7 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     let own = folder.compile("own", own, &[]);
     folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
 
-    // A note in the file, which Go's compiler writes, identifies a Go program.
+    // A note that Go's compiler writes into the file identifies a Go program.
     fs::write(folder.path("note"), "id").unwrap();
     let note = ["--add-section", ".note.go.buildid=note", "fixed", "go"];
     assert!(folder.command("objcopy").args(note).status().unwrap().success());
@@ -99,7 +100,7 @@ fn nothing_is_overwritten_without_force() {
     }
     folder.mallard(&["record", "-o", "true", "--", "true"]).refuses(125, "exists already");
     assert_eq!(folder.mallard(&["record", "--force", "-o", "true", "--", "true"]).status(), 0);
-    // Even --force does not overwrite a folder that is not a trace.
+    // Even --force does not overwrite a directory that is not a trace.
     fs::create_dir(folder.path("mine.mallard")).unwrap();
     folder
         .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
@@ -111,7 +112,7 @@ fn nothing_is_overwritten_without_force() {
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_recording_that_cannot_start_leaves_no_stream_and_names_the_limit() {
-    // How many files mallard itself needs depends on what it inherits.
+    // How many file descriptors mallard itself needs depends on those that it inherits.
     let refused = (4..12).filter(|files| {
         let folder = Folder::new();
         let script = format!("ulimit -n {files}; exec '{MALLARD}' record -q -o few -- true");
@@ -152,11 +153,12 @@ fn a_full_disk_stops_the_recording_but_not_the_program() {
         "{errors}"
     );
     assert!(errors.contains("help: ") || errors.contains("next: "), "{errors}");
-    // Only the first events are in the stream.
+    // The stream file contains only the first events.
     assert!(!errors.contains("mallard: the events were recorded"), "{errors}");
 }
 
-/// A program that limits its address space to 200 MiB, and allocates 5 blocks that no malloc can give.
+/// A program that limits its address space to 200 MiB, and allocates 5 blocks that are too large
+/// for every malloc.
 const LIMITED: &str = r#"
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -182,7 +184,7 @@ fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
     let stats = folder.mallard(&["stats", "limited"]).out();
     assert!(stats.contains("5 allocations failed"), "{stats}");
 
-    // A limit that is known when the program starts makes the ring smaller.
+    // If a limit is known when the program starts, the ring is made smaller.
     let script = format!("ulimit -v 800000; exec '{MALLARD}' record -o small -- {program}");
     let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
     assert!(ran.errors().contains("and the ring took 98 MiB of it"), "{}", ran.errors());
@@ -209,7 +211,7 @@ fn files_that_are_no_trace_or_stream_are_refused() {
 #[test]
 fn a_folder_with_the_name_of_a_trace_does_not_hide_the_trace() {
     let folder = Folder::new();
-    fs::create_dir(folder.path("app")).unwrap(); // as the sources of the program `app`
+    fs::create_dir(folder.path("app")).unwrap(); // such as the sources of the program `app`
     folder.mallard(&["record", "-q", "-o", "app", "--", "true"]).out();
     assert!(folder.mallard(&["stats", "app"]).out().contains("program         true"));
     folder.mallard(&["diff", "app", "app"]).out();
@@ -255,15 +257,15 @@ fn paths_arguments_and_names_of_any_bytes_are_kept_and_can_be_pasted() {
     let ran = Ran(command.output().unwrap());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
 
-    // The path leads to the file with the names of functions.
+    // The path in the trace leads to the file with the names of functions.
     let sites = folder.mallard(&["sites", "t", "--top", "1"]).out();
     assert!(sites.contains("work  prints.c:"), "{sites}");
     let threads = Trace::open(&folder.path("t.mallard")).unwrap().table(&THREADS).unwrap();
-    // The kernel has cut the name in the middle of the last letter or after it.
+    // The kernel has cut the name in the middle of the last character or after it.
     let names = threads.texts("name").unwrap();
     assert!(names.iter().any(|name| name.starts_with("vierzehn byte")), "{names:?}");
 
-    // A shell runs the program with the same arguments if the line of `stats` is pasted.
+    // If the user pastes the line of `stats`, a shell runs the program with the same arguments.
     let stats = folder.mallard(&["stats", "t"]).out();
     let line = stats.lines().next().unwrap().strip_prefix("program").unwrap();
     let pasted = folder.command("bash").args(["-c", line.trim()]).output().unwrap();
@@ -271,7 +273,7 @@ fn paths_arguments_and_names_of_any_bytes_are_kept_and_can_be_pasted() {
     let own = own.args(words).current_dir(folder.0.path()).output().unwrap();
     assert_eq!(pasted.stdout, own.stdout, "{line}");
 
-    // The trace says how to run the program again.
+    // The trace contains how to run the program again.
     let runs = || fs::metadata(folder.path("runs")).unwrap().len();
     let before = runs();
     let advice = folder.mallard(&["advise", "--budget", "10s", "t"]);

@@ -1,9 +1,10 @@
-//! Compares the regions that are found in a recording of a real program with the program's own marks.
+//! Compares the regions that are found in a recording of a real program with the program's own
+//! marks.
 //!
-//! Also tests the regions of functions that end otherwise than by a return.
+//! Also tests the regions of functions that are left in other ways than by a return.
 //!
-//! The tests need `libmallard-record.so`, the player (MALLARD_RECORDER and MALLARD_REPLAY have their
-//! paths), and compilers of C and C++.
+//! The tests need `libmallard-record.so`, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have
+//! their paths), and compilers for C and C++.
 
 use crate::support::Folder;
 use mallard_trace::regions::{find, Limits, Region};
@@ -12,7 +13,7 @@ use mallard_trace::Trace;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Whether a region has enough instances, and none of its blocks outlives its instance.
+/// Returns whether a region has enough instances, and none of its blocks outlives its instance.
 fn is_region(region: &Region) -> bool {
     region.escapes == 0 && region.instances >= 30
 }
@@ -36,7 +37,8 @@ fn nine_of_ten_regions_that_a_program_marks_are_found_and_nine_of_ten_that_are_f
         let all = find(&trace, limits).unwrap().all;
         let marked: Vec<&Region> = all.iter().filter(|region| region.ends == End::Exact).collect();
         assert_eq!(marked.len(), 19, "the functions that mark their calls");
-        // A resume of a coroutine is a call of its function, but its blocks live until it is destroyed.
+        // Each resume of a coroutine is a call of its function, but the coroutine's blocks live
+        // until it is destroyed.
         let of_coroutine = |region: &&Region| region.shown.contains("generate");
         assert!(all.iter().any(|region| of_coroutine(&region)), "the coroutine allocates");
         let found = all.iter().filter(of_coroutine).find(|region| is_region(region));
@@ -64,10 +66,10 @@ fn nine_of_ten_regions_that_a_program_marks_are_found_and_nine_of_ten_that_are_f
     assert!(wrong.iter().all(|name| name.starts_with("next_line")), "{all}");
 }
 
-/// The calls of the functions in tests/programs/jumps.c and throws.cpp.
+/// The number of calls of the functions in tests/programs/jumps.c and throws.cpp.
 const CALLS: u64 = 50;
 
-/// Whether a call ends by a jump or an exception.
+/// Returns whether a call is left by a jump or an exception.
 fn is_left(call: u64) -> bool {
     call % 2 == 1
 }
@@ -83,7 +85,7 @@ fn recorded(folder: &Folder, program: &[&str], function: &str) -> Vec<Region> {
     all.into_iter().filter(|region| region.shown == function).collect()
 }
 
-/// The region of a function whose instances end with its calls.
+/// Returns the region of a function whose instances end with its calls.
 fn sure(regions: &[Region]) -> &Region {
     let found = regions.iter().find(|region| region.ends == End::Sure).unwrap();
     assert_eq!((found.instances, found.unfinished), (CALLS, 0), "{found:#?}");
@@ -91,8 +93,8 @@ fn sure(regions: &[Region]) -> &Region {
     found
 }
 
-/// The strategies that drop the memory of a function at once, and that `mallard advise` plays or could
-/// play for the program in the folder.
+/// Returns the strategies that drop the memory of a function as a whole, and that `mallard advise`
+/// replays or could replay for the program in the directory.
 fn wink_outs(folder: &Folder, function: &str) -> Vec<String> {
     let ran = folder.mallard(&["advise", "run", "--json", "--no-try", "--budget", "2s"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -129,7 +131,7 @@ fn a_call_that_a_jump_ends_is_an_instance_and_what_it_leaves_outlives_it() {
             let expected: Vec<_> = (0..CALLS).map(|call| (blocks(call), escapes(call))).collect();
             assert_eq!(found, expected, "{how} {level}");
             assert_eq!(region.escapes, (0..CALLS).map(escapes).sum::<u64>(), "{how} {level}");
-            // No other region of the function hides what escapes.
+            // No other region of the function hides the blocks that escape.
             let hides = |other: &&Region| other.escapes < region.escapes;
             assert_eq!(regions.iter().find(hides), None, "{how} {level}");
             if level == "-O1" {
@@ -146,11 +148,11 @@ fn a_call_that_a_jump_ends_is_an_instance_and_what_it_leaves_outlives_it() {
 fn calls_that_jumps_end_in_a_loop_without_other_events_hide_no_escapes() {
     let folder = Folder::new();
     let program = folder.compile_file("jumps", &source("jumps.c"), &["-g", "-O1"]);
-    // A call that returns and the next one, which a jump ends, have the same call stacks.
+    // A call that returns and the next call, which is left by a jump, have the same call stacks.
     let regions = recorded(&folder, &[&program, "caller", "quiet"], "parse_document");
     assert!(regions.iter().all(|region| region.escapes == 60 * CALLS / 2), "{regions:#?}");
     assert!(wink_outs(&folder, "parse_document").is_empty());
-    // If each call frees its blocks before the jump, that ends it.
+    // If each call frees its blocks before the jump, the last free ends the instance.
     let regions = recorded(&folder, &[&program, "self", "quiet"], "parse_document");
     let drained = regions.iter().find(|region| region.ends == End::Drained).unwrap();
     assert_eq!((drained.instances, drained.escapes), (CALLS, 0), "{drained:#?}");
@@ -177,7 +179,8 @@ fn a_call_that_an_exception_ends_is_an_instance_which_only_the_exception_outlive
     }
 }
 
-/// The first call of an operator looks the operator up. The blocks of that look-up are the dynamic linker's.
+/// The first call of an operator looks the operator up. The blocks of that lookup belong to the
+/// dynamic linker.
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_function_of_a_plugin_in_a_c_program_keeps_no_blocks_of_the_look_up_of_operator_new() {

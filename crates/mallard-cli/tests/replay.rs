@@ -1,7 +1,7 @@
 //! Tests the results of `mallard replay` for real programs.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
-//! C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them.
 
 use crate::support::replayed::{compile_own_malloc, player, Replayed, DOCUMENTS};
 use crate::support::{until, Ran, MALLARD};
@@ -23,7 +23,7 @@ int main(void) {
 }
 "#;
 
-/// A program that makes every kind of call.
+/// A program that makes every kind of allocation call.
 const ALL_CALLS: &str = r#"
 #include <malloc.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ fn a_replay_makes_the_recorded_calls() {
     replayed.write("run.ops", &[]);
     let played = player(&replayed.folder, &["run.ops"]);
     assert_eq!(played["calls"], events);
-    // The allocation of 2^62 bytes fails as it did in the program.
+    // The allocation of 2^62 bytes fails in the replay as it did in the program.
     assert_eq!((&played["failures"], &played["successes"]), (&Value::from(0), &Value::from(0)));
 }
 
@@ -98,8 +98,8 @@ fn the_result_in_json_has_times_memory_verdicts_and_parts() {
         .collect();
     assert_eq!(names, ["glibc:tcache=1000", "AS7", "AS9", "AS2"]);
     let of = |at: usize| &result["candidates"][at];
-    // AS9 makes the same calls as AS7, but through an abstract base class. AS2 makes those of AS1, the
-    // base.
+    // AS9 makes the same calls as AS7, but through an abstract base class. AS2 makes the same calls
+    // as AS1, the base.
     assert_eq!((&of(1)["measured_as"], &of(1)["virtual_calls"]), (&Value::Null, &0.into()));
     assert_eq!((&of(2)["measured_as"], &of(2)["cpu_ns"]), (&"AS7".into(), &of(1)["cpu_ns"]));
     assert_eq!((&of(3)["measured_as"], &of(3)["cpu_ns"]), (&"AS1".into(), &base["cpu_ns"]));
@@ -160,7 +160,7 @@ fn two_replays_of_a_plan_make_the_same_calls() {
     assert_ne!(hashes("plain.ops"), hashes("region.ops"));
 }
 
-/// Each document has an arena of its own, which returns the memory of all blocks at once.
+/// Each document has a separate arena, which returns the memory of all blocks together.
 const REGION: &str = "[[rule]]
 region = \"parse_document\"
 strategy = \"AS4\"
@@ -213,8 +213,8 @@ fn a_plan_chooses_allocators_for_a_region_a_site_and_a_call_stack() {
     assert_eq!(candidate["name"], "plan");
     let account = &candidate["account"];
     let of = |rule: usize, key: &str| account["rules"][rule][key].as_u64().unwrap();
-    // The region has 50 documents of 200 nodes and a name. The 10 names of the configuration are
-    // outside.
+    // The region contains 50 documents of 200 nodes and a name. The 10 names of the configuration
+    // are outside.
     assert_eq!([of(0, "instances"), of(0, "blocks"), of(0, "peak_bytes_max")], [50, 10_000, 4800]);
     assert_eq!([of(1, "instances"), of(1, "blocks")], [1, 50]);
     assert_eq!([of(2, "instances"), of(2, "blocks")], [1, 10]);
@@ -297,7 +297,7 @@ fn an_interruption_shows_what_was_measured() {
     assert!(ran.out().contains("(Interrupted after"), "{}", ran.out());
 }
 
-/// A program with four threads that exist at once and all allocate.
+/// A program with four threads that exist at the same time and all allocate.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -329,7 +329,8 @@ fn contention_is_not_measurable_with_fewer_cores_than_threads() {
     let ran = on_one_core(&["--json"]);
     let result: Value =
         serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.errors()));
-    // Five threads existed at once. The recording machine had as many processors as this one.
+    // Five threads existed at the same time. The recording machine had as many processors as this
+    // one.
     let processors = std::thread::available_parallelism().unwrap().get();
     assert_eq!(result["threads"], 5.min(processors));
     assert_eq!(result["cores"], 1);

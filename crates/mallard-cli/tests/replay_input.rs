@@ -1,15 +1,15 @@
-//! Tests `mallard replay` with plans, traces, allocators and budgets that it can use only in part or
+//! Tests `mallard replay` with plans, traces, allocators and budgets that it can use only partly or
 //! not at all.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and a
-//! C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them.
 
 use crate::support::replayed::{player, Replayed, DOCUMENTS};
 use crate::support::{skip, Folder, Ran, MALLARD};
 use std::fs;
 use std::path::Path;
 
-/// The rule of a region.
+/// Returns the rule of a region.
 fn region(function: &str, strategy: &str, ends: &str) -> String {
     format!("[[rule]]\nregion = \"{function}\"\nstrategy = \"{strategy}\"\nends = \"{ends}\"\n")
 }
@@ -65,14 +65,15 @@ fn a_region_that_never_ends_is_replayed_with_a_note() {
         assert_eq!(result["candidates"][0]["account"]["rules"][0]["escapes"], 1, "{result}");
         result["notes"].to_string()
     };
-    // `main` has a block in use at the end, so it is never drained. But the end of its thread is
-    // certain.
+    // `main` has a block in use at the end, so its region is never drained. But the end of its
+    // thread is certain.
     let (drained, sure) = (result("drained"), result("sure"));
     assert!(drained.contains("not end before the recording does"), "{drained}");
     assert!(!sure.contains("not end before the recording does"), "{sure}");
 }
 
-/// A program that allocates 1000 blocks before a pause and 1000 after it, and then frees all.
+/// A program that allocates 1000 blocks before a pause and 1000 after it, and then frees all of
+/// them.
 const PAUSE: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -215,7 +216,7 @@ fn a_full_temporary_folder_leaves_the_trace_as_it_was() {
     Ran(missing.unwrap()).refuses(125, "cannot make a temporary folder");
 }
 
-/// The names and contents of the files in a folder.
+/// Returns the names and contents of the files in a directory.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<_> = entries
@@ -235,7 +236,7 @@ fn an_op_stream_that_was_written_can_be_played_alone() {
     assert!(shown.starts_with("run.ops: 20,119 calls of 1 thread, at most 4.8 KiB"), "{shown}");
     assert!(shown.contains("  next: mallard-replay run.ops"), "{shown}");
     assert_eq!(player(&replayed.folder, &["run.ops"])["targets"], 2);
-    // The file is replaced, and there is no other new file beside it.
+    // The file is replaced, and there is no other new file next to it.
     replayed.write("run.ops", &[]);
     assert_eq!(player(&replayed.folder, &["run.ops"])["targets"], 1);
     let names = fs::read_dir(replayed.folder.0.path()).unwrap();

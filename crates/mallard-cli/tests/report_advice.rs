@@ -1,5 +1,5 @@
-//! Tests how `mallard report` shows the advice in the folder of a trace, and the regions of a trace
-//! without advice.
+//! Tests how `mallard report` shows the advice in the directory of a trace, and the regions of a
+//! trace without advice.
 
 use crate::streams::{call, StreamOf};
 use crate::support::Folder;
@@ -12,14 +12,15 @@ use std::fs;
 
 const DOCUMENTS: u64 = 40;
 
-/// Makes the trace a.mallard: a function allocates two blocks in each of 40 calls and frees them. In
-/// every tenth call, one more block stays.
+/// Makes the trace a.mallard. In each of 40 calls, a function allocates two blocks and frees them.
+/// In every tenth call, one more block stays.
 fn folder_with_regions() -> (Folder, Trace) {
     let mut events = Vec::new();
     for document in 0..DOCUMENTS {
         let (t, addr) = (1000 + document * 1000, 0x10_0000 + document * 0x1000);
-        // A stack has the frames that it shares with the stack before it, and new frames. Only 0x10 is
-        // shared, because each stack comes from another call of the function 0x20.
+        // A stack is encoded as the number of frames that it shares with the stack before it, and
+        // its new frames. Only 0x10 is shared, because each stack comes from another call of the
+        // function 0x20.
         let (kept, frames): (u16, &[u64]) =
             if document == 0 { (0, &[0x10, 0x20]) } else { (1, &[0x20]) };
         events.push(call(op::MALLOC, t, addr, 64, kept, frames));
@@ -112,19 +113,19 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
     folder.mallard(&[&verify[..], &["--card", "3"]].concat()).refuses(3, "has no card 3");
     assert_eq!(object(&folder)["advice"]["verified"], Value::Null);
-    let ran = folder.mallard(&verify); // on a busy machine, one of two equal programs may have a loss
+    let ran = folder.mallard(&verify); // on a busy machine, even equal programs may differ
     assert!(ran.status() <= 1, "{}", ran.errors());
     let verified = &object(&folder)["advice"]["verified"];
     assert_eq!((&verified["card"], &verified["after"]), (&json!("An arena"), &json!("true 2")));
     assert!(verified["cpu"]["verdict"].is_string() && verified["runs"].is_u64(), "{verified}");
     assert!(verified["peak_rss_bytes"][1].is_number(), "{verified}");
-    // Undecided advice predicts nothing, not even that nothing can be saved.
+    // Undecided advice predicts nothing. It does not even predict that nothing can be saved.
     let advice = json!({"version": 1, "cards": [{"title": "Not decided", "action": "undecided"}]});
     fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
     let ran = folder.mallard(&verify);
     assert!(ran.out().contains("note: the advice is not decided, and predicts"), "{}", ran.out());
     fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
-    // A damaged result does not hide the advice.
+    // A corrupt result does not hide the advice.
     fs::write(trace.folder().join("verified.json"), "{").unwrap();
     let advice = &object(&folder)["advice"];
     assert_eq!(

@@ -1,13 +1,13 @@
-//! Tests `mallard run` with real programs and with a malloc (`programs/malloc.c`), and which malloc a
-//! program has that is linked with one.
+//! Tests `mallard run` with real programs and with the tests' malloc (`programs/malloc.c`). Also
+//! tests which malloc a program uses that is linked with a malloc.
 //!
-//! All tests need a C compiler, and some the recorder. `./x test` runs them.
+//! All tests need a C compiler, and some also need the recorder. `./x test` runs them.
 
 use crate::support::{Folder, USABLE};
 use serde_json::Value;
 use std::path::Path;
 
-/// A folder with the malloc of the tests as a library.
+/// Makes a directory with the tests' malloc as a library.
 fn folder_with(library: &str, options: &[&str]) -> Folder {
     let folder = Folder::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
@@ -16,7 +16,7 @@ fn folder_with(library: &str, options: &[&str]) -> Folder {
     folder
 }
 
-/// A program that is linked with the malloc of the tests, as if that were jemalloc.
+/// Makes a program that is linked with the tests' malloc, as if that were jemalloc.
 fn linked_with_a_malloc() -> Folder {
     let folder = folder_with("libjemalloc_test.so", &["-Wl,-soname,libjemalloc_test.so"]);
     let library = folder.path("libjemalloc_test.so");
@@ -26,7 +26,7 @@ fn linked_with_a_malloc() -> Folder {
     folder
 }
 
-/// A malloc library with operators of C++, which counts their calls.
+/// A malloc library with C++ operators new and delete, which counts their calls.
 const OPERATORS: &str = r#"
 #include <cstdlib>
 #include <new>
@@ -40,7 +40,7 @@ void operator delete(void* p) noexcept { ++calls; free(p); }
 void operator delete(void* p, std::size_t) noexcept { ++calls; free(p); }
 "#;
 
-/// Prints how many calls of operators the malloc library has counted.
+/// A program that prints how many calls of operators the malloc library has counted.
 const NEWS: &str = r#"
 #include <cstdio>
 extern int calls;

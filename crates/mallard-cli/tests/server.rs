@@ -1,7 +1,7 @@
-//! Tests `mallard record` and `mallard advise` with a server that `--load` gives work.
+//! Tests `mallard record` and `mallard advise` with a server to which `--load` sends work.
 //!
-//! The tests need the recorder, the player (MALLARD_RECORDER and MALLARD_REPLAY have their paths) and
-//! a C compiler. `./x test` builds both and runs them.
+//! The tests need the recorder, the replayer (MALLARD_RECORDER and MALLARD_REPLAY have their paths)
+//! and a C compiler. `./x test` builds both and runs them.
 
 use crate::support::{until, Folder, MALLARD};
 use nix::sys::signal::{kill, Signal};
@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 
-/// A server that takes a file as a request, allocates 1,000 blocks for it, and answers by another file.
+/// A server that reads a file as a request, allocates 1,000 blocks for it, and answers by writing
+/// another file.
 const SERVER: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ int main(void) {
 }
 "#;
 
-/// The load: one request.
+/// The load, which makes one request.
 const REQUEST: &str =
     "test -e ready && touch request && until test -e answer; do sleep 0.01; done; rm answer";
 
@@ -36,7 +37,7 @@ fn server() -> Folder {
     folder
 }
 
-/// A recording of the server with one request. Returns what `mallard record` printed.
+/// Records the server with one request. Returns what `mallard record` printed.
 fn recorded() -> (Folder, String) {
     let folder = server();
     let ran = folder.mallard(&["record", "-o", "served", "--load", REQUEST, "--", "./server"]);
@@ -98,7 +99,7 @@ fn a_load_that_does_not_end_is_killed_and_the_recording_is_kept() {
     assert!(errors.contains("its events until then are in served.mallard"), "{errors}");
     assert!(errors.contains("help: ") && errors.contains("a longer --timeout"), "{errors}");
     assert_eq!(folder.manifest("served.mallard")["counts"]["allocations"], 1000);
-    // The time counts for each run of the load, and not for all runs together.
+    // The timeout applies to each run of the load, and not to all runs together.
     let options = ["record", "--quiet", "-o", "short", "--timeout", "2s", "--for", "3s"];
     let ran = folder.mallard(&[&options[..], &["--load", REQUEST, "--", "./server"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -116,7 +117,7 @@ fn advice_on_a_server_runs_it_with_its_load() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert!(!advice["notes"].to_string().contains("ended by signal"), "{advice}");
     assert_eq!(advice["run"]["cpu_by"], "runs", "{advice}");
-    // The recording says which load the server had.
+    // The recording contains the load of the server.
     fs::remove_file(folder.path("ready")).unwrap();
     let ran = folder.mallard(&["advise", "--json", "--budget", "40s", "served"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());

@@ -1,5 +1,5 @@
-//! Tests `mallard record` from end to end with programs that do unusual things: checks the status, the
-//! messages, and the number of recorded blocks.
+//! Tests `mallard record` from end to end with programs that do unusual things. Checks the status,
+//! the messages, and the number of recorded blocks.
 //!
 //! `tests/record/recorder_test.py` tests the recorder alone with the same programs, in more detail.
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A source file of a program.
+/// Returns the path of a program's source file.
 fn source(name: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = here.join("tests/programs").join(name);
@@ -20,7 +20,7 @@ fn source(name: &str) -> PathBuf {
     }
 }
 
-/// Compiles the program that does what its first argument says.
+/// Compiles the program whose first argument selects what it does.
 fn acts(folder: &Folder) -> String {
     let options = ["-O1", "-D_GNU_SOURCE", "-pthread", "-Wno-unused-result"];
     folder.compile_file("acts", &source("programs/acts.c"), &options)
@@ -94,7 +94,7 @@ fn many_threads_are_recorded() {
     assert_eq!(short.is_whole(0).of([70001]), [10_000]);
     let ends = short.trace.table(&THREADS).unwrap().i64s("t1").unwrap();
     assert_eq!(ends.iter().filter(|&&t| t >= 0).count(), 10_000);
-    // Destructors of a thread allocate and free after its function has returned.
+    // Destructors of a thread allocate and free after the thread's function has returned.
     let late = folder.record(&[], &[&acts, "late_frees"]);
     assert_eq!(late.is_whole(0).of([70001, 70002, 70003]), [20, 60, 80]);
 }
@@ -186,7 +186,8 @@ fn a_library_finds_its_plugins_by_its_own_runpath() {
             return !run;
         }
     "#;
-    // RUNPATH holds for the library alone. The program has none for this folder.
+    // The RUNPATH applies to the library alone. The program itself has no RUNPATH for this
+    // directory.
     let runpath = ["-shared", "-fPIC", "-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN/plugins"];
     folder.compile("libhost.so", library, &runpath);
     let program = "int load(void);\nint main(void) { return load(); }";
@@ -223,7 +224,7 @@ fn a_program_that_forbids_itself_system_calls_is_recorded() {
         return skip("no filter of system calls");
     }
     assert_eq!(recorded.is_whole(9).of([70001]), [100_000]);
-    // Runs mallard itself in a sandbox that permits no shared memory.
+    // Runs mallard itself in a sandbox that forbids shared memory.
     let caged = folder.command(&filtered).args([support::MALLARD, "record", "--", "true"]).output();
     support::Ran(caged.unwrap()).refuses(125, "cannot make the memory");
 }

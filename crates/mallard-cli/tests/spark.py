@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the queries of a folder on Spark. `spark.py trace FOLDER | fleet ROOT ...  QUERIES ANSWERS`
+"""Runs the queries in a directory on Spark. `spark.py trace FOLDER | fleet ROOT ...  QUERIES ANSWERS`
 
 Each pair names the tables of a trace or of a fleet. Writes to the file ANSWERS a line of JSON for
 each query of each pair: {"tables": FOLDER, "query": NAME, "rows": [{COLUMN: VALUE}]}. The answers
@@ -18,7 +18,8 @@ TABLES = ("events", "stacks", "frames", "modules", "mappings", "processes", "thr
 
 
 def session():
-    # The vectorized reader does not know integers that are stored by bytes, as in a trace.
+    # The vectorized reader does not support integers that are stored byte by byte (byte stream
+    # split), as in a trace.
     settings = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
@@ -26,7 +27,7 @@ def session():
         "spark.sql.parquet.enableVectorizedReader": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "localhost",
-        # The data are small: to compile code for each query would take most of the time.
+        # The data are small, so compiling code for each query would take most of the time.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -63,7 +64,7 @@ def make_derived(spark, views, names):
 
 
 def plain(value):
-    """Returns a value as JSON has it."""
+    """Converts a value to a form that JSON can represent."""
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime.date):

@@ -23,7 +23,7 @@ active = content["profiles"][content["activeProfileIndex"]]
 
 
 def start():
-    """Starts a browser with WebGL in software, since speedscope paints with WebGL alone."""
+    """Starts a browser with WebGL in software, because speedscope only paints with WebGL."""
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,900",
                      "--use-angle=swiftshader", "--enable-unsafe-swiftshader"):
@@ -33,7 +33,7 @@ def start():
 
 
 def open_file(driver, scratch):
-    """Opens the page as the program speedscope does: with a script that hands over the file."""
+    """Opens the page as the program speedscope does, with a script that passes the file to the page."""
     script = Path(scratch) / "file.js"
     encoded = base64.b64encode(file.read_bytes()).decode()
     script.write_text(f"speedscope.loadFileFromBase64({json.dumps(file.name)}, {json.dumps(encoded)})")
@@ -63,7 +63,7 @@ def the_page_has_a_profile_for_each_weight(driver):
 def the_flame_graph_is_painted(driver):
     assert run(driver, "return document.querySelectorAll('canvas').length") >= 1
     before = driver.get_screenshot_as_base64()
-    ActionChains(driver).send_keys("2").perform()  # the view Left Heavy
+    ActionChains(driver).send_keys("2").perform()  # selects the view Left Heavy
     time.sleep(1)
     assert driver.get_screenshot_as_base64() != before
 
@@ -73,7 +73,7 @@ def the_table_of_functions_begins_with_the_largest(driver):
     for sample, weight in zip(active["samples"], active["weights"]):
         name = content["shared"]["frames"][sample[-1]]["name"]
         sums[name] = sums.get(name, 0) + weight
-    ActionChains(driver).send_keys("3").perform()  # the view Sandwich
+    ActionChains(driver).send_keys("3").perform()  # selects the view Sandwich
     wait_for(driver, max(sums, key=sums.get))
     shown = text(driver)
     first = min((name for name in sums if name in shown), key=shown.index)

@@ -34,7 +34,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// A folder with the malloc of the tests, `libmine.so`, and a program.
+    /// Makes a directory with the tests' malloc, `libmine.so`, and a program.
     fn new(source: &str) -> Trial {
         let folder = Folder::new();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
@@ -60,7 +60,8 @@ fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
 fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
-    // The malloc frees nothing. A peak below that of mallard itself, 4 MiB in a debug build, is not seen.
+    // The tests' malloc frees nothing. A peak below that of mallard itself, which is 4 MiB in a
+    // debug build, cannot be measured.
     let trial = Trial::new(&BLOCKS.replace("20000", "80000"));
     let options = ["--budget", "8s", "-a", "mine=./libmine.so,WRONG=slow"];
     let result = trial.measured(&options, &["./program"]);
@@ -163,7 +164,7 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
         let options = [&["try", "--budget", "8s"], candidates, format].concat();
         let mut command = trial.folder.command(MALLARD);
         command.args([&options[..], &["--", "./program"]].concat()).env("WRONG", "slow");
-        // As `./x try` calls it: by its path, because no mallard is in PATH.
+        // Calls mallard by its path as `./x try` does, because no mallard is in PATH.
         command.arg0(MALLARD).env("LD_PRELOAD", trial.folder.path("libmine.so"));
         Ran(command.output().unwrap())
     };
@@ -184,10 +185,11 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
     let text = measure(&several, &[]).out();
     assert!(text.contains(" fresh runs of each, which had no part in the choice: "), "{text}");
 
-    // With one candidate, there was no choice.
+    // With one candidate, there was no choice, so there are no confirmation runs.
     let text = measure(&["-a", "glibc"], &[]).out();
     assert!(!text.contains("fresh runs"), "{text}");
-    // The next command works as it is printed: it has the path of this mallard, which is not in PATH.
+    // The next command works as it is printed, because it has the path of this mallard, which is
+    // not in PATH.
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     let typed = if MALLARD.chars().all(plain) { MALLARD.into() } else { format!("'{MALLARD}'") };
     let next = format!("  next: {typed} run --allocator glibc -- ./program\n");
@@ -330,7 +332,7 @@ fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
 #[test]
 fn the_setup_runs_before_each_run() {
     let folder = Folder::new();
-    // Without its setup, the program fails the second time.
+    // The program fails in its second run, unless the setup runs before.
     let script = "mv fresh used && echo moved";
     let command =
         ["try", "--json", "--budget", "3s", "-a", "glibc", "--setup", "touch fresh", "--"];
@@ -372,7 +374,8 @@ fn verify_is_a_gate() {
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_recording_tells_how_much_any_malloc_could_save() {
     let folder = Folder::new();
-    // The sum makes allocation a small share, which is known even where recording slows calls down.
+    // The long loop makes the share of the allocations small, so that it is known even where
+    // recording slows calls down.
     let work = "my ($s, %h); $h{$_} = $_ for 1..20000; $s += $_ for 1..3e6";
     let program = ["--", "perl", "-e", work];
     let recorded = folder.mallard(&[&["record", "-o", "run"], &program[..]].concat());
@@ -388,7 +391,7 @@ fn a_recording_tells_how_much_any_malloc_could_save() {
     assert_eq!(folder.mallard(&part).status(), 0);
     let command = ["try", "--budget", "2s", "-a", "glibc", "--trace", "part", "--", "true"];
     let ran = folder.mallard(&command);
-    // What was measured is shown, although the recording tells nothing.
+    // The measurement is printed, although the recording contains no bound.
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     for note in ["only the time 100s.. of the run", "nothing was replayed: the trace part.mallard"]
     {
@@ -430,7 +433,8 @@ fn a_server_is_measured_while_a_load_uses_it() {
     let once = measured(&["--budget", "5s"]);
     assert!(once["base"]["cpu_ns"].as_f64().unwrap() > 0.0, "{once}");
     assert!(once["candidates"][0]["broken"].is_null(), "{once}");
-    // The server starts once for all loads, so each load's figure has a part of the start only.
+    // The server starts once for all loads, so the figure of each load contains only a part of the
+    // start.
     let repeated = measured(&["--budget", "8s", "--for", "500ms"]);
     assert!(
         repeated["base"]["cpu_ns"].as_f64() < once["base"]["cpu_ns"].as_f64(),
@@ -460,7 +464,7 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
         .spawn()
         .unwrap();
     let runs = || fs::read_to_string(folder.path("pids")).unwrap_or_default().lines().count();
-    // Wait for three runs that are not measured, and three whole blocks of three runs.
+    // Wait for the three runs that are not measured, and for three complete rounds of three runs.
     until("three rounds", || (runs() > 3 + 3 * 3).then_some(()));
     kill(Pid::from_raw(mallard.id() as i32), Signal::SIGINT).unwrap();
     let ran = Ran(mallard.wait_with_output().unwrap());

@@ -32,10 +32,11 @@ fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
         let options = [&["try", "--budget", "10s", "-a", "glibc"], options, &["--"]].concat();
         folder.mallard(&[&options[..], program].concat())
     };
-    // The number tells these daemons from those of another run of this test.
+    // The number distinguishes these daemons from those of another run of this test.
     let seconds = format!("1234.{}", std::process::id());
     let in_group = format!("sleep {seconds} & exit 0");
-    // The first daemon has a session of its own. The second one is in the process group of the program.
+    // The first daemon has a separate session. The second one is in the process group of the
+    // program.
     let daemons: [&[&str]; 2] = [&["setsid", "-f", "sleep", &seconds], &["sh", "-c", &in_group]];
     for daemon in daemons {
         let refused = run(&[], daemon);
@@ -49,7 +50,7 @@ fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
         let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
         assert!(!is_daemon(&line), "{} runs on", process.path().display());
     }
-    // A process that ends soon after its parent is no daemon.
+    // A process that ends soon after its parent does not count as a daemon.
     assert_eq!(run(&[], &["sh", "-c", "sleep 0.05 & exit 0"]).status(), 0);
 }
 
@@ -118,7 +119,7 @@ fn a_budget_that_is_too_small_is_refused_with_one_that_is_enough() {
     };
     let refused = try_sleep("1s", "0.4");
     refused.refuses(125, "a budget of 1.0 s is too small");
-    // 3 runs warm up, and 6 blocks of 3 runs decide: 8.4 s.
+    // 3 runs warm up, and 6 rounds of 3 runs decide. Together they take 8.4 s.
     assert!(refused.errors().contains("a verdict needs 21 runs"), "{}", refused.errors());
     assert!(refused.errors().contains("help: --budget 10s, or "), "{}", refused.errors());
     try_sleep("0.3s", "30").refuses(125, "one run takes longer than the budget of 300 ms");

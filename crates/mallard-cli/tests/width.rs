@@ -1,4 +1,4 @@
-//! Tests that what the command prints for people fits 80 columns.
+//! Tests that the command's output for people fits into 80 columns.
 
 use crate::support::{Folder, Ran, MALLARD};
 use std::path::Path;
@@ -14,7 +14,8 @@ fn mallard(folder: &Path, arguments: &[&str]) -> Ran {
     Ran(command.output().unwrap())
 }
 
-/// The lines of a text that are too wide, other than commands and paths on lines of their own.
+/// Returns the lines of a text that are too wide, except commands and paths that stand alone on a
+/// line.
 fn wide(text: &str) -> Vec<&str> {
     let is_alone = |line: &str| {
         let line = line.trim_start();
@@ -32,7 +33,7 @@ fn wide(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.chars().count() > WIDTH && !is_alone(line)).collect()
 }
 
-/// Checks what a subcommand prints.
+/// Checks that the output of a subcommand fits.
 #[track_caller]
 fn fits(folder: &Path, arguments: &[&str]) -> Ran {
     let ran = mallard(folder, arguments);

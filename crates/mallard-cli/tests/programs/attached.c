@@ -1,6 +1,6 @@
-/* A program that allocates in threads until it is told to end: attached THREADS PLUGIN. It prints "ready", and then
-   does what each line of its input asks for:
-     entries    prints a checksum of the entries for functions of malloc's family, for each module
+/* attached THREADS PLUGIN: a program that allocates in threads until its input has the line `end`.
+   It prints "ready", and then executes each line of its input:
+     entries    prints a checksum of the GOT entries for malloc's family, for each module
      plugin     loads the plugin, which allocates
      fork       starts a process that allocates, and prints its status
      exec       executes the program again, without threads

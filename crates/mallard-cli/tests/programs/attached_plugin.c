@@ -1,4 +1,4 @@
-/* A plugin that allocates, and keeps what it has allocated. */
+/* A plugin that allocates, and does not free what it has allocated. */
 #include <stdlib.h>
 
 static void* volatile kept[10];

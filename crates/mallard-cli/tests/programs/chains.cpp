@@ -1,5 +1,5 @@
 // Calls of many kinds, for names_matrix.rs: inlined functions, templates, lambdas, virtual
-// functions, recursion, functions of C, static functions, functions whose rare part the compiler
+// functions, recursion, C functions, static functions, and functions whose cold part the compiler
 // moves away.
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Throws through frames that allocate, and through destructors that allocate.
+// Throws exceptions through frames that allocate, and through destructors that allocate.
 #include <cstdlib>
 
 static void pair(std::size_t bytes)

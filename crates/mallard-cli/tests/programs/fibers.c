@@ -1,4 +1,4 @@
-/* Runs two fibers in turns, each on its own stack. Then leaves 1,000 frames by longjmp. */
+/* Switches between two fibers, each with a separate stack. Then leaves 1,000 frames by longjmp. */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>

@@ -1,5 +1,5 @@
-/* Forbids itself all system calls but a few, as sandboxes do, and then allocates. With arguments,
- * runs the program that they name instead, and forbids it memfd_create. */
+/* Forbids itself all but a few system calls, as sandboxes do, and then allocates. With
+ * arguments, forbids memfd_create instead, and runs the program that the arguments name. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,7 +17,8 @@ static void rule(struct sock_filter next)
     rules[used++] = next;
 }
 
-/* Filters system calls: `at_these` is the action for `calls`, `at_others` for all others. */
+/* Filters system calls. `at_these` is the action for `calls`, and `at_others` the action for all
+   others. */
 static void filter(const int* calls, size_t count, unsigned at_these, unsigned at_others)
 {
     rule((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));

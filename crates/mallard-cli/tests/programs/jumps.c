@@ -70,7 +70,8 @@ int main(int argc, char** argv)
     char const* const how = argc > 1 ? argv[1] : "";
     static int document; // a local variable may lose its value in a jump
     for (document = 0; document < 50; ++document) {
-        // With a call of malloc between the calls of a function, call stacks tell them apart.
+        // A call of malloc between two calls of a function makes them distinguishable in call
+        // stacks.
         if (argc < 3) {
             title = malloc(30);
             free(title);

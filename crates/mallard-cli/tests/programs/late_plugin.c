@@ -1,4 +1,4 @@
-/* A C program with a plugin in C++: calls the function `work` of the plugin 300 times. */
+/* A C program with a plugin in C++. It calls the function `work` of the plugin 300 times. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// The plugin: all blocks of a call are freed when it returns.
+// The plugin of late_plugin.c. All blocks of a call of `work` are freed when the call returns.
 #include <map>
 #include <string>
 

@@ -1,4 +1,4 @@
-/* Loads the plugin that the argument names: five times in the usual way, and then with
+/* Loads the plugin that the argument names, five times in the usual way, and then with
  * RTLD_DEEPBIND. Frees the blocks of the plugin. */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A malloc for the tests of `mallard try`, which never frees. After 50 calls it fails in the way
-   that the variable WRONG names, in every program except mallard itself. */
+/* A malloc for the tests of `mallard try`, which never frees. After 50 calls, it fails in the
+   way that the environment variable WRONG names, in every program except mallard itself. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* With the variable CHATTY, the malloc prints more at the end of each program than a pipe holds. */
+/* With the environment variable CHATTY, the malloc prints more at the end of each program than a
+   pipe can hold. */
 __attribute__((destructor)) static void chat(void)
 {
     static const char line[1000] = "statistics";

@@ -1,4 +1,4 @@
-/* Makes 8,000 mappings at once, as 4,000 threads do, and allocates before and after. */
+/* Makes 8,000 mappings in one go, as 4,000 threads do, and allocates before and after. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

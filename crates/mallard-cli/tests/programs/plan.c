@@ -1,5 +1,5 @@
-/* A library that reports as libmallard-plan.so does, and serves nothing. With the variable SLOW=1 it takes
-   some time if it is no control, so that a plan is seen to lose. */
+/* A library that reports as libmallard-plan.so does, but serves no block. With the environment
+   variable SLOW=1, it uses CPU time if it is not the control, so that the plan has a loss. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

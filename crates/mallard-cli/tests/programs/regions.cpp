@@ -1,5 +1,6 @@
 // Functions whose blocks are freed before they return, and functions whose blocks outlive the call.
-// Each marks its calls, so that a trace has the true regions beside those found in call stacks.
+// Each function marks its calls, so that the tests can compare these true regions with those found
+// in call stacks.
 #include "../../../../include/mallard/trace/region.h"
 
 #include <coroutine>
@@ -102,7 +103,7 @@ static std::unique_ptr<text> last_line;
 [[gnu::noinline]] static std::size_t next_line(int i, int count)
 {
     mallard::region const marked(__func__); // the line lives until the next call, and the last call
-                                            // frees it: stacks look like one call
+                                            // frees it, so all calls look like one in call stacks
     last_line = i + 1 < count ? std::make_unique<text>(40 + i % 9, 'n') : nullptr;
     return last_line ? last_line->size() : 0;
 }

@@ -1,5 +1,5 @@
-/* A small service for tests of queries. `shop N`: the customer threads make N orders, of which
- * another thread frees a part. The catalogue grows by realloc, and stays in use. */
+/* A small service for tests of queries. With `shop N`, customer threads make N orders, and
+ * another thread frees a part of them. The catalogue grows by realloc, and stays in use. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

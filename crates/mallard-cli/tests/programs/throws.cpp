@@ -1,5 +1,5 @@
-// Calls `parse_document` 50 times. Every second call ends with an exception, and `main` catches it. The
-// nodes of a document are freed by its destructor, in both cases.
+// Calls `parse_document` 50 times. Every second call throws an exception, which `main` catches. In
+// both cases, a destructor frees the nodes of the document.
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -21,7 +21,8 @@ int main()
 {
     std::size_t sum = 0;
     for (int document = 0; document < 50; ++document) {
-        // With a call of malloc between the calls of a function, call stacks tell them apart.
+        // A call of malloc between two calls of a function makes them distinguishable in call
+        // stacks.
         title = std::malloc(30);
         std::free(title);
         try {

@@ -1,4 +1,4 @@
-"""The advice: cards, the matrix of changes, and regions over time."""
+"""Tests the advice: cards, the matrix of changes, and regions over time."""
 import copy
 
 import advice_data
@@ -18,7 +18,7 @@ def cards(driver):
 
 
 def red_pixels(driver):
-    """Counts the pixels of the lanes that have the colour of what escapes."""
+    """Counts the pixels of the lanes that have the colour of escaping blocks."""
     return run(driver, """const canvas = document.querySelector('#lanes canvas');
         const probe = document.createElement('i');
         probe.style.color = 'var(--escape)';

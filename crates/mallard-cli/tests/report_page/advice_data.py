@@ -1,4 +1,4 @@
-"""The advice and the regions of the made-up report: two cards, a matrix of changes, three regions."""
+"""Makes the advice and the regions of a made-up report: two cards, a matrix of changes, three regions."""
 import random
 
 RUN_NS = 4_200_000_000
@@ -11,7 +11,7 @@ def part(saving, half=0.02, verdict="gain"):
 
 
 def convert():
-    """A local allocator for a region, as a replay found it."""
+    """Returns a local allocator for a region, as a replay measured it."""
     return {
         "rule": "wink-out-arena", "action": "convert", "strategy": "AS4",
         "strategy_words": "arena, allocator as a type parameter, memory dropped at once",
@@ -30,7 +30,7 @@ def convert():
 
 
 def switch():
-    """Another malloc: the replay predicted a saving, and runs of the program measured it."""
+    """Returns another malloc, for which a replay predicted a saving, and which was measured in runs of the program."""
     return {"rule": "another-malloc", "action": "switch", "allocator": "mimalloc",
             "saving": {"allocator": part(0.1), "pages": part(0.01), "total": part(0.12, 0.01), "expected": {"low": 0.11, "high": 0.13}, "measured_by": "try"},
             "title": "Use mimalloc", "sentence": "With mimalloc as its malloc, words needs 11 to 13 % less CPU time.",
@@ -60,7 +60,7 @@ def matrix(rng):
 
 
 def lanes(rng, threads, count, escapes):
-    """Instances in the order of time. `escapes` is the share of the instances that have a block that escapes."""
+    """Returns instances in the order of time. `escapes` is the share of the instances that have an escaping block."""
     begins = sorted(rng.randrange(RUN_NS * 9 // 10) for _ in range(count))
     blocks = [rng.randint(20, 400) for _ in begins]
     return {"thread": [4000 + rng.randrange(threads) for _ in begins], "t0": begins,
@@ -83,7 +83,7 @@ def regions():
 
 
 def advice():
-    """The advice in the form in which the report has it."""
+    """Returns the advice in the form in which the report contains it."""
     return {"program": "./words --index", "verdict": "change", "sentence": convert()["sentence"], "min_gain": 0.02, "budget_s": 120, "took_s": 118.2,
             "interrupted": False, "noisy": False, "bound": {"share": 0.31, "calls": 0.24, "faults": 0.05, "teardown": 0.02},
             "cards": [convert(), switch()], "matrix": matrix(random.Random(5)),
@@ -93,7 +93,7 @@ def advice():
 
 
 def hostile(text):
-    """Advice and regions in which every text is hostile."""
+    """Returns advice and regions in which every text tries to inject HTML."""
     def of(value, key=""):
         if isinstance(value, dict):
             return {k: of(v, k) for k, v in value.items()}

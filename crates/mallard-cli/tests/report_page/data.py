@@ -28,7 +28,7 @@ RUN_NS = 4_200_000_000
 
 
 class Strings:
-    """The table of texts. `of` returns the place of a text."""
+    """The table of texts. `of` returns the index of a text."""
 
     def __init__(self):
         self.all, self.places = [], {}
@@ -41,7 +41,7 @@ class Strings:
 
 
 class Stacks:
-    """The tree of stacks in preorder, and its frames."""
+    """The tree of call stacks in preorder, and its frames."""
 
     def __init__(self, strings):
         self.strings, self.up, self.frame = strings, [0], [-1]
@@ -65,7 +65,7 @@ class Stacks:
 
 
 def grow(stacks, rng, count, depth_most):
-    """Grows a tree, and returns the nodes that allocate. Each ends in a function that passes on."""
+    """Grows a tree, and returns the nodes that allocate. Each ends in a function that only passes the allocation on."""
     new = stacks.frame_of("operator new(unsigned long)", "libstdc++.so.6", passes=1)
     start = stacks.add(0, stacks.frame_of("_start", "words"))
     main = stacks.add(start, stacks.frame_of("main", "words", "main.cpp", 20))
@@ -84,7 +84,7 @@ def grow(stacks, rng, count, depth_most):
 
 
 def sizes_and_lives(rng):
-    """Returns where in the heat map a site's blocks are: a few neighbouring cells with shares."""
+    """Returns where in the heat map the blocks of a site are, as a few neighbouring cells with shares."""
     size, life = min(17, int(rng.expovariate(0.25))), min(8, int(abs(rng.gauss(2, 2.2))))
     cells = {}
     for _ in range(4):
@@ -94,7 +94,7 @@ def sizes_and_lives(rng):
 
 
 def shared(total, parts):
-    """Shares an integer among parts in proportion, so that the sum is exact."""
+    """Divides an integer among parts in proportion, so that the sum is exact."""
     whole = sum(parts)
     out = [int(total * part / whole) for part in parts]
     out[0] += total - sum(out)
@@ -157,7 +157,7 @@ def address_map(rng, cells=1400):
 
 
 def pairs_of_cells(rng, cells=1400):
-    """Returns run-length pairs of a site's addresses: two stretches."""
+    """Returns run-length pairs of a site's addresses, which form two ranges."""
     out, left = [], cells
     for value in (0, rng.randint(40, 255), 0, rng.randint(40, 255), 0):
         run = rng.randint(20, 250)
@@ -194,7 +194,7 @@ def whole_heat(sites):
 
 
 def report(count=400, threads=6, depth=24, seed=7):
-    """Returns the data of a program with so many sites."""
+    """Returns the data of a program with this number of sites."""
     rng, strings = random.Random(seed), Strings()
     stacks = Stacks(strings)
     ends = grow(stacks, rng, count, depth)
@@ -236,7 +236,7 @@ def report(count=400, threads=6, depth=24, seed=7):
 
 
 def no_events():
-    """A trace in which nothing was recorded: every column is empty."""
+    """Returns a trace in which nothing was recorded, so every column is empty."""
     return {"version": 1, "name": "nothing", "strings": [], "program": {"command": "true", "status": "0"},
             "sentences": ["The program allocated nothing."], "bound": "", "totals": {}, "time": {"t_ns": [], "live": [], "resident": [], "split": {}},
             "stacks": {"up": [0], "frame": [-1]}, "frames": {}, "sites": {}, "detail": {}, "heat": {"sizes": SIZES, "lives": LIVES, "all": [], "bytes": []},
@@ -244,7 +244,7 @@ def no_events():
 
 
 def one_event():
-    """One block of 24 bytes that is never freed, without symbols and without samples of memory."""
+    """Returns a trace with one block of 24 bytes that is never freed, without symbols and without samples of memory."""
     data = report(count=1, threads=1)
     cells = [0] * (len(SIZES) * len(LIVES))
     cells[8 * len(SIZES) + 1] = 1
@@ -259,7 +259,7 @@ def one_event():
 
 
 def hostile(text):
-    """Data in which every text is hostile."""
+    """Returns data in which every text tries to inject HTML."""
     data = report(count=30, threads=2)
     data["strings"] = [f"{text}{i}" for i, _ in enumerate(data["strings"])]
     data["program"] = {key: text for key in data["program"]} | {"threads": 2, "processes": 1, "duration_ns": 5}

@@ -1,4 +1,4 @@
-"""The first screen."""
+"""Tests of the first screen."""
 import chromium
 from shared import PLOTS, by_id, choose_row, open_page, page_of, promise, table_of, words
 from chromium import run

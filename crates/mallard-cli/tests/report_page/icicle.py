@@ -1,4 +1,4 @@
-"""The icicle of stacks."""
+"""Tests of the icicle of call stacks."""
 from shared import by_id, click_row, crumbs, open_page, picture, promise, stack_names, table_of, words
 from chromium import run
 from selenium.webdriver.common.by import By

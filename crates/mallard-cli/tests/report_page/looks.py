@@ -1,4 +1,4 @@
-"""Tests of the look of the page: themes, widths, and keyboards."""
+"""Tests of the appearance of the page: themes, widths, and keyboards."""
 import chromium
 from shared import PLOTS, by_id, choose_row, crumbs, open_page, picture, promise
 from chromium import luminance, pixel, run

@@ -99,7 +99,7 @@ def a_hundred_thousand_sites_stay_usable(driver):
 
 @promise
 def a_compilers_trace_answers_at_once(driver):
-    """Prints the times of a page with as many sites and stacks as a compiler has."""
+    """Prints how long a page takes that has as many sites and stacks as a recording of a compiler."""
     open_page(driver, "compiler", lambda: data.report(count=20_000, threads=1, depth=60, seed=3))
     ready = run(driver, "return performance.getEntriesByName('interactive')[0].startTime")
     title(driver, "never freed").click()

@@ -1,4 +1,4 @@
-"""Plots, and the tables behind them."""
+"""Tests of plots, and of the tables of their figures."""
 import data
 from shared import PLOTS, keys_of, open_page, picture, promise, table_of
 from chromium import run

@@ -17,7 +17,7 @@ pages = {}
 
 
 def page_of(name, of):
-    """Makes the page of some data, once."""
+    """Makes the page for some data, once."""
     if name not in pages:
         source, page = folder / f"{name}.json", folder / f"{name}.html"
         source.write_text(json.dumps(of() if callable(of) else of))
@@ -65,7 +65,7 @@ def choose_row(driver, place=0):
 
 
 def table_of(driver, plot):
-    """Opens the table behind a plot, and returns its rows as lists of texts."""
+    """Opens the table of a plot, and returns its rows as lists of texts."""
     return run(driver, """const details = document.querySelector(`#${arguments[0]} details.figures`);
         details.open = true;
         details.dispatchEvent(new Event('toggle'));
@@ -73,14 +73,14 @@ def table_of(driver, plot):
 
 
 def keys_of(driver, plot):
-    """Returns the figures of the table behind a plot, as the page sorts them."""
+    """Returns the figures of a plot's table, as the page sorts them."""
     table_of(driver, plot)
     return run(driver, """return [...document.querySelectorAll(`#${arguments[0]} details.figures tbody tr`)]
         .map(row => [...row.cells].slice(1).map(cell => Number(cell.dataset.key)))""", plot)
 
 
 def picture(driver, plot):
-    """Returns the colours of the canvas of a plot: how many there are, and a sum that tells pictures apart."""
+    """Returns the number of colours of a plot's canvas, and a checksum that distinguishes pictures."""
     return run(driver, """const canvas = document.querySelector(`#${arguments[0]} canvas`);
         const all = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
         let sum = 0;
@@ -108,7 +108,7 @@ def crumbs(driver):
 
 
 def click_row(driver, row):
-    """Clicks into the first frame of a row of the icicle, as a mouse does."""
+    """Clicks on the first frame of a row of the icicle, as a mouse does."""
     canvas = driver.find_element(By.CSS_SELECTOR, "#icicle canvas")
     x, y = run(driver, """arguments[0].scrollIntoView({block: 'start'});
         scrollBy(0, -100);

@@ -1,4 +1,4 @@
-"""The table of sites."""
+"""Tests of the table of sites."""
 from shared import by_id, choose_row, open_page, promise, sites_shown, stack_names, title, words
 from chromium import run
 from selenium.webdriver.common.action_chains import ActionChains
@@ -56,7 +56,7 @@ def a_site_is_named_by_the_function_that_wants_the_memory(driver):
 
 
 def scroll_to(driver, cell):
-    """Scrolls, and waits until the page has heard of the scroll, which hides what a hover or a tap shows."""
+    """Scrolls, and waits until the page has handled the event, which hides the tip of a hover or a tap."""
     driver.execute_async_script("""arguments[0].scrollIntoView({block: 'center', inline: 'center'});
         requestAnimationFrame(() => requestAnimationFrame(arguments[1]));""", cell)
 

@@ -1,4 +1,4 @@
-//! Tests the documented queries over a fleet.
+//! Tests the queries of the documentation over a fleet.
 
 use crate::support::sql::{add, names, queries, query, record, recorded, rows, shop};
 use crate::support::Folder;
@@ -18,7 +18,7 @@ fn the_blocks_of_a_fleet_are_those_of_the_view_of_the_trace() {
     let exported = rows(&folder, &["--fleet", "all", sql]);
     assert!(derived.len() > 2000);
     assert!(derived == exported);
-    // A realloc that leaves its block where it is changes the size of the block.
+    // A realloc that does not move its block changes the size of the block.
     let resized = derived.iter().filter(|block| block["size"] != block["size0"]).count() as i64;
     let distinct =
         "SELECT count(DISTINCT alloc) AS n FROM events WHERE alloc >= 0 AND alloc = old_alloc";
@@ -99,12 +99,12 @@ fn every_documented_query_has_the_same_rows_on_duckdb_and_on_spark() {
             empty.push((name, is_trace));
         }
     }
-    // One trace has one day, so nothing has grown since the first day.
+    // One trace has only one day, so no growth since the first day is found.
     assert_eq!(empty, [("fleet_growth".to_string(), true)]);
 }
 
-/// Whether two values are equal. Sums of doubles differ in their last digits, because engines add in
-/// other orders.
+/// Returns whether two values are equal. Sums of doubles may differ in their last digits, because
+/// engines add in different orders.
 fn are_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

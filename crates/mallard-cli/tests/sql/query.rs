@@ -26,8 +26,8 @@ fn rows_are_written_as_a_table_as_json_and_as_csv() {
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
 fn every_number_is_a_number_in_json_with_all_its_digits() {
     let folder = recorded();
-    let most = "340282366920938463463374607431768211455"; // 2^128 - 1
-    let least = "-170141183460469231731687303715884105728"; // -2^127
+    let most = "340282366920938463463374607431768211455"; // is 2^128 - 1
+    let least = "-170141183460469231731687303715884105728"; // is -2^127
     for (value, json) in [
         ("'-128'::TINYINT", "-128"),
         ("'-32768'::SMALLINT", "-32768"),
@@ -55,7 +55,7 @@ fn every_number_is_a_number_in_json_with_all_its_digits() {
         ("'-inf'::DOUBLE", "null"),
         ("[1::HUGEINT, 2]", "[1,2]"),
         ("{'a': 3::UHUGEINT, 'b': 1.5}", r#"{"a":3,"b":1.5}"#),
-        // What is not a number stays a string.
+        // A value that is not a number stays a string.
         ("'5'::VARCHAR", r#""5""#),
         ("DATE '2026-01-31'", r#""2026-01-31""#),
         ("NULL::HUGEINT", "null"),
@@ -197,7 +197,7 @@ fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
         .refuses(2, "Table with name sites does not exist");
     fs::write(&sites, &bytes).unwrap();
 
-    // The pages of the table are damaged, but the end of the file is not.
+    // The pages of the table are corrupt, but the end of the file is not.
     let file = fs::File::options().write(true).open(&sites).unwrap();
     file.write_all_at(&vec![0x5a; bytes.len() / 3], 64).unwrap();
     let ran = query(&folder, &["shop", "SELECT sum(bytes), sum(allocs), max(peak_t) FROM sites"]);

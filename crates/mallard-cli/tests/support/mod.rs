@@ -1,4 +1,4 @@
-//! Helpers of the tests of `mallard record`: a folder for each test, and the result of a run of
+//! Helpers of the tests of `mallard record`: a directory for each test, and the result of a run of
 //! mallard.
 
 pub mod proto;
@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a run takes of a budget.
+/// The time that each run counts in a budget (see `MALLARD_RUN_TAKES`).
 pub const RUN_TAKES: &str = "60ms";
 
 pub const MALLARD: &str = env!("CARGO_BIN_EXE_mallard");
 
-/// A folder for the files of one test.
+/// A directory for the files of one test.
 pub struct Folder(pub tempfile::TempDir);
 
-/// A program that prints the usable size of a block of 20 bytes: 24 under glibc, 20 under the malloc of
-/// the tests.
+/// A program that prints the usable size of a block of 20 bytes, which is 24 under glibc, and 20
+/// under the tests' malloc.
 pub const USABLE: &str = r#"
 #include <malloc.h>
 #include <stdio.h>
@@ -46,24 +46,25 @@ impl Folder {
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         if program == MALLARD {
-            // As if found in PATH: a mallard called by its path prints that path in the commands to type.
+            // Calls mallard as if it were found in PATH. A mallard that is called by its path
+            // prints that path in the commands to type.
             command.arg0("mallard");
         }
-        // A test fetches debug information from its own server only.
+        // A test may fetch debug information only from its own server.
         command.current_dir(self.0.path()).env_remove("DEBUGINFOD_URLS");
-        // Tests look for whole sentences, which are wrapped in 80 columns.
+        // Tests search for whole sentences, which would be wrapped at 80 columns.
         command.env("COLUMNS", "2000");
-        // A budget is a number of runs, whatever the load of this machine is.
+        // Makes a budget a number of runs, which does not depend on the load of this machine.
         command.env("MALLARD_RUN_TAKES", RUN_TAKES);
         command
     }
 
-    /// Runs mallard in the folder.
+    /// Runs mallard in the directory.
     pub fn mallard(&self, arguments: &[&str]) -> Ran {
         Ran(self.command(MALLARD).args(arguments).stdin(Stdio::null()).output().unwrap())
     }
 
-    /// Runs mallard in the folder. Budgets are times by the clock of the machine.
+    /// Runs mallard in the directory. Budgets are real times.
     pub fn mallard_in_time(&self, arguments: &[&str]) -> Ran {
         let mut command = self.command(MALLARD);
         command.env_remove("MALLARD_RUN_TAKES").args(arguments).stdin(Stdio::null());
@@ -105,7 +106,7 @@ impl Folder {
         let (new, old) = (column("alloc"), column("old_alloc"));
         let mut blocks = HashMap::new();
         for (row, &op) in ops.iter().enumerate() {
-            // Calls that begin a block: docs/decisions/0041-no-table-of-blocks.md.
+            // Counts the calls that begin a block (see docs/decisions/0041-no-table-of-blocks.md).
             if op < 32 && new[row] >= 0 && new[row] != old[row] {
                 *blocks.entry(sizes[row]).or_default() += 1;
             }
@@ -144,7 +145,7 @@ impl Recording {
         self
     }
 
-    /// Number of blocks of some sizes.
+    /// Returns the numbers of blocks of some sizes.
     pub fn of<const N: usize>(&self, sizes: [i64; N]) -> [u64; N] {
         sizes.map(|size| self.blocks.get(&size).copied().unwrap_or(0))
     }
@@ -173,7 +174,7 @@ impl Ran {
     }
 }
 
-/// Waits until something is there. A busy machine may take long for it.
+/// Waits until `look` returns a value, which may take long on a busy machine.
 #[track_caller]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -189,7 +190,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A folder with the trace `orders.mallard`, made of the golden stream.
+/// Makes a directory with the trace `orders.mallard` from the golden stream.
 pub fn orders() -> Folder {
     let folder = Folder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");

@@ -9,7 +9,7 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A message: the numbers of its fields, and their values.
+/// A message, which consists of the numbers of its fields, and their values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message(pub Vec<(u64, Value)>);
 
@@ -28,7 +28,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 }
 
 impl Message {
-    /// Reads a message.
+    /// Parses a message.
     pub fn parse(mut bytes: &[u8]) -> Message {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -52,7 +52,7 @@ impl Message {
         self.0.iter().filter(move |(number, _)| *number == field).map(|(_, value)| value)
     }
 
-    /// The integers of a field, packed or not.
+    /// Returns the integers of a field, packed or not.
     pub fn numbers(&self, field: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         for value in self.of(field) {
@@ -69,12 +69,12 @@ impl Message {
         numbers
     }
 
-    /// The only integer of a field; 0 if there is none.
+    /// Returns the only integer of a field; 0 if there is none.
     pub fn number(&self, field: u64) -> u64 {
         self.numbers(field).first().copied().unwrap_or(0)
     }
 
-    /// The messages of a field.
+    /// Returns the messages of a field.
     pub fn messages(&self, field: u64) -> Vec<Message> {
         let message = |value: &Value| match value {
             Value::Bytes(bytes) => Message::parse(bytes),
@@ -83,7 +83,7 @@ impl Message {
         self.of(field).map(message).collect()
     }
 
-    /// The strings of a field.
+    /// Returns the strings of a field.
     pub fn texts(&self, field: u64) -> Vec<String> {
         let text = |value: &Value| match value {
             Value::Bytes(bytes) => String::from_utf8(bytes.clone()).expect("UTF-8"),

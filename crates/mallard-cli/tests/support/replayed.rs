@@ -1,4 +1,4 @@
-//! Helpers of the tests of `mallard replay`: a recorded program, and the player.
+//! Helpers of the tests of `mallard replay`: a recorded program, and the replayer.
 
 use super::{Folder, Ran};
 use mallard_trace::Trace;
@@ -39,7 +39,7 @@ int main(void) {
 }
 "#;
 
-/// The recording of a program, in a folder.
+/// The recording of a program, in a directory.
 pub struct Replayed {
     pub folder: Folder,
 }
@@ -89,7 +89,7 @@ impl Replayed {
         "plan.toml".to_string()
     }
 
-    /// The number of the call stack with these innermost functions.
+    /// Returns the number of the call stack with these innermost functions.
     pub fn stack_of(&self, functions: &[&str]) -> u64 {
         let sites = self.folder.mallard(&["sites", "recorded", "--json"]).out();
         let sites = sites.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -102,7 +102,7 @@ impl Replayed {
     }
 }
 
-/// Runs the player, and returns the object that it prints.
+/// Runs the replayer, and returns the object that it prints.
 pub fn player(folder: &Folder, arguments: &[&str]) -> Value {
     let player = std::env::var("MALLARD_REPLAY").expect("MALLARD_REPLAY names the player");
     let ran = Ran(folder.command(&player).args(arguments).output().unwrap());
@@ -110,7 +110,7 @@ pub fn player(folder: &Folder, arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.out()).unwrap()
 }
 
-/// Compiles the malloc of the tests, which fails on request.
+/// Compiles the tests' malloc, which fails on request.
 pub fn compile_own_malloc(folder: &Folder, name: &str, options: &[&str]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/malloc.c");
     let begin = ["-shared", "-fPIC", "-O1", "-D_GNU_SOURCE"];

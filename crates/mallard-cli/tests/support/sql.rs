@@ -1,16 +1,16 @@
-//! Helpers of the tests of SQL: a recorded shop program, and queries over its trace.
+//! Helpers of the tests of SQL queries: a recorded shop program, and queries over its trace.
 
 use super::{Folder, Ran};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the documented queries.
+/// Returns the directory with the queries of the documentation.
 pub fn queries() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/sql")
 }
 
-/// The names of the documented queries.
+/// Returns the names of the queries of the documentation.
 pub fn names() -> Vec<String> {
     let files = fs::read_dir(queries()).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "sql"));
@@ -20,7 +20,7 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// A folder with the program `shop`.
+/// Makes a directory with the program `shop`.
 pub fn shop() -> Folder {
     let folder = Folder::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/shop.c");
@@ -37,7 +37,7 @@ pub fn record(folder: &Folder, name: &str, orders: u32, options: &[&str]) {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
 }
 
-/// A folder with the trace `shop.mallard`.
+/// Makes a directory with the trace `shop.mallard`.
 pub fn recorded() -> Folder {
     let folder = shop();
     record(&folder, "shop", 500, &[]);
@@ -49,14 +49,14 @@ pub fn query(folder: &Folder, arguments: &[&str]) -> Ran {
     folder.mallard(&[&["query"], arguments].concat())
 }
 
-/// The rows of a query, as JSON.
+/// Returns the rows of a query's result, as JSON.
 pub fn rows(folder: &Folder, arguments: &[&str]) -> Vec<Value> {
     let ran = query(folder, &[arguments, &["--json"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     serde_json::from_str(&ran.out()).unwrap_or_else(|error| panic!("{error}: {}", ran.out()))
 }
 
-/// The number in the only row of a query.
+/// Returns the number in the only row of a query's result.
 pub fn number(folder: &Folder, sql: &str) -> i64 {
     let rows = rows(folder, &["shop", &format!("SELECT * FROM (SELECT {sql}) AS rows(number)")]);
     rows[0]["number"].as_i64().unwrap_or_else(|| panic!("{rows:?}"))

@@ -1,5 +1,5 @@
-/* Fragments the heap: frees all blocks except every sixteenth, so nearly each page keeps a block.
- */
+/* Fragments the heap by freeing all blocks except every sixteenth, so that nearly each page
+   keeps a live block. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

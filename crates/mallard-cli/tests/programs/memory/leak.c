@@ -1,4 +1,4 @@
-/* Leaks: allocates blocks for each request and never frees them. */
+/* Leaks memory: allocates blocks for each request and never frees them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Uses its memory: builds a structure at the start, reads it, and frees it at the end. */
+/* Builds a structure at the start, reads it, and frees it at the end. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
