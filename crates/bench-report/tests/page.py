@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Tests a page of `./x bench report` in a headless Chromium. `page.py PAGE [SCREENSHOTS]`
 
-chromium.py says what a promise is. A promise that is not kept makes the status 1. If a folder is
-given, screenshots are written to it: wide and narrow, light and dark.
+If a check fails (chromium.py calls checks promises), the exit status is 1. If the directory
+SCREENSHOTS is given, screenshots are written to it: wide and narrow, light and dark.
 """
 import re
 import sys

@@ -39,9 +39,9 @@ impl Drop for Counted {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Line([u8; 3]);
 
-/// Calls `fill` with buffers of `bytes` bytes, at addresses that differ modulo 64 KiB and modulo
-/// 64. All results must be equal. If `fill` returns an error, the error must contain how many bytes
-/// are missing. That many more bytes must be enough at every address, and one byte less at none.
+/// Calls `fill` with buffers of `bytes` bytes, at addresses that differ modulo 64 and modulo 64 KiB.
+/// All results must be equal. If `fill` returns an error, the error must contain how many bytes are
+/// missing. That many more bytes must be enough at every address, and one byte less at none.
 /// Returns the number of bytes that are enough.
 fn fill_buffers(bytes: usize, fill: impl Fn(Buffer) -> Result<(), Cause>) -> usize {
     let mut memory = vec![MaybeUninit::uninit(); bytes + (4 << 16)];

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads a Perfetto trace with the classes that Perfetto itself publishes. `read_perfetto.py FILE`
 
-Prints a JSON object: sums, how many fields these classes do not know, and how many identities are
-named but not defined. The program needs PyPI's package perfetto.
+Prints a JSON object with sums, the number of fields that these classes do not know, and the number of
+ids that are used but not defined. The program needs PyPI's package perfetto.
 """
 import json
 import sys

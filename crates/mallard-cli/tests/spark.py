@@ -3,7 +3,7 @@
 
 Each pair names the tables of a trace or of a fleet. Writes to the file ANSWERS a line of JSON for
 each query of each pair: {"tables": FOLDER, "query": NAME, "rows": [{COLUMN: VALUE}]}. The answers
-have a file of their own because the Java machine prints its warnings to standard output.
+are in a separate file because the Java virtual machine prints its warnings to standard output.
 """
 import datetime
 import decimal

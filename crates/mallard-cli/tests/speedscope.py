@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Opens a file in the page of speedscope, in a headless Chromium. `speedscope.py FOLDER FILE`
 
-FOLDER has the page, as npm's package speedscope has it in dist/release. The promises run in their
-order, in one page. The program needs Debian's chromium, chromium-driver and python3-selenium.
+FOLDER contains the page, as dist/release of npm's package speedscope does. The checks (promises) run
+in order, in one page. The program needs Debian's chromium, chromium-driver and python3-selenium.
 """
 import base64
 import json

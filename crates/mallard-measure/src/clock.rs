@@ -15,8 +15,8 @@ static RUN_TAKES: LazyLock<Option<Duration>> =
     LazyLock::new(|| parse::duration(&std::env::var("MALLARD_RUN_TAKES").ok()?).ok());
 /// The number of runs so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
-/// The minimum limit of a run under `MALLARD_RUN_TAKES`, which says nothing about the real time of
-/// a run.
+/// The minimum time before a run is killed under `MALLARD_RUN_TAKES`, where limits are not real
+/// times.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A moment on this clock.

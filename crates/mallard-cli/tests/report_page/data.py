@@ -1,7 +1,7 @@
-"""Data of reports for the browser test of the page: made up, the same in each run, in the form that
-`mallard report --json` prints.
+"""Makes report data for the browser test of the page, in the form that `mallard report --json` prints.
 
-The figures agree with each other: the sites add up to the totals, and a site's details to the site.
+The data are made up, but the same in each run. The figures are consistent: the sites add up to the
+totals, and the details of a site add up to the site.
 """
 import base64
 import math

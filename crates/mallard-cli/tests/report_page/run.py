@@ -2,9 +2,9 @@
 """Tests the page of `mallard report` in a headless Chromium. `run.py MALLARD FOLDER [PAGE]`
 
 The pages are made from the figures of data.py, which are made up. PAGE is the report of a recorded
-program. Pages and screenshots are written to FOLDER. chromium.py says what a promise is. A promise
-that is not kept makes the status 1. Times are printed; a time is a failure only if a reader would
-have to wait.
+program. Pages and screenshots are written to the directory FOLDER. If a check fails (chromium.py
+calls checks promises), the exit status is 1. Times are printed; a time fails a check only if a
+reader would have to wait.
 """
 import sys
 from pathlib import Path

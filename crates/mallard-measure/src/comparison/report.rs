@@ -30,7 +30,7 @@ pub struct Words {
     pub program: String,
     /// The short name of the program.
     pub name: String,
-    /// The words that say that a candidate's output or status differs from the base's.
+    /// The words for a candidate whose output or status differs from the base's.
     pub breaks: &'static str,
     /// Whether two programs are compared, instead of mallocs.
     pub is_pair: bool,

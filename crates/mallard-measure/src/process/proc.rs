@@ -267,8 +267,8 @@ pub fn system_call_of_thread(process: u32, thread: u32) -> Option<u64> {
     number(words(&read(Process::Id(process), &format!("task/{thread}/syscall"))?).next()?)
 }
 
-/// Returns the value of Yama's `ptrace_scope`, which restricts who may trace other processes: 0 to
-/// 3. `None` if the kernel has no Yama.
+/// Returns the value of Yama's `ptrace_scope` (0 to 3), which restricts who may trace other
+/// processes. `None` if the kernel has no Yama.
 pub fn trace_restriction() -> Option<u8> {
     let text = fs::read("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     number(&text).map(|value| value as u8)
