@@ -1,4 +1,4 @@
-//! Tables before they become text, in one structure for the terminal, Markdown and HTML.
+//! Defines tables in a form that can be rendered for the terminal, in Markdown and in HTML.
 
 pub mod conditions;
 pub mod layout;

@@ -224,7 +224,7 @@ mod tests {
         let sum: u64 = mapped.changes.iter().map(|mapping| mapping.anonymous).sum();
         assert!(sum > 0 && sum < first.rss, "{first:?}");
         assert!(first.texts()[0].contains(" recorder=0 map="), "{:?}", first.texts());
-        assert_eq!(sampler.memory().unwrap().mapped, None); // too early to read them again
+        assert_eq!(sampler.memory().unwrap().mapped, None); // too early to read mappings again
 
         let smaps = |mappings: Vec<Mapping>| Smaps { mappings, ..Smaps::default() };
         let mapping = |start, anonymous| Mapping { start, end: start + 5, anonymous };
