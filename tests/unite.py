@@ -4,9 +4,9 @@
     unite.py OUTPUT SOURCE...             files of a GoogleTest program
     unite.py OUTPUT --programs SOURCE...  programs: OUTPUT runs the one that its argument names
 
-The text of each file is in a namespace of its own, file_NAME, below the #include lines of all files.
-So a file that is united may not define a macro, a main with arguments, or a member of another
-namespace. Messages of the compiler and of tests name the line of the SOURCE.
+The text of each file is in a separate namespace, file_NAME, below the #include lines of all files. So
+a SOURCE may not define a macro, a main with arguments, or a member of another namespace. Messages of
+the compiler and of tests name the line of the SOURCE.
 """
 import re
 import sys
@@ -40,7 +40,8 @@ def fail(source, what, help_):
 
 
 def as_function(source, text):
-    """Turns a program into the function `run_program`, which may end without a return as main may."""
+    """Turns a program into the function `run_program`. Like main, the function may end without a
+    return."""
     start = program.search(text)
     if not start or text.rstrip()[-2:] != "\n}":
         fail(source, "does not end with `int main()`", "build the file alone, in CMakeLists.txt")
@@ -49,7 +50,8 @@ def as_function(source, text):
 
 
 def include_of(source, line):
-    """Returns the line, with the path of a file that is found beside the source."""
+    """Returns an #include line. If the included file is next to the source, the line has its full
+    path."""
     relative = re.fullmatch(r'#include "(.*)"', line)
     return f'#include "{(source.parent / relative[1]).resolve()}"' if relative else line
 

@@ -1,4 +1,4 @@
-// Tests of every function of arenas.
+// Tests every function of arenas in the C API.
 #include "support.hpp"
 
 #include <cstring>
@@ -138,7 +138,7 @@ TEST(c_arena, rewinds_to_its_marks)
         void* const first = mallard_arena_allocate(arena, 100, 8);
         mallard_mark inner;
         ASSERT_EQ(mallard_arena_mark(arena, &inner), 0);
-        void* const second = mallard_arena_allocate(arena, 100000, 8); // placed in another chunk
+        void* const second = mallard_arena_allocate(arena, 100000, 8); // in another chunk
         mallard_arena_rewind(arena, &inner);
         EXPECT_EQ(mallard_arena_allocate(arena, 100000, 8), second);
         mallard_arena_rewind(arena, &outer);

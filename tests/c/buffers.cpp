@@ -8,7 +8,7 @@ using namespace mallard::testing;
 
 namespace {
 
-/// The options of a pool whose memory is the buffer `bytes`.
+/// Returns the options of a pool whose memory is the buffer `bytes`.
 mallard_pool_options pool_in(std::vector<char>& bytes, std::size_t block_bytes)
 {
     auto options = pool_of(block_bytes);
@@ -152,7 +152,7 @@ TEST(c_buffer, serves_an_arena_of_many_threads)
     EXPECT_NE(mallard_arena_allocate(arena, 100, 8), nullptr);
     auto stats = sized<mallard_stats>();
     EXPECT_EQ(mallard_arena_stats(arena, &stats), 0);
-    EXPECT_LT(stats.bytes_taken, bytes.size() / 2); // one thread does not take the whole buffer
+    EXPECT_LT(stats.bytes_taken, bytes.size() / 2); // one thread does not reserve the whole buffer
     std::thread([&] {
         EXPECT_NE(mallard_arena_allocate(arena, 100, 8), nullptr) << explanation();
     }).join();

@@ -9,7 +9,7 @@ using namespace mallard::testing;
 
 TEST(c_errors, are_none_in_a_thread_without_a_failure)
 {
-    mallard_pool_create(nullptr); // a call that fails in this thread
+    mallard_pool_create(nullptr); // a call that fails, in this thread only
     std::thread([] {
         EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_NONE);
         EXPECT_EQ(explanation().substr(0, explanation().find('\n')),

@@ -1,4 +1,5 @@
-/* Calls every function of mallard.h. Written in C89, so that it compiles as every later C, too. */
+/* Calls every function of mallard.h. Written in C89, so that every later version of C compiles
+   it too. */
 #include <mallard/c/mallard.h>
 
 #include <errno.h>
@@ -146,7 +147,7 @@ static void try_multipool(void)
     options.give = give;
     options.context = &book;
     multipool = mallard_multipool_create(&options);
-    if (multipool == NULL) { /* its handle needs a larger alignment than this `take` returns */
+    if (multipool == NULL) { /* needs more alignment than `take` returns */
         expect(mallard_last_error() == MALLARD_ERROR_REFUSED, "the source refused");
         expect(book.taken == 0, "and nothing was taken");
         multipool = mallard_multipool_create(NULL);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares the symbols that a library exports with the functions that a header declares.
 
-    exports.py shared LIBRARY.so HEADER    exports these functions with a version, and nothing else
-    exports.py static LIBRARY.a HEADER     only these functions are global; needs only the C library
+    exports.py shared LIBRARY.so HEADER    expects these functions, with a version, and nothing else
+    exports.py static LIBRARY.a HEADER     expects that only these functions are global, and that the
+                                           library needs only the C library
 """
 import re
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Opens the library in a running program that has threads, and calls it from them: each thread
-must have room for the thread-local data of the library. `late.py LIBRARY.so`
+"""Opens the library in a running program that already has threads, and calls the library from them.
+Each thread must have room for the library's thread-local data. `late.py LIBRARY.so`
 """
 import ctypes
 import errno
@@ -28,7 +28,7 @@ def main(path):
     opened, faults = threading.Barrier(5), []
 
     def use():
-        opened.wait()  # this thread started before the library was loaded
+        opened.wait()  # the thread started before the library was loaded
         pool = library.mallard_pool_create(ctypes.byref(Options(40, 48, 24)))
         text = ctypes.create_string_buffer(512)
         if pool or ctypes.get_errno() != errno.EINVAL:

@@ -1,4 +1,4 @@
-// Tests of every function of multipools, in every mode.
+// Tests every function of multipools in the C API, in every threading mode.
 #include "support.hpp"
 
 #include <cstring>

@@ -9,8 +9,8 @@ using namespace mallard::testing;
 
 namespace {
 
-/// Expects that no pool is made from these options, and that the failure has this error and this
-/// first line.
+/// Expects that a pool with these options is not created, and that the failure has this error and
+/// this first line.
 void expect_refused(const mallard_pool_options& options, mallard_error error,
                     const std::string& what)
 {
@@ -18,7 +18,7 @@ void expect_refused(const mallard_pool_options& options, mallard_error error,
     expect_failure(error, "mallard_pool_create: " + what);
 }
 
-/// Expects that a pool is made from these options, and works.
+/// Expects that a pool with these options is created, and works.
 void expect_accepted(const mallard_pool_options& options)
 {
     mallard_pool* const pool = mallard_pool_create(&options);
@@ -29,7 +29,7 @@ void expect_accepted(const mallard_pool_options& options)
     mallard_pool_destroy(pool);
 }
 
-/// The pool options of an imaginary later version.
+/// The pool options of an imaginary later version, which has more members.
 struct newer_options {
     mallard_pool_options known;
     std::size_t unknown[2];
@@ -78,7 +78,8 @@ TEST(c_options, of_an_older_caller_use_defaults_for_missing_members)
 {
     auto options = pool_of(48);
     std::memset(&options.align, 0xee, sizeof options - offsetof(mallard_pool_options, align));
-    // The members after `align` are not read.
+    // `struct_bytes` ends before `growth_num` or any other member after `align`, so they are not
+    // read.
     options.struct_bytes = offsetof(mallard_pool_options, align);
     expect_accepted(options);
 
@@ -125,7 +126,7 @@ TEST(c_options, can_be_cleared_in_c89)
     EXPECT_EQ(std::memcmp(&multipool, &clear_multipool, sizeof multipool), 0);
 
     mallard_pool_options_init(nullptr, sizeof pool); // a null struct is ignored
-    // No room for struct_bytes: the call is ignored.
+    // The struct has no room for struct_bytes, so the call is ignored.
     mallard_pool_options_init(&pool, 3);
     EXPECT_EQ(std::memcmp(&pool, &clear_pool, sizeof pool), 0);
 }

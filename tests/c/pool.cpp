@@ -1,4 +1,4 @@
-// Tests of every function of pools, in every mode.
+// Tests every function of pools in the C API, in every threading mode.
 #include "support.hpp"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ TEST(c_pool, fills_the_stats_of_older_and_newer_callers)
     older.bytes_live = 7;
     EXPECT_EQ(mallard_pool_stats(pool, &older), 0);
     EXPECT_EQ(older.blocks_live, 3U);
-    EXPECT_EQ(older.bytes_live, 7U); // beyond the caller's struct: not written
+    EXPECT_EQ(older.bytes_live, 7U); // outside of the older struct, so not written
 
     older.struct_bytes = 0;
     EXPECT_EQ(mallard_pool_stats(pool, &older), MALLARD_ERROR_STRUCT);
@@ -326,7 +326,8 @@ TEST(c_pool, uses_nine_tenths_of_its_limit_at_every_block_size)
                 std::size_t count = 0;
                 while (mallard_pool_allocate(pool) != nullptr)
                     ++count;
-                // Overhead of a block: 4 bytes in a lock-free pool, up to three bits in others.
+                // The overhead of a block is 4 bytes in a lock-free pool, and up to three bits in
+                // others.
                 std::size_t const each = block + (options.sync == MALLARD_SYNC_LOCK_FREE ? 4 : 1);
                 EXPECT_GE(count, limit / 10 * 9 / each) << block << " bytes, limit " << limit;
                 mallard_pool_destroy(pool);
@@ -338,7 +339,7 @@ TEST(c_pool, takes_little_more_than_the_first_block_at_any_size)
 {
     for_each_kind([](mallard_pool_options options) {
         if (options.sync == MALLARD_SYNC_LOCK_FREE)
-            return; // this pool takes one chunk, whose size the options choose
+            return; // a lock-free pool has one chunk, whose size the options choose
         options.block_bytes = std::size_t{16} << 20;
         mallard_pool* const pool = mallard_pool_create(&options);
         void* const block = mallard_pool_allocate(pool);

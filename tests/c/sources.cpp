@@ -80,7 +80,7 @@ TEST(c_source, is_asked_for_less_after_a_failure)
     mallard_pool_create(nullptr);
     EXPECT_NE(mallard_pool_allocate(pool), nullptr);
     EXPECT_GT(source.refusals(), 0U);
-    // A smaller request succeeded, so there is no new failure.
+    // The second, smaller chunk request succeeded, so there is no new failure.
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_NULL);
     mallard_pool_destroy(pool);
 }

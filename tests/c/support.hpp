@@ -14,7 +14,7 @@
 
 namespace mallard::testing {
 
-/// The explanation of the last failure in this thread.
+/// Returns the explanation of the last failure in this thread.
 inline std::string explanation()
 {
     char text[MALLARD_EXPLANATION_BYTES];
@@ -54,7 +54,7 @@ inline mallard_pool_options pool_of(std::size_t block_bytes)
     return options;
 }
 
-/// Sets the thread mode. A lock-free pool does not grow, so it gets one chunk of `bytes`.
+/// Sets the threading mode. A lock-free pool does not grow, so it gets one chunk of `bytes`.
 inline void choose_sync(mallard_pool_options& options, int sync, std::size_t bytes = 1 << 20)
 {
     options.sync = sync;
@@ -69,7 +69,7 @@ inline bool is_aligned(const void* p, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(p) % align == 0;
 }
 
-/// Allocates until the pool fails; returns the number of blocks.
+/// Allocates until the pool fails, and returns the number of blocks.
 inline std::size_t allocate_all(mallard_pool* pool)
 {
     std::size_t count = 0;
@@ -95,9 +95,9 @@ public:
     std::size_t calls() const { return calls_; }
     std::size_t refusals() const { return refusals_; }
 
-    std::size_t refuse_every = 0;     ///< every n-th take fails; 0: no take fails
-    std::size_t bytes_max = SIZE_MAX; ///< larger takes fail
-    /// Added to addresses if an alignment above 8 bytes is requested.
+    std::size_t refuse_every = 0;     ///< every n-th `take` fails; 0 means that none fails
+    std::size_t bytes_max = SIZE_MAX; ///< larger chunk requests fail
+    /// Added to the address of each chunk whose requested alignment is above 8 bytes.
     std::size_t misalign_by = 0;
 
 private:

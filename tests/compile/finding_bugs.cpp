@@ -1,4 +1,5 @@
-// Instantiates every member of the debugging adaptors, for compilers and clang-tidy.
+// Instantiates every member of the debugging adaptors, so that compilers and clang-tidy see all of
+// them.
 #include <mallard/mallard.hpp>
 
 namespace mallard {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles each public header as C++17: the only errors are the same three lines.
+"""Compiles each public header as C++17, and expects the same three errors from each header.
 
     older.py INCLUDE_FOLDER COMPILER
 """

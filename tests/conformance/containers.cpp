@@ -1,6 +1,6 @@
-// Tests every standard container, with each binding, over every kind of allocator. The container
-// behaves as with std::allocator, allocates from one place only, follows the rules of copy, move
-// and swap, and frees all its memory.
+// Tests every standard container, with each binding, over every kind of allocator. Each container
+// must behave as with std::allocator, allocate from one allocator only, follow the rules of copy,
+// move and swap, and free all its memory.
 #include "../support/sources.hpp"
 
 #include <mallard/allocator.hpp>
@@ -96,7 +96,7 @@ public:
         use(nested(), nested(), f);
     }
 
-    /// Makes the same random steps on `C` and on the container with std::allocator.
+    /// Applies the same random operations to `C` and to the container with std::allocator.
     template <class C, class Plain, class Step>
     void compare(Step step)
     {

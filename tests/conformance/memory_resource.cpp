@@ -43,7 +43,7 @@ struct as_shared_multipool {
 template <class Kind>
 class memory_resource : public ::testing::Test {
 public:
-    failing_resource upstream; // verifies every deallocate
+    failing_resource upstream; // verifies the arguments of every deallocate
     failing_source& calls = upstream.source;
     decltype(Kind::plain()) own = Kind::over(&upstream);
     std::pmr::memory_resource& r = own;
@@ -129,7 +129,7 @@ TYPED_TEST(memory_resource, passes_strict_alignments_on_to_upstream)
     EXPECT_EQ(this->calls.asked().back().align, std::size_t{1} << 14);
 }
 
-/// The strictest alignment of the next two chunks that are taken for small blocks.
+/// Returns the largest alignment of the next two chunk requests for small blocks.
 std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& calls)
 {
     std::size_t const asked = calls.calls();
@@ -184,7 +184,7 @@ TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
             try {
                 blocks.add(resource.allocate(l.bytes, l.align), l);
             } catch (const refusal&) {
-                blocks.add(resource.allocate(l.bytes, l.align), l); // the source fails once
+                blocks.add(resource.allocate(l.bytes, l.align), l); // the second try
             }
         }
         blocks.verify();

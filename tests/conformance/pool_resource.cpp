@@ -1,5 +1,5 @@
 // Tests that mallard::pmr::multipool and mallard::pmr::shared_multipool meet the requirements on
-// the standard's pool resources.
+// std::pmr's two pool resources.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 

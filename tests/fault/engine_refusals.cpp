@@ -1,4 +1,4 @@
-// Tests the malloc engine over a system that refuses calls: the n-th call, every n-th call, or all
+// Tests the malloc engine over a system that fails calls: the n-th call, every n-th call, or all
 // calls from the n-th on. The linker replaces mmap and similar calls with the functions in this
 // file (see ../CMakeLists.txt).
 #include "../../src/heap/sample.hpp"
@@ -24,12 +24,11 @@ void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
 namespace {
 
 struct refusals {
-    std::size_t first = ~std::size_t{0}; ///< number of the first refused call, from 1
-    /// After the first refused call, every `each`-th call is refused. 0: no further call is
-    /// refused.
+    std::size_t first = ~std::size_t{0}; ///< number of the first failed call, from 1
+    /// After the first failed call, every `each`-th call fails. 0 means that no further call fails.
     std::size_t each = 0;
     std::size_t mapping_max = ~std::size_t{0};
-    bool places = false; ///< whether mmap refuses each address that the engine chooses itself
+    bool places = false; ///< whether mmap fails calls that ask for an address
     int error = ENOMEM;
 };
 
@@ -38,7 +37,7 @@ refusals plan;
 /// Counters in memory that the child processes share.
 struct counts {
     std::atomic<std::size_t> calls;   ///< calls of the current child
-    std::atomic<std::size_t> refused; ///< refused calls of all children
+    std::atomic<std::size_t> refused; ///< failed calls of all children
 };
 counts& counted = *static_cast<counts*>(__real_mmap(nullptr, sizeof(counts), PROT_READ | PROT_WRITE,
                                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -88,7 +87,8 @@ namespace {
 using namespace mallard::testing;
 namespace engine = mallard::engine;
 
-/// Runs one thread after the other, so that caches are abandoned and reclaimed, or cannot be made.
+/// Runs threads one after another, so that caches are abandoned and reclaimed. Failed calls can
+/// prevent that a cache is made.
 void run_program(std::uint64_t seed, bool may_fail)
 {
     engine_market market(48);
@@ -108,10 +108,10 @@ void run_program(std::uint64_t seed, bool may_fail)
     in_a_thread([&] { market.clear(); });
 }
 
-/// Checks that all committed memory is free: the memory has to be one span in the only reservation.
+/// Checks that all committed memory is free: it must be one span in the only reservation.
 void expect_nothing_lost()
 {
-    // The free of the block unmaps mappings that the system refused to unmap before.
+    // Freeing the block also unmaps mappings that the system could not unmap before.
     in_a_thread([] { engine::deallocate(engine::allocate(std::size_t{33} << 20)); });
     require(engine::huge_now().blocks == 0, "no mapping is left");
     require(engine::huge_now().bytes == 0, "no mapping's bytes are left");
@@ -143,9 +143,9 @@ std::string survives(refusals const& r, std::uint64_t seed)
     });
 }
 
-/// Runs the program once for each of many places of the first refused call: each of the first 40
-/// calls, and then every `step`-th. In a short run fewer places are tried, and a quarter of them
-/// with AddressSanitizer, where a child process takes ten times as long.
+/// Runs the program many times. Each run fails another system call first: each of the first 40
+/// calls, and then every `step`-th. A short run tries fewer calls, and a quarter as many with
+/// AddressSanitizer, where a child process takes ten times as long.
 void survive_each(std::size_t each, int error, std::size_t step)
 {
     std::size_t const apart = std::max<std::size_t>(stride(5), has_asan() ? 4 : 1);
@@ -159,8 +159,8 @@ void survive_each(std::size_t each, int error, std::size_t step)
         ASSERT_EQ(survives({.first = first, .each = each, .error = error}, each), "fine")
             << "first " << first << ", each " << each;
     std::printf("%zu calls, %zu points, %zu refused\n", count, points, counted.refused.load());
-    // The clock decides when idle memory is returned, so a run may make some calls less than the
-    // one that was counted, and end before the last points.
+    // The clock decides when idle memory is returned. So a run may make fewer calls than the first
+    // run, which was counted, and may end before the last calls are reached.
     constexpr std::size_t not_reached_max = 3;
     EXPECT_GE(counted.refused + not_reached_max, points);
 }
@@ -180,14 +180,14 @@ TEST(engine_refusals, of_every_third_call_are_survived)
     survive_each(3, ENOMEM, 11);
 }
 
-// A sandbox lets calls fail with other errors. The engine then has a second way to commit memory.
+// In a sandbox, calls fail with other errors. The engine then has a second way to commit memory.
 TEST(engine_refusals, with_the_error_of_a_sandbox_are_survived)
 {
     survive_each(2, EPERM, 11);
 }
 
-/// Counts live sampled blocks, as a heap profile would. Shortens the mean sampling distance at each
-/// call.
+/// Counts live sampled blocks, as a heap profile would. Each call shortens the mean sampling
+/// distance.
 void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
 {
     *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
@@ -214,7 +214,7 @@ TEST(engine_refusals, are_survived_while_blocks_are_sampled)
             << "first " << first;
 }
 
-// At first the threads get no cache of their own and share the fallback cache. Later they get
+// At first the threads cannot get thread caches, so they share the fallback cache. Later they get
 // caches.
 TEST(engine_refusals, are_survived_by_threads)
 {
@@ -255,7 +255,7 @@ TEST(engine_refusals, of_unmap_make_each_later_free_retry_a_few_unmaps)
                       require(counted.calls <= 5, "a free does not retry all refused unmaps");
                   }
                   require(engine::huge_now().blocks == 0, "all blocks are freed");
-                  for (std::size_t i = 0; i < 600; ++i) // each free retries to unmap two blocks
+                  for (std::size_t i = 0; i < 600; ++i) // each free tries again to unmap two blocks
                       engine::deallocate(engine::allocate(bytes));
                   void* blocks[1000];
                   for (void*& block : blocks)

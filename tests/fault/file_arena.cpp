@@ -20,8 +20,8 @@ using mallard::file_options;
 
 constexpr file_options small{.max_bytes = 64 << 20};
 
-/// One step of a random program: allocates and frees blocks, changes bytes, and sometimes resets
-/// the arena. The steps depend only on the choices and on earlier steps.
+/// Makes one random change to the arena: allocates and frees blocks, changes bytes, and sometimes
+/// resets the arena. The change depends only on the choices and on earlier changes.
 void change(file_arena& file, seeded& choose)
 {
     auto const fill = [&](std::byte* p, std::size_t bytes) {
@@ -48,7 +48,7 @@ void change(file_arena& file, seeded& choose)
 
 constexpr std::size_t commits = 8;
 
-/// The contents of the file after each commit of a program that is not interrupted.
+/// Returns the contents of the file after each commit of a program that is not interrupted.
 std::vector<std::string> history_of(std::uint64_t seed)
 {
     temporary_folder const folder;
@@ -62,8 +62,8 @@ std::vector<std::string> history_of(std::uint64_t seed)
     return history;
 }
 
-/// Opens the file after an interruption. Expects the state after `done` commits. If a commit was
-/// interrupted, the state after that commit is right, too.
+/// Opens the file after an interruption. Expects the state after `done` commits, or, if a commit
+/// was interrupted, alternatively the state after that commit.
 void expect_state(const std::string& path, const std::vector<std::string>& history,
                   std::size_t done)
 {
@@ -99,7 +99,7 @@ struct progress {
     std::size_t commits;
 };
 
-/// Kills a child in its first system call, another child in its second call, and so on, until a
+/// Kills one child in its first system call, the next child in its second call, and so on, until a
 /// child finishes. A short run kills at every third call.
 void kill_at_each_call(std::uint64_t seed, std::size_t tear)
 {
@@ -121,7 +121,7 @@ void kill_at_each_call(std::uint64_t seed, std::size_t tear)
         });
         if (seen->opened) {
             std::string const again =
-                in_a_child([&] { // is killed again while it completes the commit
+                in_a_child([&] { // this child is killed too, while it completes the commit
                     disk.fail_at(1 + call % 5, 0);
                     ::_exit(file_arena().open(path.c_str(), small) ? 0 : 1);
                 });
@@ -147,7 +147,7 @@ TEST(a_killed_program, leaves_the_last_commit_after_a_kill_in_the_middle_of_each
         kill_at_each_call(4, tear);
 }
 
-/// A program whose disk fails some calls. It repeats each commit until the commit succeeds.
+/// Runs a program whose disk fails some calls. The program repeats each commit until it succeeds.
 void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size_t tear)
 {
     std::vector<std::string> const history = history_of(seed);
@@ -248,7 +248,7 @@ TEST(a_power_failure, leaves_the_last_commit_for_any_order_of_writes)
         std::vector<std::string> const history = history_of(seed);
         temporary_folder const folder;
         std::vector<disk_change> log;
-        std::map<std::size_t, std::size_t> done_at; // length of the log -> commits
+        std::map<std::size_t, std::size_t> done_at; // journal length -> number of commits
         {
             file_arena file;
             disk = {.log = &log};

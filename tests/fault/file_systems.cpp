@@ -1,5 +1,5 @@
 // Tests file arenas on real disks that are full, read-only, or limited. Each test runs in a process
-// with a small file system of its own.
+// that mounts a small, private file system.
 #include "../support/child.hpp"
 #include "../support/files.hpp"
 
@@ -17,7 +17,8 @@ using mallard::file_arena;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Calls `f(folder)` with a disk of 1 MiB. Returns "skipped" if mounting is not permitted.
+/// Calls `f(folder)` with a directory on a file system of 1 MiB. Returns "skipped" if mounting is
+/// not permitted.
 template <class F>
 std::string with_a_small_disk(F f)
 {
@@ -123,7 +124,7 @@ TEST(a_file_arena_under_a_limit, is_refused_where_no_address_space_is_left)
 {
     temporary_folder const folder;
     EXPECT_EQ(in_a_child([&] {
-                  std::size_t pages = 0; // pages that are mapped already
+                  std::size_t pages = 0; // pages that were mapped before
                   std::ifstream("/proc/self/statm") >> pages;
                   rlim_t const bytes = pages * 4096 + 64 * mib;
                   rlimit const limit{bytes, bytes};

@@ -1,4 +1,4 @@
-// Tests segments that are damaged, truncated or not permitted, and a /dev/shm that is full or
+// Tests segments that are corrupt, truncated or not permitted, and a /dev/shm that is full or
 // missing.
 #include <mallard/persist/shared_memory.hpp>
 
@@ -33,7 +33,7 @@ void require_refused(const shared_memory& s, int error, std::string_view words)
     require(says(s.last_failure(), words), "with a line that explains it");
 }
 
-/// A segment with a root, whose bytes a test can change.
+/// A segment with a root. A test can change its bytes.
 class segment_file {
 public:
     segment_file() : name("-fault")
@@ -112,7 +112,7 @@ TEST(a_root, is_constructed_again_when_the_pid_of_its_dead_constructor_is_reused
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
     auto* const root = opened.root<configuration>();
-    root->answer = 7; // the object is half constructed
+    root->answer = 7; // the root is half constructed when the process stops here
     auto const pid = static_cast<std::uint64_t>(::getpid());
     std::uint64_t const begun_at_boot = mallard::checked_number::of(pid << 26);
     file.write(offsetof(segment_header, root_state), begun_at_boot);
@@ -237,7 +237,7 @@ TEST(limits_of_the_process, are_named_in_the_failure)
               "fine");
     if (!may_refuse_memory())
         return;
-    // A sanitizer may map some memory for itself until the segment is refused.
+    // Leaves some address space, because a sanitizer may map memory before the segment is opened.
     std::size_t const left = 4 << 20;
     segment_name const large("-larger-than-left");
     auto const made = required(shared_memory::create(large, 2 * left));
@@ -276,7 +276,8 @@ TEST(a_full_dev_shm, makes_creation_fail_and_leaves_no_file)
                   require_refused(shared_memory::create("third", 2 << 20), ENOSPC, "full");
                   require_refused(shared_memory::open("second"), ENOENT, "no segment");
                   static_cast<void>(required(shared_memory::create("rest", 512 << 10)));
-                  // All memory of the segment can be written, although the disk is full by now.
+                  // All memory of the segment can be written, although the file system is full by
+                  // now, because the segment has reserved its memory.
                   std::size_t const bytes = first.stats().bytes_idle;
                   std::memset(first.allocate({bytes, 1}), 1, bytes);
               }),

@@ -1,4 +1,4 @@
-// Tests processes that share a segment, race for it, and are killed at any moment.
+// Tests processes that share a segment, race to create it, and are killed at any moment.
 #include <mallard/persist/segment_pool.hpp>
 
 #include "../support/child.hpp"
@@ -99,7 +99,7 @@ TEST(a_root, is_constructed_by_the_next_caller_after_its_constructor_is_killed)
     common_number lives;
     *lives = 3;
     auto segment = required(shared_memory::create(name, bytes));
-    children dying; // children stay zombies until the end of the test
+    children dying; // stay zombies until the end of the test
     for (int i = 0; i < 3; ++i)
         dying.push_back(std::make_unique<running_child>([&] {
             auto own = required(shared_memory::open(name));
@@ -212,8 +212,8 @@ struct market {
 
     std::atomic<std::uint32_t>& owner_of(void* block) { return owners[blocks.number_of(block)]; }
 
-    /// Allocates and frees until the process is killed. A kill between an allocation and its record
-    /// loses that block.
+    /// Allocates and frees until the process is killed. If it is killed after it allocated a block
+    /// and before it recorded the block, the block is lost.
     void trade(std::uint32_t me)
     {
         seeded choose(me);

@@ -1,5 +1,6 @@
-// Runs the input as a program over the malloc engine, with three heaps and sometimes a memory
-// limit. Three threads run the program in lock step. Two of them start and end during the program.
+// Interprets the input as a program and runs the program on the malloc engine, with three heaps and
+// sometimes a memory limit. Three threads run the program in lock step. Two of them start and end
+// during the program.
 #include "../../src/heap/requests.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../support/choices.hpp"
@@ -126,9 +127,9 @@ private:
         keeps(now, given ? std::min(was.bytes, bytes) : was.bytes, tag);
         require(owner_of(now) == owner, "a block stays in its heap");
         require(mallard_usable_size(now) >= bytes || !given, "a block is as large as requested");
-        // The model gets the usable size. `free` below may pass the size to a sized delete, and a
-        // sized delete stops the process if the block is much larger than that size. (Programs
-        // never use a sized delete for a reallocated block.)
+        // The model gets the usable size, because `free` below may pass the recorded size to a
+        // sized delete, which stops the process if the block is much larger than that size. (Real
+        // programs never use a sized delete for a reallocated block.)
         blocks_.add(now, given ? layout{mallard_usable_size(now), 16} : was);
     }
 
@@ -164,7 +165,7 @@ private:
                 return false;
         return true;
     }
-    /// Checks the first bytes of the block, which the model wrote.
+    /// Checks that the block still begins with the bytes that the model wrote.
     static void keeps(const void* block, std::size_t bytes, std::byte tag)
     {
         auto const* const all = static_cast<const std::byte*>(block);

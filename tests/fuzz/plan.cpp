@@ -1,7 +1,7 @@
-// Fuzzes the reader of compiled plans. Makes a plan whose header fits its parts and whose checksum
-// is right, from numbers that are mostly in range. Then changes bytes anywhere, and cuts off the
-// end. Of a plan that the reader accepts, uses every part as the library does: all of it must lie
-// in the file.
+// Fuzzes the reader of compiled plans. Makes a plan from numbers that are mostly in range, with a
+// matching header and the right checksum. Then changes bytes anywhere, and cuts off the end. If the
+// reader accepts the plan, the target reads every part, as the library does. All parts must lie in
+// the file.
 #include "../../src/plan/plan.hpp"
 #include "../support/choices.hpp"
 
@@ -24,7 +24,7 @@ void put(std::vector<std::byte>& to, T const& value)
     to.insert(to.end(), at, at + sizeof value);
 }
 
-/// Makes a number below `end`, and seldom any other number.
+/// Returns a number that is mostly below `end`.
 std::uint32_t some(recorded& choose, std::uint32_t end)
 {
     static constexpr std::uint32_t odd[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x40000041};
@@ -114,7 +114,7 @@ void require(bool fine)
         std::abort();
 }
 
-/// Reads all that the library reads of a plan.
+/// Reads all parts of a plan that the library reads.
 std::uint64_t use(plan const& p)
 {
     std::uint64_t sum = 0;
@@ -174,7 +174,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
         set_checksum(file);
     if (choose(8) == 0)
         file.resize(choose(file.size() + 1));
-    // A block of exactly this size, so that AddressSanitizer sees a read behind its end.
+    // The block has exactly the size of the file, so that AddressSanitizer detects a read past the
+    // end.
     auto const exact = std::make_unique<std::byte[]>(file.size());
     std::copy(file.begin(), file.end(), exact.get());
     plan p;

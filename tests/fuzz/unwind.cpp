@@ -1,6 +1,6 @@
 // Fuzzes the reader of unwind tables. Makes a table of one function, whose CIE and FDE contain
 // programs from the input. Then changes bytes anywhere in the table, and cuts off its end. The
-// reader must not read outside of the table, whatever the table says.
+// reader must not read outside of the table, whatever the table contains.
 #include "../../src/os/unwind_rule.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ public:
     std::vector<std::uint8_t> bytes;
 };
 
-/// Makes a table that is well-formed, except for the two programs.
+/// Makes a well-formed table. Only the two programs may be malformed.
 std::vector<std::uint8_t> make_table(std::span<const std::uint8_t> of_cie,
                                      std::span<const std::uint8_t> of_fde)
 {
@@ -81,7 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
         made[(change[0] | std::size_t{change[1]} << 8) % made.size()] = change[2];
     }
 
-    // The table gets a block of its own, so that AddressSanitizer finds each read outside of it.
+    // The table gets a separate block, so that AddressSanitizer detects each read outside of the
+    // table.
     std::size_t const size = made.size() - std::min<std::size_t>(input[2] / 64, made.size() - 4);
     auto const block = std::make_unique<std::byte[]>(size);
     std::memcpy(block.get(), made.data(), size);

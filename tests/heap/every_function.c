@@ -48,7 +48,7 @@ static void test_malloc(void)
     assert(mallard_trim(0) == 0);
 }
 
-/* free_sized takes the requested size, even if realloc could not make the block smaller. */
+/* Tests that free_sized accepts the requested size even if realloc could not shrink the block. */
 static void test_free_sized(void)
 {
     void* block = malloc(300000);
@@ -98,7 +98,7 @@ static void test_heap(void)
     assert(((size_t)other & 1023) == 0);
     free(block);
     free(other);
-    assert(mallinfo2().uordblks == live); /* blocks that the heap caches are not in use */
+    assert(mallinfo2().uordblks == live); /* blocks in the caches of heaps are not in use */
     block = mallard_heap_calloc(heap, 3, 7);
     block = mallard_heap_realloc(heap, block, 5000);
     block = realloc(block, 50000);

@@ -70,7 +70,7 @@ TYPED_TEST(heaps, allocate_neighbouring_blocks_again_after_frees_in_random_order
     for (int round = 0; round < 3; ++round) {
         for (std::byte*& block : blocks)
             block = static_cast<std::byte*>(h.allocate(64));
-        // More blocks than a few partly free slabs could serve.
+        // Counts neighbours in more blocks than a few partly free slabs could hold.
         auto const end = blocks.begin() + 10'000;
         neighbours =
             std::inner_product(blocks.begin() + 1, end, blocks.begin(), std::ptrdiff_t{0},
@@ -225,7 +225,7 @@ TYPED_TEST(heaps, realloc_touches_no_page_that_the_program_has_not_touched)
     if (mallard::testing::has_tsan())
         GTEST_SKIP() << "ThreadSanitizer records each read in memory";
     constexpr std::size_t page = 4096, mebibyte = 1 << 20;
-    mallard_trim(0); // memory that was used before would be used again
+    mallard_trim(0); // otherwise blocks would get memory that earlier tests have touched
     constexpr struct {
         std::size_t count, bytes, next;
     } cases[] = {{1, 20, 30}, {4, 50, 90}, {4, 90, 40}};
@@ -313,8 +313,8 @@ TEST(heap, serves_a_multipool_as_its_source)
     EXPECT_EQ(pools.upstream().stats().bytes_taken, 0u);
 }
 
-// Under AddressSanitizer, the bytes that a pool marked as free stayed inaccessible for the next
-// block of the heap.
+// A regression test: under AddressSanitizer, bytes that a pool had marked as free stayed
+// inaccessible in the next block of the heap.
 TEST(heap, allocates_accessible_memory_after_a_pool_over_it_was_released)
 {
     mallard::multipool<heap> pools;

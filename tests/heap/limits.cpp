@@ -66,12 +66,12 @@ TEST(limits, the_soft_limit_is_reported_once_each_time_it_is_crossed)
 
 TEST(limits, the_soft_limit_is_reported_again_only_after_a_fall_below_three_quarters_of_it)
 {
-    constexpr std::size_t bytes = 2048 * kib; // a large block: it counts until it is freed
+    constexpr std::size_t bytes = 2048 * kib; // a large block, which counts until it is freed
     told what;
     heap h({.limit_soft = 20 * bytes, .met = remember, .context = &what});
     std::vector<void*> blocks;
-    // Each block is a small part of the limit, so that no single charge leads from below three
-    // quarters of the limit to above the limit.
+    // Each block is a small part of the limit. So no single allocation raises the use from below
+    // three quarters of the limit to above the limit.
     auto const hold = [&](std::size_t count) {
         while (blocks.size() < count)
             blocks.push_back(h.allocate(bytes));

@@ -1,5 +1,5 @@
 // Tests of the memory limits of control groups. The tests write the files of the groups themselves,
-// since few machines let a test create real control groups.
+// because few machines allow a test to create real control groups.
 #include "../../src/heap/decay.hpp"
 #include "../../src/heap/slice_heap.hpp"
 #include "../../src/os/cgroup.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using namespace mallard::testing;
 
-/// A folder that stands for /sys/fs/cgroup, and a file that stands for /proc/self/cgroup.
+/// Stands in for /sys/fs/cgroup (a directory) and for /proc/self/cgroup (a file).
 class groups {
 public:
     groups() : root_(std::filesystem::temp_directory_path() / "mallard-groups-XXXXXX")
@@ -112,7 +112,7 @@ TEST(cgroup, has_no_limit_when_its_file_is_unreadable)
         EXPECT_EQ(g.limit(), 0u) << text;
     }
     std::filesystem::remove(g.root() / "a/memory.max");
-    std::filesystem::create_directory(g.root() / "a/memory.max"); // opens, but read fails
+    std::filesystem::create_directory(g.root() / "a/memory.max"); // opens, but cannot be read
     EXPECT_EQ(g.limit(), 0u);
     std::filesystem::remove_all(g.root() / "a");
     errno = 0;
@@ -193,7 +193,7 @@ TEST(memory_shortage, keeps_little_memory_idle_until_the_shortage_ends)
 TEST(memory_shortage, is_seen_when_malloc_holds_three_quarters_of_the_limit)
 {
     mallard_trim(0);                                   // returns what earlier tests have left
-    void* const block = mallard_malloc(50 * mebibyte); // a mapping
+    void* const block = mallard_malloc(50 * mebibyte); // large, so it is a separate mapping
     void* const others = mallard_malloc(25 * mebibyte);
     std::size_t const all = 50 * mebibyte + 25 * mebibyte;
     mallard::engine::set_group_limit(all / 3 * 4 + 16 * mebibyte);

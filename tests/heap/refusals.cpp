@@ -1,5 +1,5 @@
-// Tests of heaps when the system refuses memory. The test runs in a process of its own, because the
-// engine keeps the address space that earlier tests use, and a limit would have another effect.
+// Tests heaps when the system provides no memory. The test runs in a separate process, because the
+// engine keeps the address space that earlier tests have used, so a limit would act later.
 #include "../support/alone.hpp"
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using mallard::heap;
 
-/// Runs `f` in a child process that may have `bytes` of address space.
+/// Runs `f` in a child process whose address space is limited to `bytes`.
 template <class F>
 std::string in_a_small_child(std::size_t bytes, F f)
 {

@@ -1,5 +1,5 @@
-// Tests of the sampling of allocations: how many blocks are chosen, and what is reported to the
-// program.
+// Tests the sampling of allocations: how many blocks are sampled, and what the program's function
+// is told about them.
 #include "../support/asan.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
@@ -21,10 +21,10 @@ namespace {
 
 using namespace mallard::testing;
 
-constexpr std::size_t all = 1; // mean distance at which every block of 50 bytes or more is chosen
+constexpr std::size_t all = 1; // mean distance: samples each block of 50 bytes or more
 constexpr std::size_t mebibyte = 1 << 20;
 
-/// A heap profile. The engine makes one call at a time, so the profile needs no lock.
+/// A heap profile. The engine calls it from one thread at a time, so the profile needs no lock.
 class profile {
 public:
     explicit profile(std::size_t mean) { require(begin(mean) == 0, "sampling starts"); }
@@ -52,7 +52,7 @@ private:
     static void tell(void* context, mallard_sample_event event, const mallard_sample* sample)
     {
         auto& to = *static_cast<profile*>(context);
-        // Not reported, since the program allocates this block while the engine calls its function.
+        // This block is not reported, because it is allocated while the engine calls this function.
         mallard_free(mallard_malloc(100));
         to.last = *sample;
         if (event == MALLARD_SAMPLE_ALLOCATED) {
@@ -233,7 +233,7 @@ TEST(sampling, reaches_a_running_thread_at_its_next_call)
 {
     puppet other;
     auto const pair = [] { mallard_free(mallard_malloc(100)); };
-    other([&] { // the list of the other thread is then neither empty nor full
+    other([&] { // the list of that thread is then neither empty nor full
         for (int i = 0; i < 1000; ++i)
             pair();
     });
@@ -313,9 +313,9 @@ TEST(sampling, continues_in_the_child_of_a_fork)
     if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
     profile p(2000);
-    // With AddressSanitizer, there are no other threads. If one of their blocks were sampled, the
-    // profile would call AddressSanitizer's malloc, whose locks (g++ 12) a fork does not hold. The
-    // child could then find a lock that stays locked forever.
+    // With AddressSanitizer, no other threads run. If a block of another thread were sampled, the
+    // profile would call AddressSanitizer's malloc. Its locks are not held across a fork (g++ 12),
+    // so the child could find a lock that stays locked forever.
     at_work const others(has_asan() ? 0 : 2, [](std::size_t, std::size_t i) {
         mallard_free(mallard_malloc(i % 5000));
     });
@@ -355,7 +355,7 @@ TEST(sampling, works_under_a_memory_limit)
     while (void* const block = mallard_malloc(1000))
         blocks.push_back(block);
     EXPECT_EQ(errno, ENOMEM);
-    // No slice was left for the last blocks, so they were not sampled.
+    // The limit left no slice for the last blocks, so they were not sampled.
     EXPECT_GT(blocks.size(), p.allocated);
     mallard_limit(0, 0, nullptr, nullptr);
     for (void* const block : blocks)

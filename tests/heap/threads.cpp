@@ -129,8 +129,8 @@ TEST(heap_threads, blocks_freed_by_another_thread_before_a_release_are_freed_onc
             h.reset();
         else
             h.release();
-        // Other threads sent batches of freed blocks before the release. The batches must not reach
-        // the new blocks, which are in the same memory.
+        // Other threads sent batches of freed blocks before the heap was released. The batches must
+        // not affect the new blocks, which are in the same memory.
         for (std::size_t i = 0; i < 100; ++i)
             std::memset(h.allocate(16 + i % 7 * 100), 0xff, 16);
         EXPECT_EQ(h.stats().blocks_live, 100u);

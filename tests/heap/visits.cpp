@@ -1,9 +1,10 @@
-// Tests of visits: one thread takes the free blocks out of the thread cache of another thread that
-// sleeps, and returns the blocks to their slabs. `mallard_trim` visits all sleeping threads.
+// Tests visits. In a visit, one thread removes the free blocks from the thread cache of another,
+// sleeping thread, and returns the blocks to their slabs. `mallard_trim` visits all sleeping
+// threads.
 //
 // Each list of a thread has a limit, which may grow with use. The allowance of a list is the number
 // of bytes by which its limit exceeds the initial limit. All lists of all threads together have
-// allowances of at most `allowances_max` bytes. A visit also takes the allowances back.
+// allowances of at most `allowances_max` bytes. A visit also resets the allowances.
 #include "../../src/heap/registry.hpp"
 #include "../../src/heap/threads.hpp"
 #include "../support/child.hpp"
@@ -150,15 +151,15 @@ TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
     may_end.open();
 }
 
-/// Whether this thread has a free block of `bytes` in its list.
+/// Returns whether this thread has a free block of `bytes` in its list.
 bool has_in_list(std::size_t bytes)
 {
     engine::class_offset const c = engine::offset_of_class(engine::block_class::of(bytes));
     return engine::own_cache()->list_at(c).head != nullptr;
 }
 
-/// Allocates and frees blocks until the list of this thread may keep one block of `bytes`. Returns
-/// a block.
+/// Allocates and frees blocks of `bytes` until the limit of this thread's list admits one such
+/// block. Returns a block.
 void* take_again_and_again(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
@@ -176,7 +177,7 @@ TEST(visits, also_take_the_allowance_of_an_empty_list)
         void* const block = take_again_and_again(bytes);
         asleep.open();
         visited.wait();
-        mallard_free(mallard_malloc(16)); // ends the visit: the thread uses its own cache again
+        mallard_free(mallard_malloc(16)); // ends the visit, so the thread uses its own cache again
         mallard_free(block);
         EXPECT_FALSE(has_in_list(bytes));
     });
@@ -190,8 +191,8 @@ TEST(visits, give_a_forked_child_the_allowances_of_threads_that_it_lacks)
 {
     if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";
-    // Visits begin when memory has grown by an eighth. The two blocks of the threads are less than
-    // an eighth of the 20 blocks in use, so that no visit begins.
+    // Visits begin when the memory in use has grown by an eighth. The two blocks of the threads are
+    // less than an eighth of the 20 blocks in use, so no visit begins.
     void* in_use[20];
     for (void*& block : in_use)
         block = mallard_malloc(engine::block_bytes_max);

@@ -1,4 +1,4 @@
-// Runs a fuzz target without a fuzzer, on the named files or on inputs that never change. So every
+// Runs a fuzz target without a fuzzer, on the named files or on fixed inputs, so that every
 // compiler and sanitizer can run the target.
 #include "../../support/length.hpp"
 

@@ -1,4 +1,4 @@
-//! Fuzzes the reader of compiled plans: the input is the file of a plan.
+//! Fuzzes the reader of compiled plans. The input is a plan file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Fuzzes `mallard import`: the input is a stream.
+//! Fuzzes `mallard import`. The input is a stream (an event log of the recorder).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Fuzzes the reading of traces: the first byte of the input chooses a file of a trace, and the other
-//! bytes replace the content of this file.
+//! Fuzzes the reading of traces. The first byte of the input chooses a file of a trace, and the
+//! other bytes replace the content of this file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 #[path = "../../../../crates/mallard-trace/tests/support/fuzz.rs"]
 mod fuzz;
 
-/// A trace of the golden stream: its folder, and the files in it.
+/// A trace made from the golden stream: its directory, and the names of the files in it.
 struct Whole {
     folder: TempDir,
     files: Vec<PathBuf>,
@@ -20,8 +20,8 @@ static WHOLE: OnceLock<Whole> = OnceLock::new();
 
 fn make() -> Whole {
     // The reader turns panics of the Parquet library into errors, but libFuzzer's panic hook would
-    // end the process first. So this hook replaces it: a panic that nobody catches still ends the
-    // process.
+    // end the process first. This hook replaces libFuzzer's. A panic that nobody catches still ends
+    // the process.
     std::panic::set_hook(Box::new(|panic| {
         if !panic.location().is_some_and(|place| place.file().contains("/parquet-")) {
             eprintln!("{panic}");
