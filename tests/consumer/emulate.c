@@ -1,9 +1,9 @@
-/* Stands for a program for AArch64: the copy of this program that is called F/P starts F/aarch64/P
- * by qemu-user, with its own arguments and environment. So a test starts F/P like any other
+/* Stands in for an AArch64 program. The copy of this program at F/P starts F/aarch64/P by
+ * qemu-user, with the same arguments and environment. So a test can start F/P like any other
  * program.
  *
- * LD_PRELOAD is for the program for AArch64 alone: qemu, a program of this machine, could not load
- * the library. This program is linked statically for the same reason.
+ * LD_PRELOAD is passed to the AArch64 program alone, because qemu is a program of this machine and
+ * could not load the library. For the same reason, this program is linked statically.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { before = 8 }; /* words in front of the arguments, at most */
+enum { before = 8 }; /* at most so many words before the arguments */
 
 int main(int count, char** arguments)
 {

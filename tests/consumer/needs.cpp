@@ -1,19 +1,19 @@
-// A function need_PART for each part that docs/install.md lists as needing the compiled library.
-// `run pkg_config` links one function at a time, as `chosen`, with the library and without.
-// headers.cpp has the header-only parts.
+// Has a function need_PART for each part of the headers that needs the compiled library, by
+// docs/install.md. `run pkg_config` links one function at a time, as `chosen`, with the library and
+// without. headers.cpp uses the header-only parts.
 #include <mallard/mallard.hpp>
 
 using namespace mallard;
 
 extern "C" {
 
-// Memory of the system.
+// Needs memory of the operating system.
 void need_pages()
 {
     arena<pages<>>().make<int>(7);
 }
 
-// A cache for each thread.
+// Needs a cache for each thread.
 void need_thread_cached()
 {
     pool<default_heap, pool_options{.threads = sync::thread_cached}> blocks(64);
@@ -39,7 +39,7 @@ void need_shared_slot_map()
     numbers.insert(7);
 }
 
-// The call stacks of a checked allocator.
+// Needs the call stacks of a checked allocator.
 void need_frames()
 {
     checked<multipool<>, checked_options{.frames = 4}> memory;

@@ -1,4 +1,4 @@
-// A program for a preloaded malloc: threads, aligned blocks, a fork and an exception.
+// Runs with a preloaded malloc, and uses threads, aligned blocks, a fork and an exception.
 #include <cstdlib>
 #include <cstring>
 #include <map>

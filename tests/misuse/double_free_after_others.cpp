@@ -9,7 +9,7 @@ int main()
     void* all[200];
     blocks.allocate_batch(all);
     blocks.deallocate_batch(all);
-    // The array of recent frees has room for fewer than 200 blocks. So the pool has moved `all[0]`
-    // from the array to the bitmap of its chunk.
+    // The pool's array of recently freed blocks has room for fewer than 200 blocks. So the pool has
+    // moved `all[0]` from the array to the bitmap of its chunk.
     blocks.deallocate(all[0]);
 }

@@ -6,5 +6,5 @@ int main()
     using namespace mallard;
     pool<default_heap, pool_options{.block = 48, .order = reuse::lifo, .checks = check::on}> blocks;
     auto* const first = static_cast<char*>(blocks.allocate());
-    blocks.deallocate(first + 48 * 1000); // this slot is in the chunk, but not carved yet
+    blocks.deallocate(first + 48 * 1000); // in the chunk, but not carved yet
 }

@@ -5,6 +5,6 @@ int main()
 {
     mallard::for_each_failure([](auto& memory) {
         void* const block = memory.allocate({48, 16});
-        memory.deallocate(block, {44, 16}); // has the same size class of the multipool
+        memory.deallocate(block, {44, 16}); // has the same size class
     });
 }

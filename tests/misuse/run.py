@@ -3,8 +3,8 @@
 
     run.py SOURCE PROGRAM [PRELOAD [BUILD]]
 
-The argument of PROGRAM is the name of SOURCE without .cpp: a united program runs that source.
-The first line names the expected end of the program:
+The argument of PROGRAM is the name of SOURCE without .cpp: a united program runs that source. The
+first line has the expected outcome of the program:
 
     // dies: LINE       Mallard detects the misuse and aborts the program. stderr is three lines: LINE
                         first, help last; after the second line there may be lines indented by four.
@@ -13,11 +13,12 @@ The first line names the expected end of the program:
     // asan: TEXT       AddressSanitizer reports TEXT; skipped in other builds
     // valgrind: TEXT   Valgrind reports TEXT; skipped under a sanitizer
 
-A second line `// asan: TEXT` names what AddressSanitizer reports, in its builds, before Mallard looks.
+A second line `// asan: TEXT` has what AddressSanitizer reports, in its builds, before Mallard detects
+anything.
 
 In LINE, the word ADDRESS stands for any address. The programs of tests/malloc/misuse have a second
 such line, for the checked malloc (libmallard-checked.so): `// checked dies: LINE`. The second line
-counts if BUILD is `checked`.
+applies if BUILD is `checked`.
 """
 import os
 import re
@@ -34,7 +35,8 @@ skipped = 77
 
 
 def verdict_of_death(expected, run, helper=""):
-    """Returns None if the program died as expected and its help names `helper`, or else the fault."""
+    """Returns None if the program died as expected and its help line names `helper`. Otherwise returns
+    what is wrong."""
     pattern = re.escape(expected).replace("ADDRESS", "0x[0-9a-f]+")
     lines = run.stderr.splitlines()
     if run.returncode != -signal.SIGABRT:
@@ -53,7 +55,7 @@ def verdict_of_death(expected, run, helper=""):
 
 
 def verdict_of_touch(expected, run):
-    # AddressSanitizer has a handler of its own, which reports SEGV and exits.
+    # AddressSanitizer has its own signal handler, which reports SEGV and exits.
     if run.returncode != -signal.SIGSEGV and "Sanitizer: SEGV" not in run.stderr:
         return f"expected a segmentation fault, got status {run.returncode}"
     return None if run.stdout.strip() == expected else f"expected to get to: {expected}"
@@ -95,11 +97,10 @@ def main(source, program, preload="", build=""):
     environment = {**os.environ, "LD_PRELOAD": preloadable(preload)} if preload else None
     run = subprocess.run([*tracer, program, Path(source).stem], env=environment, capture_output=True,
                          text=True, timeout=250)
-    # qemu-user, in tests/consumer/aarch64, adds a line of its own.
+    # qemu-user, which tests/consumer/aarch64 uses, adds this line.
     run.stderr = re.sub(r"(?m)^qemu: uncaught target signal .*\n", "", run.stderr)
 
-    # When malloc stops a program, its help line names the library that finds more bugs: the checked
-    # malloc.
+    # When malloc stops a program, its help line names the checked malloc, which finds more bugs.
     helper = "libmallard-checked.so" if preload and not build else ""
     verdicts = {"dies": lambda expected, run: verdict_of_death(expected, run, helper), "segfaults": verdict_of_touch,
                 "lives": verdict_of_life}

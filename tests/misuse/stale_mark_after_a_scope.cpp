@@ -1,7 +1,7 @@
 // dies: mallard: rewind to a mark that is no longer valid in an arena
 #include <mallard/arena.hpp>
 
-// Like stale_mark.cpp, after the end of an arena scope. That scope made no mark stale.
+// Like stale_mark.cpp, after the end of an arena scope. The scope itself made no mark stale.
 int main()
 {
     using namespace mallard;

@@ -1,7 +1,7 @@
 // dies: mallard: rewind to a mark that is no longer valid in an arena
 #include <mallard/arena.hpp>
 
-// Like stale_mark.cpp, but the arena has grown beyond the stale mark again.
+// Like stale_mark.cpp, but the arena has grown past the stale mark again.
 int main()
 {
     using namespace mallard;

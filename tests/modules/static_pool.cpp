@@ -1,4 +1,4 @@
-// A module that stress/modules.cpp loads: a pool, with its own copy of the library.
+// A shared object that stress/modules.cpp loads. It has a pool and its own copy of the library.
 #include <mallard/pool.hpp>
 #include <mallard/sync.hpp>
 

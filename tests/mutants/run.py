@@ -7,10 +7,10 @@
 Works in a copy of the tree, build/mutants/tree. Later runs reuse the build in this copy.
 
     named     each [[mutant]] of mutants.toml: a line that once could be changed without a failing
-              test, or that a comment calls necessary. Its tests have to fail. WORDS choose some.
+              test, or that a comment calls necessary. Its tests have to fail. WORDS choose some of them.
     random    COUNT changes of one operator or constant in headers that mutants.toml lists under
-              [tests]. Survivors are printed for a person to judge: many change nothing that a
-              caller can see, so they do not make the status 1.
+              [tests]. Survivors are printed for a person to judge. They do not make the
+              status 1, because many change nothing that a caller can see.
 
 A mutant is killed when it does not compile, or when one of its tests fails or does not end.
 """

@@ -7,5 +7,5 @@
 
 void parse(mallard::counted<mallard::multipool<>>& memory)
 {
-    mallard::counting_scope{memory}; // ends at once
+    mallard::counting_scope{memory}; // is destroyed immediately
 }

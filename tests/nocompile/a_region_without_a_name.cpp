@@ -6,5 +6,5 @@
 
 void parse()
 {
-    mallard::region{"parse"}; // ends at once
+    mallard::region{"parse"}; // is destroyed immediately
 }

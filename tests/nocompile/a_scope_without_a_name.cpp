@@ -6,5 +6,5 @@
 
 void parse(mallard::arena<>& frame)
 {
-    mallard::scope{frame}; // ends at once
+    mallard::scope{frame}; // is destroyed immediately
 }

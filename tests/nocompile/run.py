@@ -3,8 +3,8 @@
 
     // error: REGEX     matches the output of the compiler
 
-Choose words of Mallard, such as the text of a static_assert or the name of a concept: every compiler
-prints these words.
+REGEX should match words of Mallard, such as the text of a static_assert or the name of a concept,
+because every compiler prints these words.
 """
 import re
 import subprocess

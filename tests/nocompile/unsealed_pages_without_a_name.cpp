@@ -6,5 +6,5 @@
 
 void reload(mallard::protected_pages<>& pages)
 {
-    mallard::unsealed{pages}; // ends at once
+    mallard::unsealed{pages}; // is destroyed immediately
 }

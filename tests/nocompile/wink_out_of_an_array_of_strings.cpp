@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// An array passes its allocator to no element, so the strings would be on the heap.
+// An array does not pass its allocator to its elements, so the strings would be on the heap.
 void leak(mallard::pmr::arena& scratch)
 {
     mallard::winked<std::pmr::vector<std::array<std::pmr::string, 2>>> words(scratch);

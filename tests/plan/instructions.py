@@ -3,8 +3,8 @@
 the return of free. `instructions.py PAIRS LIBRARY.so`
 
 callgrind counts the difference between a run with many pairs and a run with few. The result is the same on
-every machine with the same C library. The pairs of a *foreign* caller are those that the plan gives to the
-next malloc. What the library adds to them is the count less that of the program alone.
+every machine with the same C library. A *foreign* caller is one that the plan leaves to the next malloc.
+The library's overhead for its pairs is the count minus the count without the library.
 """
 import os
 import re
@@ -22,7 +22,7 @@ from preload import preloadable  # noqa: E402
 skipped = 77
 few, many = 1000, 11000
 
-# The most instructions: those that were measured with g++ 12 and -O2, plus 2.
+# The maximum instructions: the count that was measured with g++ 12 and -O2, plus 2.
 added_to_foreign_pairs = {"gives the caller to malloc": 23 + 2, "does not have the caller": 23 + 2}
 served_pairs = {"pool": 56 + 2, "multipool": 56 + 2, "arena": 99 + 2, "multipool-over-arena": 108 + 2}
 added_in_control_runs = 23 + 2
@@ -31,7 +31,7 @@ kinds = {"pool": plan_file.POOL, "multipool": plan_file.MULTIPOOL, "arena": plan
 
 
 def collected(program, library, plan, pairs, control=""):
-    """The instructions of the function `pairs` and of all that it calls."""
+    """Returns the instructions of the program's function `pairs` and of all functions that it calls."""
     with tempfile.TemporaryDirectory() as place:
         environment = dict(os.environ)
         if plan is not None:
@@ -76,7 +76,8 @@ def main(program, library):
 
     for (what, most), answer in zip(added_to_foreign_pairs.items(), ("malloc", "unknown")):
         check(f"added where the plan {what}", of_a_pair(program, library, plan_for(program, answer)) - alone, most)
-    # The plan may not look better than it is because its control does more than to decide.
+    # In a control run, the library decides but serves nothing. If it did more than in other runs, the plan
+    # would look better than it is.
     in_control = of_a_pair(program, library, plan_for(program, "rule"), control="1") - alone
     check("added where the control leaves the blocks of a rule to malloc", in_control, added_in_control_runs)
     for kind, most in served_pairs.items():

@@ -30,14 +30,14 @@ def checksum(header, rest):
 
 
 def build_id(path):
-    """The build-id of a file as bytes; empty if it has none."""
+    """Returns the build-id of a file as bytes, or no bytes if the file has none."""
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
     found = [line.split()[-1] for line in notes.splitlines() if "Build ID" in line]
     return bytes.fromhex(found[0]) if found else b""
 
 
 def key(path):
-    """The key of a file without a build-id."""
+    """Returns the number by which a plan identifies a file without a build-id."""
     data = Path(path).read_bytes()
     at, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
     headers = data[at : at + size * count]
@@ -53,7 +53,7 @@ def key(path):
 
 
 def code_ends(path):
-    """The first and the last address of the code of a file."""
+    """Returns the first and the last address of the code of a file."""
     listed = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True).stdout
     code = [line.split() for line in listed.splitlines() if line.strip().startswith("LOAD") and " E " in line.replace("R E", " E ")]
     begins = [int(words[2], 16) for words in code]
@@ -107,7 +107,7 @@ class Plan:
 
 
 def whole(path, allocator, share=lambda address: True, others=(), step=256, block_bytes=16384, peak_bytes=0):
-    """A plan with one rule for all code of a program, and of other modules, for which `share` is true."""
+    """Returns a plan with one rule for all code of a program, and of the other modules if `share` is true."""
     plan = Plan()
     rule = plan.rule("all", allocator, block_bytes, peak_bytes)
     for at, file in enumerate([path, *others]):
@@ -120,9 +120,10 @@ def whole(path, allocator, share=lambda address: True, others=(), step=256, bloc
 
 
 def half(path, seed, others=(), step=64, peak_bytes=0):
-    """A plan for about half of the call stacks, at random, with rules of all kinds. The first frame in a range
-    decides, so ranges that serve no block are as many as others, and code that calls malloc itself has no range:
-    otherwise a function through which all allocations of the program pass would decide about all."""
+    """Returns a plan for about half of the call stacks, at random, with rules of all kinds. The first frame of a
+    stack that is in a range decides. So half of the ranges serve no block. Code that calls malloc itself has no
+    range, because a function through which all allocations of the program pass would otherwise decide about
+    all."""
     chance, plan = random.Random(seed), Plan()
     kinds = [(POOL, 32), (POOL, 64), (POOL, 512), (MULTIPOOL, 1024), (MULTIPOOL, 16384), (ARENA, 256), (ARENA, 16384),
              (MULTIPOOL_OVER_ARENA, 512), (MULTIPOOL_OVER_ARENA, 16384)]
@@ -140,7 +141,7 @@ def half(path, seed, others=(), step=64, peak_bytes=0):
 
 @functools.cache
 def call_sites(path):
-    """The return addresses of the calls of malloc, calloc, realloc and operator new in a file."""
+    """Returns the return addresses of the calls of malloc, calloc, realloc and operator new in a file."""
     listed = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True).stdout
     found, is_after_call = [], False
     for line in listed.splitlines():
@@ -155,7 +156,7 @@ def call_sites(path):
 
 
 def all_callers(path, allocator, block_bytes=16384, peak_bytes=0):
-    """A plan with one rule, to which all callers in a program belong."""
+    """Returns a plan with one rule, to which all callers in a program belong."""
     plan = Plan()
     rule = plan.rule("all", allocator, block_bytes, peak_bytes)
     module = plan.module(path, is_program=True)
@@ -165,7 +166,7 @@ def all_callers(path, allocator, block_bytes=16384, peak_bytes=0):
 
 
 def code_of(path):
-    """The functions of a file: {name: (begin, end)}."""
+    """Returns the functions of a file: {name: (begin, end)}."""
     listed = subprocess.run(["nm", "-S", "--defined-only", path], capture_output=True, text=True).stdout
     rows = [line.split() for line in listed.splitlines()]
     return {row[3]: (int(row[0], 16), int(row[0], 16) + int(row[1], 16))
@@ -173,7 +174,7 @@ def code_of(path):
 
 
 def calls_in(path, function, called):
-    """The return addresses of the calls of `called` in a function."""
+    """Returns the return addresses of the calls of `called` in a function."""
     begin, end = code_of(path)[function]
     listed = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={begin}",
                              f"--stop-address={end}", path], capture_output=True, text=True).stdout
@@ -189,7 +190,7 @@ def calls_in(path, function, called):
 
 
 def indirect_calls_in(path, function):
-    """The return addresses of the calls through pointers in a function."""
+    """Returns the return addresses of the calls through pointers in a function."""
     begin, end = code_of(path)[function]
     listed = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={begin}",
                              f"--stop-address={end}", path], capture_output=True, text=True).stdout

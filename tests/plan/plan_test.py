@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests of libmallard-plan.so. `plan_test.py DIRECTORY [unittest arguments]`
 
-DIRECTORY is where CMake builds the programs and plugins of this directory. The library's file is in the
-environment variable PLAN, and that of Mallard's malloc in MALLOC.
+DIRECTORY is where CMake builds the programs and plugins of this directory. The environment variable PLAN has the
+path of the library, and MALLOC that of Mallard's malloc.
 """
 import json
 import os
@@ -32,9 +32,9 @@ def built(name):
 
 
 class Result:
-    """What a program did: status, out, err, and a report for each process that the plan served. Blocks are served
-    by other code if nobody asks for a report. `uncounted` is what the program did then; None if the test has chosen
-    variables for plans."""
+    """What a program did: status, out, err, and a report for each process that the plan served. Without a report,
+    other code of the library serves the blocks, so the program also runs without: `uncounted` is the result of that
+    run, or None if the test has chosen variables for plans."""
 
     def __init__(self, command, plan=None, preload=(), env=None, limits=(), said=None, cwd=None, timeout=250, **options):
         with tempfile.TemporaryDirectory() as place:
@@ -65,7 +65,7 @@ class Result:
         return self.status, self.out, self.err
 
     def rules(self):
-        """The rules of the only process that the plan served."""
+        """Returns the rules of the only process that the plan served."""
         report, = self.reports
         return {rule["name"]: rule for rule in report["rules"]}
 
@@ -78,7 +78,7 @@ def acts(*words, program="plan-acts", **options):
 
 
 def by_callers(path, allocator, functions, **options):
-    """A plan in which each of the functions has a rule for the malloc that it calls."""
+    """Returns a plan in which each of the functions has a rule for the malloc call in the function."""
     plan = Plan()
     module = plan.module(path, is_program=True)
     for function in functions:
@@ -98,7 +98,7 @@ def by_ranges(path, allocator, functions, **options):
 
 
 def everywhere(path, allocator, **options):
-    """A plan with one rule for all code of a program."""
+    """Returns a plan with one rule for all code of a program."""
     plan = Plan()
     module = plan.module(path, is_program=True)
     plan.range(module, *plan_file.code_ends(path), plan.rule("all", allocator, **options))
@@ -126,7 +126,7 @@ class Case(unittest.TestCase):
         return result
 
     def check_same(self, *words, plan, **options):
-        """The program does the same with the plan and without. Returns the result with the plan."""
+        """Checks that the program does the same with the plan and without. Returns the result with the plan."""
         bare = acts(*words, **options)
         result = acts(*words, plan=plan, **options)
         self.assertEqual(result.all(), bare.all())
@@ -190,7 +190,7 @@ class Plans(Case):
         plan.caller(module, to_malloc, BY_STACK + 2)
         plan.stack(MALLOC, [(module, to_malloc), (module, of_left)])
         begin, end = plan_file.code_of(path)["xmalloc"]
-        plan.range(module, begin, end, rule)  # for the stacks that the plan does not have
+        plan.range(module, begin, end, rule)  # applies to call stacks that are not in the plan
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"xmalloc": 30})
 
     def test_the_innermost_range_decides(self):
@@ -200,14 +200,15 @@ class Plans(Case):
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"outer": 20, "right": 30})
 
     def test_a_region_serves_its_calls_and_nothing_after_them(self):
-        # 100 calls with 20 blocks, and 25 calls with 2 more. The stacks of other code have the same callers.
+        # 100 calls with 20 blocks, and 25 calls with 2 more. Code outside of the region allocates by the same
+        # callers.
         plan = by_ranges(built("plan-region"), ARENA, ["region"])
         for control in ("0", "1"):
             self.assertEqual(Result([built("plan-region")], plan, env={"MALLARD_PLAN_CONTROL": control}).blocks(), {"region": 2050})
-        # With a second rule, each stack is walked.
+        # A second rule forces the library to walk each stack.
         both = by_ranges(built("plan-region"), ARENA, ["region", "other"])
         self.assertEqual(Result([built("plan-region")], both).blocks(), {"region": 2050, "other": 2000})
-        # What a function of the region allocates belongs to the inner rule.
+        # The blocks that a function of the region allocates belong to the inner rule, that of the function.
         inner = by_ranges(built("plan-region"), ARENA, ["region", "use"])
         self.assertEqual(Result([built("plan-region")], inner).blocks(), {"region": 0, "use": 4050})
 
@@ -268,7 +269,7 @@ class Plans(Case):
             self.assertLess(rules["first"]["peak_bytes"], 7 * mebibyte, allocators[allocator])
             self.assertEqual(rules["first"]["blocks"], 1_000_000)
 
-    # --- a wrong plan ---
+    # --- a plan that does not fit ---
 
     def test_a_rule_holds_at_most_twice_its_peak_and_a_mebibyte(self):
         for allocator in allocators:
@@ -290,7 +291,7 @@ class Plans(Case):
         plan = usual(MULTIPOOL, peak_bytes=1000)
         rules = self.check_done(acts("exchange", 8, plan=plan)).rules()
         for name in ("first", "second"):
-            # Eight threads, and 21 classes of sizes up to 400 bytes.
+            # There are eight threads, and 21 size classes up to 400 bytes.
             self.assertLessEqual(rules[name]["peak_bytes"], 2000 + mebibyte + 8 * 21 * 65536)
 
     def test_the_report_says_that_blocks_were_refused(self):
@@ -387,7 +388,7 @@ class Plans(Case):
             rules = self.check_done(acts("ends", 10000, plan=usual(allocator, block_bytes=640))).rules()
             self.assertEqual(rules["first"]["blocks"], 10000)
             self.assertEqual(rules["second"]["blocks"], 100_000)
-            # 10,000 blocks of 640 bytes are 6.2 MiB. Each of the 50 threads at a time has a chunk or two.
+            # 10,000 blocks of 640 bytes are 6.2 MiB. Up to 50 threads run at a time, and each has a chunk or two.
             self.assertLess(rules["first"]["peak_bytes"], 14 * mebibyte)
             self.assertLess(rules["second"]["peak_bytes"], 8 * mebibyte)
 
@@ -511,7 +512,7 @@ class Plans(Case):
     def test_a_plugin_at_many_addresses_is_served_at_first(self):
         plugin = built("libplan-plugin.so")
         result = self.check_done(acts("moving_plugin", 200, plugin, plan=plugin_plan(ARENA, plugin)))
-        # The library keeps what it knows of 64 sets of addresses, the first one without the plugin.
+        # The library remembers 64 sets of module addresses. The first set is without the plugin.
         self.assertEqual(result.blocks(), {"first": 2000, "second": 0, "libplan-plugin.so": 63 * 13})
 
     def test_plugins_may_have_the_same_name(self):
@@ -525,8 +526,8 @@ class Plans(Case):
                 self.assertEqual(sum(rule["blocks"] for rule in result.reports[0]["rules"]), 10 + 13)
 
     def plan_of_copies(self, place, count):
-        """A plan for copies of the plugin, each with a build-id of its own, and the copies. 5,001 stacks are in the
-        program alone, and others in the program and in a copy."""
+        """Returns a plan for copies of the plugin, each with a different build-id, and the copies. 5,001 stacks are
+        in the program alone, and others in the program and in a copy."""
         path, source = built("plan-acts"), built("libplan-plugin.so")
         plan, code, old = Plan(), Path(source).read_bytes(), plan_file.build_id(source)
         program = plan.module(path, is_program=True)
@@ -564,7 +565,7 @@ class Plans(Case):
                     result = acts(act, 1, *used, plan=plan, env={"SHOW_PEAK": "1"})
                     self.assertEqual(result.status, 0)
                     peaks.append(int(re.search(r"VmHWM:\s+(\d+) kB", result.out)[1]) << 10)
-                self.assertLess(peaks[1] - peaks[0], 8 * mebibyte)  # a copy of the stacks for each plugin: 35 MiB
+                self.assertLess(peaks[1] - peaks[0], 8 * mebibyte)  # 35 MiB if each copy had its own stacks
 
     def test_plugins_come_and_go_while_threads_allocate(self):
         plugin = built("libplan-plugin.so")
@@ -658,7 +659,7 @@ class Plans(Case):
 
 
 def main():
-    """Ends with 77 if each test was skipped."""
+    """Exits with status 77 if each test was skipped."""
     done = unittest.main(exit=False).result
     skipped = len(done.skipped) == done.testsRun and not done.errors and not done.failures
     sys.exit(77 if skipped else not done.wasSuccessful())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plans that cannot be used, in whole or in part: one line explains why, and the program runs as it is.
-`refused_test.py DIRECTORY [unittest arguments]`
+"""Tests plans that cannot be used, in whole or in part. One line explains why, and the program runs
+without the unusable part. `refused_test.py DIRECTORY [unittest arguments]`
 """
 import json
 import os
@@ -21,7 +21,7 @@ from plan_test import Case, Result, acts, built, library, plugin_plan, preloadab
 
 class Refused(Case):
     def check_off(self, plan, why, **options):
-        """One line explains why the plan is off, and the program runs as it is."""
+        """Checks that one line explains why the plan is off, and that the program runs unchanged."""
         result = acts("callers", plan=plan, **options)
         self.assertEqual((result.status, result.out, result.reports), (0, "done\n", []))
         lines = result.err.splitlines()
@@ -87,7 +87,7 @@ class Refused(Case):
         self.check_damage(plans)
 
     def test_numbers_out_of_range_are_refused(self):
-        """Plans whose checksum is right, and one of whose numbers is not."""
+        """Plans with a correct checksum, in which one number is out of range."""
         path = built("plan-acts")
 
         def made(change):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs do the same under any plan. `same_test.py DIRECTORY [unittest arguments]`
+"""Tests that programs do the same under any plan. `same_test.py DIRECTORY [unittest arguments]`
 
-Each program runs without a plan, under one for all of its code, one for half of its call stacks, and then
-under others for random parts of its code. What it prints, and its status, must be the same. MALLARD_SEEDS is
-the number of plans for each program; the tests of `./x test` take a few.
+Each program runs without a plan, under a plan for all of its code, under one for half of its call stacks, and then
+under plans for random parts of its code. Its output and its status must be the same. MALLARD_SEEDS is the number
+of plans for each program; `./x test` uses a few.
 """
 import itertools
 import os
@@ -24,15 +24,15 @@ seeds = int(os.environ.get("MALLARD_SEEDS", "2"))
 
 
 def libraries_of(path):
-    """The C++ runtime and other libraries of a program, but for the C library."""
+    """Returns the C++ runtime and other libraries of a program, but not the C library."""
     listed = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
     found = [line.split("=> ")[1].split()[0] for line in listed.splitlines() if "=> /" in line]
     return [library for library in found if not re.search(r"/(libc|ld-linux[^/]*|libm|libpthread|libdl)\.so", library)]
 
 
 def plans(path, count, block_bytes=16384):
-    """(description, plan): for all code, for half of all call stacks with rules of all kinds, and for random parts
-    of the code with each allocator in turn."""
+    """Yields (description, plan): for all code, for half of all call stacks with rules of all kinds, and for
+    random parts of the code with each allocator in turn."""
     others = libraries_of(path)
     for seed, allocator in zip(range(count), itertools.cycle([2, None, 3, 4, 1])):
         if allocator is None:
@@ -66,18 +66,18 @@ class Same(Case):
                    env={"MALLARD_TEST_LENGTH": os.environ.get("MALLARD_TEST_LENGTH", "10")}, clean=lambda out: re.sub(r"\d+ ms", "", out))
 
     def test_alignment(self):
-        # The C library rounds the alignment up before version 2.38.
+        # Before version 2.38, the C library rounds the alignment up instead of failing.
         self.google_test("alignment", "*that_is_invalid_makes_aligned_alloc_fail")
 
     def test_fork(self):
-        # The malloc of the C library hangs.
+        # The C library's malloc hangs in this test.
         self.google_test("fork", "*works_in_a_signal_handler_while_threads_allocate")
 
     def test_limits(self):
         self.google_test("limit")
 
     def test_operators(self):
-        # Aligned forms of libstdc++ 12 round a size up to 0.
+        # The aligned operators of libstdc++ 12 round a very large size up to 0.
         self.google_test("operators", "*throws_or_returns_null_for_too_many_bytes")
 
     def test_random_calls(self):

@@ -61,7 +61,7 @@ private:
 /// The model of a stack of adaptors: the counts that the stack must report.
 class ledger {
 public:
-    /// Whether the budget and the failure rule allow a call.
+    /// Returns whether the budget and the failure rule allow a call.
     bool admits(layout l)
     {
         if (l.bytes > most.bytes - live_bytes() || live_blocks() == most.blocks)

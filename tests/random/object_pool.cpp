@@ -1,4 +1,4 @@
-// Random programs over an object_pool, compared with a model of which object owns which.
+// Random programs over an object_pool, compared with a model that records which object owns which.
 #include "../support/census.hpp"
 #include "../support/choices.hpp"
 #include "../support/length.hpp"
@@ -15,14 +15,14 @@
 namespace mallard::testing {
 namespace {
 
-/// Checks after each step:
+/// Runs a random program, and checks after each step:
 /// - An object lives while a handle owns it, and is destroyed once.
 /// - Weak handles find living objects only.
 /// - A slot is in use while an object or a weak handle uses it.
 /// - A failed call changes nothing.
 ///
-/// An object owns only objects with larger numbers. So there are no rings, and the model can derive
-/// which objects live.
+/// An object owns only objects with larger numbers. So there are no cycles, and the model can
+/// compute which objects live.
 template <object_pool_options Options>
 class object_program {
     struct node;
@@ -37,8 +37,8 @@ class object_program {
         watcher watched;
     };
 
-    /// An object in the model. The key of its entry is the number of the object, which is never
-    /// used again.
+    /// An object in the model. Its key in the map is the number of the object, which is never used
+    /// again.
     struct entry {
         node* object;
         std::size_t owners = 1;
@@ -155,7 +155,7 @@ private:
         }
     }
 
-    /// Drops one owner of an object in the model.
+    /// Removes one owner of an object from the model.
     void forget_owner(int number)
     {
         entry& e = model_.at(number);
@@ -275,7 +275,7 @@ private:
         roots_.push_back(std::move(one));
     }
 
-    /// Gives up all handles outside the pool: each object then has no owner or owns itself. Then
+    /// Drops all handles outside of the pool, so that each object has no owner or owns itself. Then
     /// calls `end`.
     template <class End>
     void end_all(End end)

@@ -1,4 +1,4 @@
-// Runs random programs from seeds.
+// Runs random programs with choices from seeds.
 #pragma once
 
 #include "../support/kinds.hpp"
@@ -7,9 +7,9 @@
 
 namespace mallard::testing {
 
-/// Runs a program for a few seeds, each with a new source that must have all its chunks back at the
-/// end. A failure prints the seed; `--gtest_random_seed=SEED --gtest_filter=TEST` starts with that
-/// seed. `make(source, choose)` returns the allocator.
+/// Runs a program with several seeds. Each run has a new source, to which all chunks must have been
+/// returned at the end. A failure prints the seed; `--gtest_random_seed=SEED --gtest_filter=TEST`
+/// starts with that seed. `make(source, choose)` returns the allocator.
 template <class Make>
 void run_programs(std::size_t programs, Make make, std::size_t limit = bytes_max)
 {

@@ -16,8 +16,8 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// Checks after each step:
-/// - Every key names its element while the element is present, and nothing afterwards.
+/// Runs a random program, and checks after each step:
+/// - Every key finds its element while the element is present, and nothing afterwards.
 /// - A failure or an exception changes nothing.
 /// - The totals add up.
 /// - An iteration visits all elements in the order of slots.
@@ -93,7 +93,7 @@ private:
     {
         if (keys_.empty() || choose_(20) == 0)
             return key_type(static_cast<typename key_type::raw_type>(choose_(~std::size_t{0})));
-        // Choose a key of any age; in half of the cases one of the last hundred keys.
+        // In half of the cases chooses one of the last hundred keys, otherwise a key of any age.
         std::size_t const of =
             choose_(2) == 0 ? keys_.size() : std::min<std::size_t>(100, keys_.size());
         return keys_[keys_.size() - 1 - choose_(of)];

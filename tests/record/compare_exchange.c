@@ -1,4 +1,4 @@
-/* An atomic compare-exchange, which Python lacks: ring.py pushes segments with this function. */
+/* An atomic compare-exchange, which Python lacks. ring.py calls this function to push segments. */
 #include <stdint.h>
 
 void record_test_compare_exchange(uint64_t* word, uint64_t* expected, uint64_t wanted);

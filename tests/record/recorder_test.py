@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests of libmallard-record.so. `recorder_test.py FOLDER [unittest arguments]`
 
-FOLDER is where CMake builds the programs and libraries of this folder; the recorder's file is in the
-environment variable RECORDER.
+FOLDER is where CMake builds the programs and libraries of this directory. The environment variable
+RECORDER has the path of the recorder.
 """
 import collections
 import contextlib
@@ -40,7 +40,7 @@ def acts(*arguments, **options):
 
 @contextlib.contextmanager
 def counter():
-    """A file in which a program counts."""
+    """Returns a file in which a program counts."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(bytes(8))
         file.flush()
@@ -57,8 +57,8 @@ def sizes(events):
 
 class Recorder(unittest.TestCase):
     def check_blocks(self, recording):
-        """A block is freed only while it is in use, and allocated only while it is not. Checks the
-        events of one thread, or of threads that do not share blocks."""
+        """Checks that a block is freed only while it is in use, and allocated only while it is not. The
+        events must be of one thread, or of threads that do not share blocks."""
         in_use, pending = set(), {}
         for e in recording.events:
             key = (e.process, e.thread)
@@ -117,7 +117,7 @@ class Recorder(unittest.TestCase):
         self.assertEqual({e.addr for e in recording.events if e.size == huge}, {0})
         self.assertEqual([(e.size, e.align) for e in recording.of("free_sized", "free_aligned_sized")],
                          [(70011, 0), (70016, 5)])
-        # Each block of these sizes is freed, the last one by realloc.
+        # Each block with one of these sizes is freed. The last one is freed by realloc.
         for e in recording.events:
             if 70000 <= e.size < huge and e.op != "realloc_from" and e.op in ring.allocations:
                 after = recording.events[recording.events.index(e) + 1:]
@@ -173,7 +173,7 @@ class Recorder(unittest.TestCase):
             self.assertEqual({(e.op, e.flags) for e in new}, {("malloc", ring.from_new)})
             self.assertEqual(len(new), 3200)
             self.assertAlmostEqual(len(timed) / len(new), 1 / 16, places=2)
-            every = recording.of(*ring.allocations)  # those of the exceptions, too
+            every = recording.of(*ring.allocations)  # including those that end in bad_alloc
             self.assertEqual(len([e for e in every if e.dur]), len(every) // 16)
             frees = recording.of("free", "free_sized", "free_aligned_sized")
             self.assertEqual(recording.ring.timed_frees, len(frees) // 64)
@@ -184,11 +184,12 @@ class Recorder(unittest.TestCase):
         took = [e.dur for e in recording.of("malloc") if e.size == 4321]
         self.assertEqual(len(took), 128)
         self.assertGreaterEqual(min(took), 1_000_000)
-        # Of the frees, four in five are such calls of delete, and two or three are timed.
+        # Four in five frees are such calls of delete, and two or three of them are timed.
         self.assertGreaterEqual(recording.ring.free_ticks, 1_000_000)
 
     def test_the_time_of_a_call_is_less_that_of_the_clock(self):
-        # Such a call takes a millisecond or more, and the shortest of them less than two.
+        # The shortest of these calls takes between one and two milliseconds. The time of the clock is
+        # subtracted.
         slow = self.news("own_operators", 4321, 128, clock=ring.clock_monotonic, clock_ticks=999_000)
         self.assertLess(min(e.dur for e in slow.of("malloc") if e.size == 4321), 1_000_000)
         none = self.news("malloc_operators", 48, 3200, clock_ticks=1 << 31)
@@ -209,7 +210,7 @@ class Recorder(unittest.TestCase):
         return recording
 
     def test_samples_operators_of_another_allocator(self):
-        # The mean is so large that no block is chosen.
+        # The mean sampling distance is so large that no block is sampled.
         recording = ring.record([built("record-operators")], library,
                                 preload=[built("librecord-own_operators.so")], sample=1 << 50)
         self.check_whole(recording)
@@ -236,7 +237,7 @@ class Recorder(unittest.TestCase):
             if m[4] == built("record-acts"):
                 self.assertIn(f"Build ID: {m[3]}", notes.stdout)
                 code = re.search(r"LOAD +0x(\w+) .* R E ", notes.stdout)
-                self.assertEqual(int(m[2], 16), int(code[1], 16) & -4096) # a page is mapped as a whole
+                self.assertEqual(int(m[2], 16), int(code[1], 16) & -4096) # whole pages are mapped
 
     def test_counts_equal_those_of_a_counting_preload(self):
         cxx = shutil.which("g++")
@@ -346,7 +347,7 @@ class Recorder(unittest.TestCase):
         for size, count in ((10, 40000), (100, 40000), (1000, 40000), (64, 60000)):
             expected = count * chance[size]
             self.assertLess(abs(found[size] - expected), 6 * expected ** 0.5 + 1, size)
-        # The frees are those of the sampled blocks, and all of them.
+        # The recorded frees are exactly those of the sampled blocks.
         in_use = collections.Counter()
         for e in recording.events:
             if e.op in ring.allocations and e.addr and e.size in (10, 100, 1000, 64):
@@ -373,7 +374,7 @@ class Recorder(unittest.TestCase):
             r.set_recording(1)
             wait_for_pairs(50)
             r.set_recording(0)
-            wait_for_pairs(2)  # the first one may have begun before
+            wait_for_pairs(2)  # the first of the two may have begun before
             r.drain()
             inside = len(list(r.events()))
             wait_for_pairs(50)
@@ -383,7 +384,7 @@ class Recorder(unittest.TestCase):
         self.assertGreater(inside, 50)
         self.assertEqual(len(list(r.events())), inside)
 
-    # --- what the program does not notice ---
+    # --- what the program must not notice ---
 
     def test_removes_itself_from_the_environment(self):
         recording = acts("environment", env={"LIKE": "LD_PRELOAD"})
@@ -553,8 +554,8 @@ class Recorder(unittest.TestCase):
         self.assertEqual(recording.status, 0, recording.output)
         handled = int(recording.output)
         recorded = [e for e in recording.of("malloc") if e.size == 12345679]
-        # If a signal interrupts `append`, its event is counted as lost. An event inside of the real
-        # malloc is not counted.
+        # If a signal interrupts `append`, the event of the handler is counted as lost. An event inside
+        # of the real malloc is not counted.
         self.assertLessEqual(len(recorded), handled)
         self.assertGreater(len(recorded) + recording.ring.lost_nested, 0)
         pairs = sizes(recording.of("malloc"))[70001]
@@ -564,8 +565,8 @@ class Recorder(unittest.TestCase):
         recording = acts("plugin", built("librecord-plugin.so"))
         self.check_whole(recording)
         found = sizes(recording.of("malloc"))
-        # The second of three loads is with RTLD_DEEPBIND, which the recorder's dlopen clears: otherwise
-        # libc would be first in the scope of the plugin.
+        # The second of three loads uses RTLD_DEEPBIND. The recorder's dlopen clears that flag, because
+        # otherwise libc would be first in the scope of the plugin.
         self.assertEqual(found[70009], 1)
         self.assertEqual((found[70011], found[70012], found[70013]), (3, 3, 3))
 
@@ -579,7 +580,7 @@ class Recorder(unittest.TestCase):
         r = acts("threads", 4, segments=8, on_full=1, drained_after=lambda r: r.lost_full > 0)
         self.assertEqual(r.status, 0)
         self.assertGreater(r.ring.lost_full, 0)
-        self.assertLess(r.ring.waits, 20)  # for the records of processes and threads
+        self.assertLess(r.ring.waits, 20)  # some, for the records of processes and threads
         events = len([e for e in r.of("malloc", "free")])
         all_events = 2 * 80000
         self.assertGreater(events + r.ring.lost_full, all_events)

@@ -49,10 +49,10 @@ class Event:
     thread: int
     process: int
     dur: int
-    number: int  # the member `stack`
+    number: int  # the member `stack` of the record
     text: str = ""
     kept: int = 0
-    frames: list = field(default_factory=list)  # fresh return addresses, outermost first
+    frames: list = field(default_factory=list)  # frames that differ from the last stack, outermost first
 
 
 def has_constant_tsc():
@@ -61,7 +61,7 @@ def has_constant_tsc():
 
 
 class Ring:
-    """The shared memory. The functions of this class do the same as the command."""
+    """The shared memory. The methods of this class do the same as the command `mallard record`."""
 
     def __init__(self, segments=1024, on_full=0, stacks=no_stacks, free_stacks=1, follow=0, sample=0,
                  time_calls=1, recording=1, clock=None,
@@ -81,7 +81,7 @@ class Ring:
             clock = clock_tsc if has_constant_tsc() else clock_monotonic
         self.words[152 // 4] = clock
         self.words[156 // 4] = clock_ticks
-        # Python has no atomic compare-exchange, so the library `helper` makes it at this address.
+        # Python has no atomic compare-exchange, so the library `helper` does it at this address.
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         for segment in reversed(range(segments)):
             self.push(segment)
@@ -116,7 +116,7 @@ class Ring:
             head = seen
 
     def drain(self, is_over=False):
-        """Reads the new records. With `is_over`, also takes the segments that are not sealed."""
+        """Reads the new records. With `is_over`, also reads the segments that are not sealed."""
         for segment in range(self.segments):
             state = self.words[self.word(segment, 1)]
             if state == free:
@@ -138,9 +138,9 @@ class Ring:
         self.read[segment] = count
 
     def events(self):
-        """Decodes all records: the events of each thread in order, one thread after the other."""
+        """Decodes all records. Yields the events of each thread in order, one thread after another."""
         for (process, thread), pieces in sorted(self.pieces.items()):
-            # A pass over the segments may meet a later segment of a thread before an earlier one.
+            # The segments of a thread are read in any order, so they are sorted first.
             pieces.sort(key=lambda piece: piece[0])
             found = sorted({sequence for sequence, _ in pieces})
             assert found == list(range(len(found))), f"thread {thread} has the segments {found}"
@@ -166,7 +166,7 @@ def decode(data, process, thread):
             event.text = data[at:at + event.size].decode()
             at += more
         elif number >= 56:
-            # 16 characters of the name in each record.
+            # Each record has 16 characters of the name.
             name = struct.pack("<QII", addr, stack, dur)
             while len(name) < event.size:
                 addr, what, stack, dur = struct.unpack_from("<8xQQII", data, at)
@@ -188,7 +188,7 @@ helper = None
 
 
 def compare_exchange(address, expected, wanted):
-    """An atomic compare-exchange of 64 bits. Returns the value before."""
+    """Performs an atomic compare-exchange of 64 bits. Returns the value before."""
     word = ctypes.c_uint64(expected)
     helper.record_test_compare_exchange(ctypes.c_void_p(address), ctypes.byref(word),
                                         ctypes.c_uint64(wanted))
@@ -213,7 +213,7 @@ def start(command, ring, library, preload=(), env=None, **options):
 
 
 def wait_until(event, has_come, meanwhile=lambda: None):
-    """Waits for an event, however busy the machine is. Fails with its name if it does not come."""
+    """Waits for an event, even on a busy machine. Fails with the event's name if it does not come."""
     end = time.monotonic() + patience
     while not has_come():
         meanwhile()
@@ -223,8 +223,8 @@ def wait_until(event, has_come, meanwhile=lambda: None):
 
 
 def record(command, library, preload=(), env=None, poll=0.01, drained_after=None, **options):
-    """Runs the program to its end, and returns what was recorded. Reads nothing until `drained_after(ring)`
-    holds."""
+    """Runs the program to its end, and returns the recording. Reads nothing until `drained_after(ring)` is
+    true."""
     ring = Ring(**options)
     process = start(command, ring, library, preload, env, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT)

@@ -1,7 +1,7 @@
 """Runs mallard-replay for tests, and checks what it prints.
 
-The environment variable PLAYER names the player, LOGGED the malloc of preloads/logged.cpp, and MALLARD
-libmallard.so, if there is one.
+The environment variable PLAYER has the path of mallard-replay, LOGGED that of the malloc in preloads/logged.cpp, and
+MALLARD that of libmallard.so, if it is built.
 """
 import json
 import os
@@ -23,15 +23,16 @@ has_tsan = b"__tsan_init" in Path(player).read_bytes()
 sanitized = has_tsan or b"__asan_init" in Path(player).read_bytes()
 environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:alloc_dealloc_mismatch=0:detect_leaks=0",
                "TSAN_OPTIONS": "halt_on_error=1:allocator_may_return_null=1"}
-big = 200_000  # no malloc of the process itself is as large
-# The player starts once for each changed file. With a sanitizer every fifth change is tried.
+big = 200_000  # no block of the process itself is as large
+# The replayer starts once for each corrupted file. With a sanitizer every fifth change is tried.
 every = 5 if sanitized else 1
 without_threads = unittest.skipIf(has_tsan, "many starts of a player that has one thread")
 not_sanitized = unittest.skipIf(sanitized, "a sanitizer brings its own malloc")
 
 
 def crossing(threads, blocks):
-    """Each thread allocates blocks that the next thread frees, one by one. The slots move with the blocks: the thread that frees a block uses its slot again."""
+    """Returns a stream in which each thread allocates blocks that the next thread frees, one by one. The slots move
+    with the blocks: the thread that frees a block uses the slot for its next block."""
     s = Stream()
     all_threads = [s.thread() for _ in range(threads)]
     for i in range(1, threads):
@@ -46,7 +47,7 @@ def crossing(threads, blocks):
 
 
 class PlayerTest(unittest.TestCase):
-    """A test with a folder of its own, which plays op streams."""
+    """A test with a temporary directory, which replays op streams."""
     maxDiff = None
 
     def setUp(self):
@@ -57,7 +58,7 @@ class PlayerTest(unittest.TestCase):
     def run_player(self, *arguments, env=None, **options):
         done = subprocess.run([player, *map(str, arguments)], capture_output=True, text=True, timeout=250,
                               env={**environment, **(env or {})}, **options)
-        # A sanitizer reports each call for too much memory, and goes on.
+        # A sanitizer reports each request for too much memory, and the process continues.
         done.stderr = re.sub(r"^==\d+==WARNING: \w+ failed to allocate .*\n", "", done.stderr, flags=re.M)
         return done
 
@@ -80,7 +81,7 @@ class PlayerTest(unittest.TestCase):
         self.check_message(self.run_player("--account", stream.write(self.file)), 3, text)
 
     def log(self, stream, *options, **env):
-        """Plays with the logging malloc. Returns (name, size, align, marked bytes) of each large call."""
+        """Replays with the logging malloc. Returns (name, size, align, marked bytes) of each large call."""
         log = str(Path(self.folder.name) / "log")
         self.play(stream, *options, env={"LD_PRELOAD": logged, "LOG": log, "LOG_FROM": str(big), **env})
         return [(name, *map(int, rest)) for name, *rest in map(str.split, Path(log).read_text().splitlines())]

@@ -1,4 +1,4 @@
-"""Writes op streams (spec/replay_format.md), without the code of the project that writes them.
+"""Writes op streams (spec/replay_format.md), without the project's own code for them.
 
     s = Stream(targets=[Target(arena)])
     main = s.thread()
@@ -26,7 +26,7 @@ def mix(checksum, word):
 
 
 def sealed(data):
-    """The bytes of a file with the checksum that they should have."""
+    """Returns a file's bytes with the right checksum."""
     words = struct.unpack(f"<{len(data) // 8}Q", data[:len(data) // 8 * 8])
     checksum = 0
     for word in words[10:] + words[:9]:
@@ -43,7 +43,8 @@ class Target:
 
 
 class Thread:
-    """The ops of one thread. There is a method for each kind of op that is not about threads."""
+    """The ops of one thread. There is a method for each kind of op, except for those about
+    threads."""
 
     def __init__(self, recorded, start_ns):
         self.recorded, self.start_ns = recorded, start_ns
@@ -109,7 +110,8 @@ class Stream:
 
 
 def golden():
-    """The stream of spec/replay_format.golden, read from the table in spec/replay_format.md."""
+    """Returns the stream of spec/replay_format.golden, read from the table in
+    spec/replay_format.md."""
     page = (Path(__file__).parents[2] / "spec/replay_format.md").read_text()
     s = Stream([Target(arena, 0, 4096, 1), Target(multipool, 1, 0, 2), Target(multipool_over_arena, 0, 0, 3)])
     s.thread(1, 0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests of what mallard-replay refuses: wrong options, damaged files and op streams that cannot be
-played. `refused_test.py [unittest arguments]`
+"""Tests what mallard-replay rejects: invalid options, corrupt files and op streams that cannot be
+replayed. `refused_test.py [unittest arguments]`
 
-harness.py says which environment variables the tests need.
+harness.py lists the environment variables that the tests need.
 """
 import json
 import resource

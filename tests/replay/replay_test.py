@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of what mallard-replay plays and reports. `replay_test.py [unittest arguments]`
+"""Tests what mallard-replay replays and reports. `replay_test.py [unittest arguments]`
 
-harness.py says which environment variables the tests need.
+harness.py lists the environment variables that the tests need.
 """
 import ctypes.util
 import json
@@ -15,12 +15,12 @@ from op_stream import Stream, Target, arena, multipool, multipool_over_arena, si
 
 
 def random_stream(seed, targets, instances=20, ops=200):
-    """A stream of one thread with blocks in local targets, which are opened and closed often, and in
-    malloc."""
+    """Returns a stream of one thread, with blocks in malloc and in local targets, which are opened
+    and closed often."""
     choose = random.Random(seed)
     s = Stream(targets)
     t = s.thread()
-    free, top, live = [], 0, {}  # live: slot: (size, align, target)
+    free, top, live = [], 0, {}  # live: {slot: (size, align, target)}
     for _ in range(instances):
         target = choose.randrange(len(targets) + 1)
         if target:
@@ -68,7 +68,7 @@ class Replay(PlayerTest):
         self.assertEqual(result["requested_peak_bytes"], 476)
         self.assertEqual([t["requested_peak_bytes"] for t in result["counted"]["targets"]], [40, 16, 128])
 
-    # --- which calls are made ---
+    # --- which calls are replayed ---
 
     @not_sanitized
     def test_every_kind_of_call_reaches_the_malloc_in_force(self):
@@ -152,7 +152,8 @@ class Replay(PlayerTest):
         t.close(target=1)
         marked = [c[3] for c in self.log(s, "--touch=all") if c[0] == "delete_aligned"]
         self.assertEqual(len(marked), 1)
-        # The chunk has the old block, the small one and the new block, and a header of 40 bytes.
+        # The chunk holds the old block, the small one and the new block, and has a header of 40
+        # bytes.
         self.assertTrue(4001 <= marked[0] <= 4041, marked)
 
     @not_sanitized
@@ -293,7 +294,7 @@ class Replay(PlayerTest):
         b.wait(0, 1)
         b.publish(size=1)
         c.wait(1, 1)
-        c.free(0, 8)  # after the start of b, which is after the allocation
+        c.free(0, 8)  # after b has started, and a allocates before it starts b
         a.publish(size=1)
         self.assertEqual(self.play(s, "--check")["orders"], 3)
 
@@ -363,7 +364,7 @@ class Replay(PlayerTest):
         t.free(0, 64 << 20)
         result = self.play(s)
         grown = result["peak_rss_kib"] - result["start_rss_kib"]
-        self.assertTrue(63 << 10 <= grown <= 65 << 10, result)  # the system counts in steps of 64 pages
+        self.assertTrue(63 << 10 <= grown <= 65 << 10, result)  # the system counts 64 pages at a time
         self.assertLess(result["after_rss_kib"], result["peak_rss_kib"] - (60 << 10))
         self.assertGreaterEqual(result["minor_faults"], 30)
         self.assertLess(self.play(self.file, "--touch=none")["peak_rss_kib"], result["start_rss_kib"] + 1024)

@@ -18,7 +18,7 @@ struct spec_mark<A> {
     std::vector<blocks::block> then;
 };
 
-/// Runs the verbs that the allocator `A` supports.
+/// Runs the operations ("verbs") of a spec/ program that the allocator `A` supports.
 template <class A>
 class block_subject final : public subject {
     static constexpr bool has_one_size = requires(A& a) { a.block_bytes(); };

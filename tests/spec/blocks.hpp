@@ -8,7 +8,7 @@
 
 namespace mallard::testing::spec {
 
-/// The blocks of a program, with names or without. Each block is filled with a pattern of its own.
+/// The blocks of a program, with or without names. Each block is filled with its own pattern.
 class blocks {
 public:
     struct block {
@@ -73,8 +73,8 @@ public:
     }
     void forget() { live_.clear(); }
 
-    /// A copy of the state of all blocks. `rewind` returns to that state: it frees newer blocks,
-    /// and shrinks blocks that have grown since.
+    /// Returns a copy of the state of all blocks. `rewind` returns to that state: it frees newer
+    /// blocks, and shrinks blocks that have grown since.
     std::vector<block> picture() const { return all_; }
     void rewind(const std::vector<block>& then)
     {
@@ -98,7 +98,7 @@ private:
     std::map<std::string, std::size_t> by_name_;
 };
 
-/// Runs `holds`, `aligned`, `is`, `is not` or `behind`. Returns false for any other verb.
+/// Runs `holds`, `aligned`, `is`, `is not` or `behind`. Returns false for any other word.
 inline bool expect_of_block(blocks& of, const std::string& name, const std::string& is, line& l)
 {
     blocks::block const& b = of.named(name);

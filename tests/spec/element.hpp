@@ -5,7 +5,7 @@
 
 namespace mallard::testing::spec {
 
-/// Counters of all elements since the allocator was constructed.
+/// Counters of all elements since the current allocator was constructed.
 struct element_book {
     std::size_t dropped = 0;
     std::size_t last = 0; // the value of the element that was destroyed last

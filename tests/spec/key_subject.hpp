@@ -8,7 +8,8 @@
 
 namespace mallard::testing::spec {
 
-/// Each access verifies that the element has not moved.
+/// Runs the operations of a program on a slot map. Each access verifies that the element has not
+/// moved.
 template <class Map>
 class key_subject final : public subject {
     using key_type = typename Map::key_type;

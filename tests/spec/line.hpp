@@ -40,7 +40,7 @@ public:
 
     bool empty() const { return next_ == words_.size(); }
 
-    /// Consumes the next word if it is `word`.
+    /// Consumes the next word if it is `expected`, and returns whether it is.
     bool take(const char* expected)
     {
         bool const found = !empty() && words_[next_] == expected;
@@ -65,7 +65,7 @@ public:
         return words_[next_ - 2];
     }
 
-    /// Parses a number: 40, 64K, 2M, 8G, `most`, or the name of a number.
+    /// Parses a number: 40, 64K, 2M, 8G, `most`, or a name that the program gave to a number.
     std::size_t number(const char* what)
     {
         std::string const text = word(what);

@@ -10,7 +10,8 @@
 
 namespace mallard::testing::spec {
 
-/// Handles are boxes with `counts::none`, otherwise `rc`, or `arc` for several threads.
+/// Runs the operations of a program on an object pool. The handles are boxes with `counts::none`,
+/// otherwise `rc`, or `arc` for several threads.
 template <class Pool>
 class object_subject final : public subject {
     using T = typename Pool::value_type;

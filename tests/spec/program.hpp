@@ -1,4 +1,4 @@
-// Runs a program of spec/ with one set of options, called a manner.
+// Runs a program of spec/ with one set of options, which is called a manner.
 #pragma once
 
 #include "element.hpp"
@@ -16,8 +16,8 @@ public:
 
     program(maker make, const manner& how) : make_(std::move(make)), manner_(how) {}
 
-    /// Returns the empty string, or the failure with its reason: `spec/arena.ops:8: failed: expect
-    /// c is b`.
+    /// Runs the program. Returns the empty string, or a failure with its reason: `spec/arena.ops:8:
+    /// failed: expect c is b`.
     std::string run(const std::string& path, std::istream& text)
     {
         std::size_t number = 0;
@@ -193,7 +193,7 @@ private:
         return {count("live"), count("dropped")};
     }
 
-    /// Replaces the allocator by one of this `kind`. Returns false if `kind` is no allocator.
+    /// Replaces the allocator by a new one of this `kind`. Returns false if `kind` is no allocator.
     bool begin(const std::string& kind, line& l)
     {
         auto next_ground = std::make_unique<ground>();

@@ -1,4 +1,4 @@
-// Runs the programs of spec/, and checks that wrong programs are reported.
+// Runs the programs of spec/, and checks that errors in programs are reported.
 #include "block_subject.hpp"
 #include "key_subject.hpp"
 #include "object_subject.hpp"
@@ -27,13 +27,13 @@ constexpr manner manners[] = {
     {"ordered, check::on", reuse::ordered, check::on, sync::none},
     {"behind a mutex", reuse::lifo, check::off, sync::mutex},
     {"thread_cached", reuse::ordered, check::off, sync::thread_cached},
-    // The last manner: a lock-free pool cannot grow, so `growing_manners` leaves it out.
+    // A lock-free pool cannot grow. So this manner is the last one, and `growing_manners` omits it.
     {"lock_free", reuse::ordered, check::off, sync::lock_free},
 };
 constexpr std::size_t growing_manners = std::size(manners) - 1;
 
-/// Calls `f` with the index of a manner as a constant, for the first `Count` manners. An allocator
-/// that does not support a manner runs in the first one.
+/// Calls `f` with the index of the manner `how`, one of the first `Count` manners, as a constant.
+/// An allocator that does not support a manner runs in the first one.
 template <std::size_t Count, std::size_t I = Count - 1, class F>
 subjects in_manner(const manner& how, F f)
 {
@@ -58,7 +58,7 @@ subjects make_pool(line& l, ground& on, const manner& how)
     std::size_t const bytes = l.number("bytes of a block");
     std::size_t const align = l.number("the alignment of a block");
     growth const rule = growth_from(l, pool_options{}.grow);
-    // A limit is exact only without thread caches, and a lock_free pool does not grow.
+    // A limit is exact only without thread caches, and a lock-free pool does not grow.
     bool const limited = rule.limit != growth{}.limit;
     bool const possible = how.threads == sync::thread_cached ? !limited
                           : how.threads == sync::lock_free   ? rule.is_single()

@@ -1,5 +1,5 @@
-// The objects on which the lines of a program operate: an allocator, and the blocks or objects that
-// it has returned.
+// The objects on which the lines of a spec/ program operate: an allocator, and the blocks or
+// objects that the allocator has returned.
 #pragma once
 
 #include "../support/sources.hpp"
@@ -11,7 +11,7 @@
 
 namespace mallard::testing::spec {
 
-/// The sets of options with which each program runs, if its allocators support them.
+/// A set of options. Each program runs with each manner that its allocators support.
 struct manner {
     const char* name;
     reuse order;
@@ -32,7 +32,7 @@ public:
     virtual ~subject() = default;
 
     virtual bool run(const std::string& verb, const std::string& name, line& l) = 0;
-    /// Runs the next call, which must fail as if memory were exhausted.
+    /// Runs the next call, which must fail as if the source were exhausted.
     virtual bool refuses(const std::string& verb, line& l) = 0;
     /// Runs the next call, which makes an object whose constructor throws.
     virtual bool throws(const std::string&, line&) { return false; }
@@ -42,7 +42,8 @@ public:
     virtual void verify() const = 0;
 };
 
-/// Parses the growth rule in the line that makes an allocator. Missing words have their defaults.
+/// Parses the growth rule in the line that makes an allocator. Words that are missing keep the
+/// values of `rule`.
 inline growth growth_from(line& l, growth rule)
 {
     while (!l.empty()) {
@@ -70,7 +71,7 @@ inline growth growth_from(line& l, growth rule)
     return rule;
 }
 
-/// Whether a call throws `std::bad_alloc`.
+/// Returns whether a call throws `std::bad_alloc`.
 template <class F>
 bool throws_bad_alloc(F call)
 {

@@ -1,4 +1,4 @@
-/* Uses the C library as a C program does. */
+/* Uses the C library, as a user's C program does. */
 #include <mallard/c/mallard.h>
 
 #include <stdio.h>

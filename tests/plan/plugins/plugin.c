@@ -1,4 +1,5 @@
-/* A plugin that allocates when it is loaded, used and unloaded. Its twin has the same layout. */
+/* A plugin that allocates when it is loaded, used and unloaded. libplan-twin.so, a second
+   plugin, has the same layout. */
 #include <stdlib.h>
 
 void* plugin_make(size_t bytes);

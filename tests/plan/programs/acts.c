@@ -1,6 +1,6 @@
-/* Does one thing that programs under a plan do, chosen by name: `acts NAME [ARGUMENT...]`. Each act
- * checks the contents of its blocks. The tests have rules for the functions `first`, `second`,
- * `xmalloc`, and so on.
+/* Runs one "act", a thing that programs under a plan do, chosen by name: `acts NAME [ARGUMENT...]`.
+ * Each act checks the contents of its blocks. The tests have rules for the functions `first`,
+ * `second`, `xmalloc`, and so on.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ static void act_callers(char** unused)
     puts("done");
 }
 
-/* --- blocks that live on --- */
+/* --- blocks that stay allocated --- */
 
 /* Keeps COUNT blocks of BYTES bytes from `first`, and frees all at the end. */
 static void act_keep(char** words)
@@ -130,7 +130,8 @@ static void act_keep_some(char** words)
     puts("done");
 }
 
-/* COUNT times: 10,000 blocks of several sizes, which are freed in the order of their allocation. */
+/* Repeats COUNT times: allocates 10,000 blocks of several sizes, and frees them in the same
+   order. */
 static void act_rounds(char** words)
 {
     static void* blocks[10000];
@@ -233,7 +234,7 @@ static void act_random(char** words)
     puts("done");
 }
 
-/* Results of calls that fail, and of calls that libc treats in its own way. Prints them all. */
+/* Prints the results of calls that fail, and of calls whose results differ between C libraries. */
 static void act_edges(char** unused)
 {
     (void)unused;
@@ -283,7 +284,7 @@ static void act_edges(char** unused)
     puts("done");
 }
 
-/* errno and dlerror stay, whatever malloc and free do. */
+/* Checks that malloc and free do not change errno and dlerror. */
 static void act_errno(char** unused)
 {
     (void)unused;
@@ -320,7 +321,7 @@ static void run_threads(int count, void* (*run)(void*), void* argument)
 
 static _Atomic(unsigned char*) slots[256];
 
-/* Allocates into a slot, and frees what any thread has put there before. */
+/* Stores a block in a random slot, and frees the block that any thread has stored there before. */
 static void* exchange(void* seed)
 {
     uint64_t state = (uint64_t)(uintptr_t)seed * 7919 + (uint64_t)syscall(SYS_gettid);
@@ -361,7 +362,7 @@ static void* leave_a_block(void* unused)
     return unused;
 }
 
-/* COUNT threads that end with a live block, which the main thread frees. */
+/* Runs COUNT threads that exit with a live block, which the main thread frees. */
 static void act_ends(char** words)
 {
     for (int i = 0; i < atoi(words[0]) / 50; ++i)
@@ -414,7 +415,7 @@ static void* allocate_until_stopped(void* stop)
     return NULL;
 }
 
-/* Forks COUNT times while other threads allocate and free. The children do so, too. */
+/* Forks COUNT times while other threads allocate and free. The children allocate and free too. */
 static void act_fork(char** words)
 {
     static atomic_int stop;
@@ -425,7 +426,7 @@ static void act_fork(char** words)
     for (int i = 0; i < atoi(words[0]); ++i) {
         unsigned char* const mine = first(300);
         memset(mine, 4, 300);
-        for (int n = 0; n < 256; ++n) /* which the other threads free during the fork */
+        for (int n = 0; n < 256; ++n) /* the other threads free these blocks during the fork */
             free(atomic_exchange(&slots[n], first(100 + (size_t)n % 5 * 100)));
         pid_t const child = fork();
         need(child >= 0, "fork");
@@ -458,7 +459,7 @@ static void act_fork(char** words)
     puts("done");
 }
 
-/* Forks without the handlers of fork while other threads allocate. */
+/* Forks by a system call, without the fork handlers, while other threads allocate. */
 static void act_clone(char** words)
 {
     static atomic_int stop;
@@ -469,7 +470,7 @@ static void act_clone(char** words)
     for (int i = 0; i < atoi(words[0]); ++i) {
         pid_t const child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
         if (child == 0) {
-            for (int n = 0; n < 100; ++n) /* of a rule, because the malloc of libc may be locked */
+            for (int n = 0; n < 100; ++n) /* by a rule, because libc's malloc may be locked */
                 fill_and_free(first(100), 100);
             _exit(0);
         }
@@ -617,7 +618,8 @@ static void act_fibers(char** unused)
     puts("done");
 }
 
-/* A handler on a small alternate stack makes the first call of its allocation function. */
+/* Allocates in a signal handler on a small alternate stack. This is the first call of its
+   allocation function. */
 static void allocate_on_small_stack(int unused)
 {
     (void)unused;
@@ -628,7 +630,7 @@ static void allocate_on_small_stack(int unused)
 static void act_small_stack(char** unused)
 {
     (void)unused;
-    size_t const bytes = 12288; /* of which the kernel takes up to 3,000 bytes for registers */
+    size_t const bytes = 12288; /* the kernel uses up to 3,000 bytes for registers */
     char* const at =
         mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     need(at != MAP_FAILED && mprotect(at, 4096, PROT_NONE) == 0, "mmap");
@@ -644,7 +646,7 @@ static void act_small_stack(char** unused)
 
 static void* plugin_place;
 
-/* Prints the peak of the resident memory, if the test asks for it. */
+/* Prints the peak of the resident memory, if the test requests it. */
 static void show_peak(void)
 {
     char line[256];
@@ -678,7 +680,7 @@ static void* use_plugin(const char* path, int flags)
     return kept;
 }
 
-/* COUNT times: loads, uses and unloads each of the plugins. */
+/* Repeats COUNT times: loads, uses and unloads each of the plugins. */
 static void act_plugins(char** words)
 {
     for (int count = atoi(words[0]); count > 0; --count)
@@ -704,7 +706,7 @@ static void act_moving_plugin(char** words)
     int places = 0;
     for (int count = atoi(words[0]); count > 0; --count) {
         fill_and_free(use_plugin(words[1], 0), 40);
-        /* Takes a page of the place where the plugin was. */
+        /* Maps a page where the plugin was, so that the plugin cannot be loaded there again. */
         void* const page = mmap(plugin_place, 4096, PROT_NONE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         places += page == plugin_place;
@@ -757,7 +759,7 @@ static int lock_in_callback(struct dl_phdr_info* info, size_t bytes, void* unuse
     return 1;
 }
 
-/* A thread allocates while it holds a lock for which a callback of the dynamic linker waits. */
+/* Lets a thread allocate while it holds a lock for which a callback of the dynamic linker waits. */
 static void act_lock_order(char** unused)
 {
     (void)unused;
@@ -770,7 +772,7 @@ static void act_lock_order(char** unused)
     puts("done");
 }
 
-/* Loads a library whose constructor waits for a thread that allocates: plugins/waits.c. */
+/* Loads a library whose constructor waits for a thread that allocates: plugins/waits.cpp. */
 static void act_load(char** words)
 {
     need(dlopen(words[0], RTLD_NOW) != NULL, dlerror());

@@ -1,4 +1,4 @@
-// Throws through functions whose blocks are of a rule, and catches the bad_alloc of blocks that are
+// Throws through functions whose blocks belong to a rule, and catches bad_alloc for blocks that are
 // too large. Allocates before main, and after main in destructors and at thread exit.
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-/* A function whose calls have a local allocator, beside code that allocates by the same functions.
- * Prints nothing; the library says how many blocks the rule has served. `region PREFIX...` makes
- * 100 calls. */
+/* Has a function whose calls are served by a local allocator, and other code that allocates by
+ * the same functions. Prints nothing, because the library reports how many blocks the rule has
+ * served. `region PREFIX...` makes 100 calls. */
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ __attribute__((noinline)) void* make(size_t bytes)
     return malloc(bytes);
 }
 
-/* Moves the stack, so that what lay there stays. */
+/* Moves the stack pointer down, so that earlier contents of the stack are not overwritten. */
 __attribute__((noinline)) void* make_deep(int depth, size_t bytes)
 {
     char volatile* const room = alloca(64 + 48 * (size_t)depth);
@@ -28,7 +28,8 @@ __attribute__((noinline)) void use(int number)
     free(make_deep(number % 5, size));
 }
 
-/* Two blocks in each of ten rounds. A recursive call adds two. */
+/* Allocates two blocks in each of ten rounds. Every fourth call allocates two more,
+ * through a pointer to `use`. */
 __attribute__((noinline)) void region(int number)
 {
     for (int i = 0; i < 10; ++i)

@@ -1,6 +1,6 @@
-/* A malloc, preloaded after the recorder, that forks inside of malloc(70007) and inside of the free
- * of such a block, as a signal handler could. The child returns from the call. The parent stops if
- * the child did not exit with 0. */
+/* A malloc, preloaded after the recorder, that forks inside of malloc(70007) and inside of the
+ * free of such a block, as a signal handler could. The child returns from the call. The parent
+ * aborts if the child did not exit with 0. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/wait.h>

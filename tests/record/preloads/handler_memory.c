@@ -1,5 +1,5 @@
 /* A library, preloaded after the recorder, that serves requests for 12,345,679 bytes from a static
- * buffer. It needs no lock, so a signal handler may make such a request whatever it interrupts.
+ * buffer. It needs no lock, so a signal handler may make such a request at any time.
  */
 #include <dlfcn.h>
 #include <stddef.h>

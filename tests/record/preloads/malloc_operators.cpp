@@ -1,5 +1,5 @@
-// A library, preloaded after the recorder, whose operators new and delete call malloc and free, and
-// are not those of a C++ runtime.
+// A library, preloaded after the recorder, whose operators new and delete call malloc and free.
+// They are not the operators of a C++ runtime.
 #include <cstddef>
 #include <cstdlib>
 #include <new>

@@ -1,6 +1,6 @@
 // A library, preloaded after the recorder, with operators new and delete that do not call malloc.
-// Those of 4,321 bytes take a millisecond, and those of 70,007 bytes fork as a signal handler
-// could.
+// Operators for 4,321 bytes take a millisecond, and operators for 70,007 bytes fork as a signal
+// handler could.
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>

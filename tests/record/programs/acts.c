@@ -1,5 +1,5 @@
-/* Does one thing that recorded programs do, chosen by name: `acts NAME [ARGUMENT]`. Blocks that the
- * tests look for have sizes from 70,000 on.
+/* Runs one "act", a thing that recorded programs do, chosen by name: `acts NAME [ARGUMENT]`. Blocks
+ * that the tests look for have sizes from 70,000 on.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ static void act_fork(const char* unused)
     need(wait_for(child) == 0, "child");
 }
 
-static void act_clone(const char* unused) /* without the handlers of fork */
+static void act_clone(const char* unused) /* forks without fork handlers */
 {
     (void)unused;
     pair(70001);
@@ -117,8 +117,8 @@ static void act_quick_exit(const char* unused)
     _exit(7);
 }
 
-/* With preloads/forks.c: each call forks, and the child returns from the call and exits. One free
- * in 64 is timed. */
+/* With preloads/forks.c, each call forks, and the child returns from the call and exits. The
+ * recorder times one free in 64. */
 static void act_forks_in_calls(const char* unused)
 {
     (void)unused;
@@ -282,8 +282,8 @@ static void allocate_in_handler(int unused)
 {
     (void)unused;
     int const before = errno;
-    /* The signal may have interrupted malloc of libc. The allocator handler_memory.c serves this
-       size from a buffer of its own instead. */
+    /* The signal may have interrupted libc's malloc. handler_memory.c serves this size from a
+       static buffer instead. */
     void* volatile block = malloc(12345679);
     free(block);
     errno = before;
@@ -328,7 +328,7 @@ static int deep(int depth)
 
 static void act_deep(const char* depth)
 {
-    // A frame takes more than 80 bytes with the default options of some compilers.
+    // The default stack is too small, because some compilers use frames of more than 80 bytes.
     struct rlimit limit;
     getrlimit(RLIMIT_STACK, &limit);
     limit.rlim_cur = (rlim_t)64 << 20;
@@ -377,7 +377,7 @@ static void act_many(const char* count)
     free(held);
 }
 
-/* As act_count, but a thousand pairs a second at most. */
+/* Does the same as act_count, but at most a thousand pairs a second. */
 static void act_window(const char* path)
 {
     volatile uint64_t* const done = counter_in(path);

@@ -1,4 +1,4 @@
-/* Calls every function of malloc's family once, each with a size of its own. */
+/* Calls every function of malloc's family once, each with a different size. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ int main(void)
     block = pvalloc(70010);
     free(block);
 
-    /* glibc 2.36 lacks the next three functions, and the recorder has all of them. */
+    /* glibc 2.36 lacks the next three functions. The recorder has all of them. */
     void (*free_sized)(void*, size_t);
     void (*free_aligned_sized)(void*, size_t, size_t);
     void (*cfree)(void*);
@@ -49,7 +49,7 @@ int main(void)
         cfree(malloc(70013));
     }
 
-    /* Calls that fail, and calls without a block. */
+    /* Then makes calls that fail, and calls without a block. */
     free(NULL);
     volatile size_t const too_large = PTRDIFF_MAX;
     need(malloc(too_large) == NULL, "malloc of too much");

@@ -1,5 +1,5 @@
-// Marks forty documents as regions. One of the regions ends by an exception. Each document has a
-// block of 70,000 bytes or a few more.
+// Marks forty documents as regions. One of the regions ends by an exception. For each document, a
+// block of 70,000 bytes or a few more is allocated.
 #include "../../../include/mallard/trace/region.h"
 
 #include <cstdlib>

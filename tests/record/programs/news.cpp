@@ -1,6 +1,6 @@
-// `record-news BYTES COUNT`: calls operator new and delete COUNT times for a block of BYTES bytes,
-// and after each fourth time catches the bad_alloc of a block that is too large. A child of a fork
-// in one of these calls exits as soon as the call has returned.
+// `record-news BYTES COUNT`: calls operator new and delete COUNT times for a block of BYTES bytes.
+// After each fourth time, catches the bad_alloc of a block that is too large. If one of these calls
+// forks, the child exits as soon as the call has returned.
 #include <cstdlib>
 #include <new>
 
@@ -38,7 +38,7 @@ int main(int, char** words)
         exit_if_child();
         ::operator delete(block, bytes);
         exit_if_child();
-        ::operator delete(nullptr, std::size_t{7}); // changes no later event
+        ::operator delete(nullptr, std::size_t{7}); // must not affect later events
         if (left % 4 == 0 && !fails())
             return 1;
     }

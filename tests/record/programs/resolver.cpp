@@ -1,5 +1,5 @@
-// Allocates in the resolver of an indirect function, which the loader runs before thread-local
-// variables have their initial values.
+// Allocates in the resolver of an indirect function (ifunc). The loader runs the resolver before
+// thread-local variables have their initial values.
 #include <cstdlib>
 #include <new>
 

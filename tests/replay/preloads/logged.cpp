@@ -1,7 +1,7 @@
-// A malloc to preload that logs its calls. When the process ends, each call becomes a line in the
-// file that the environment variable LOG names. It stops a process that frees the block of an
-// operator new by free, or by an operator delete of another size or alignment, and the block of
-// malloc by an operator delete.
+// A malloc to preload that logs its calls. When the process ends, each call is written as a line to
+// the file that the environment variable LOG names. It stops a process that frees a block of
+// operator new by free, or by an operator delete of another size or alignment. It also stops a
+// process that frees a block of malloc by an operator delete.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,10 +20,10 @@ struct call {
     const char* name;
     std::size_t bytes, align, marked;
 };
-struct header { // before each block
+struct header { // precedes each block
     std::size_t bytes, align;
     void* start;
-    bool is_new; // by an operator new
+    bool is_new; // allocated by an operator new
 };
 
 constexpr std::size_t calls_max = std::size_t{1} << 18;
@@ -85,8 +85,8 @@ void* make_or_throw(const char* name, std::size_t bytes, std::size_t align)
     return block != nullptr ? block : throw std::bad_alloc();
 }
 
-/// Stops the process unless the block is that of an operator new, with this alignment and size.
-/// The size 0 is unknown.
+/// Stops the process unless the block is from an operator new with this alignment and size. A size
+/// of 0 means that the size is unknown.
 void check_new(void* block, std::size_t align, std::size_t bytes)
 {
     if (block == nullptr)
