@@ -15,7 +15,8 @@ using memory_of_tests =
                                                                  ? mallard::sync::mutex
                                                                  : mallard::sync::none}>;
 
-/// Returns the multipool of all containers, which is never destroyed: a container may be static.
+/// Returns the multipool of all containers. It is never destroyed, because a container may be
+/// static.
 inline memory_of_tests& one_for_all()
 {
     static auto& memory = *new memory_of_tests;

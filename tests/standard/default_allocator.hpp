@@ -1,4 +1,4 @@
-// Declares Mallard's allocator, which the copied headers of the library name as default allocator.
+// Declares Mallard's allocator, which the copied library headers use as the default allocator.
 #pragma once
 
 namespace std {

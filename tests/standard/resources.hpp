@@ -1,5 +1,5 @@
-// Gives Mallard's memory resources the names that run.py writes into the tests instead of the
-// standard names.
+// Defines names for Mallard's memory resources. run.py replaces the standard names in the tests by
+// these names.
 #pragma once
 
 #include <mallard/pmr.hpp>

@@ -43,15 +43,15 @@ containers = ["vector", "deque", "list", "forward_list", "map", "multimap", "set
 headers_of_containers = ["stl_vector.h", "stl_deque.h", "stl_list.h", "forward_list.h",
                          "stl_map.h", "stl_multimap.h", "stl_set.h", "stl_multiset.h",
                          "unordered_map.h", "unordered_set.h"]
-# The headers that replace <bits/stdc++.h> in the cases for containers. GNU's <bits/stdc++.h> has more
-# headers, such as <regex> and <filesystem>, and takes 0.3 s more processor time in each case. g++
-# instantiates the templates of inline functions in a precompiled header again for each case, even if
-# the case does not call these functions.
+# The headers that the cases for containers include instead of <bits/stdc++.h>. GNU's <bits/stdc++.h> has
+# more headers, such as <regex> and <filesystem>, and takes 0.3 s more processor time in each case. g++
+# instantiates the templates of inline functions in a precompiled header again for each case, even if the
+# case does not call these functions.
 included_by_cases = """
     algorithm array cassert cstddef cstdlib deque forward_list functional iostream iterator limits list
     map memory memory_resource numeric queue scoped_allocator set sstream stack stdexcept string
     string_view tuple type_traits unordered_map unordered_set utility vector""".split()
-seconds = 10  # limit of the processor time of one case
+seconds = 10  # limit of the CPU time of one test case
 
 
 class NoPackage(Exception):
@@ -66,7 +66,7 @@ def quiet(*command, **options):
 
 
 def tests_of(package, work):
-    """Returns the folder of a package's tests, and downloads the package if necessary."""
+    """Returns the directory of a package's tests. Downloads the package if necessary."""
     folder = work / package
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,8 +90,8 @@ def fetch_gnu(folder):
 
 
 def fetch_llvm(folder):
-    """Downloads a package from apt's sources. The list of sources goes into the folder as well, so that
-    the system's list does not change."""
+    """Downloads a package from apt's sources. The list of sources is in the same directory, so that the
+    system's list does not change."""
     sources = quiet("apt-get", "indextargets", "Origin: Debian", "Created-By: Packages", "--format",
                     "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)")
     (folder / "sources.list").write_text(sources)
@@ -114,7 +114,7 @@ def unpack(archive, package, folder):
 
 
 class Suite:
-    """A suite of tests. The flags `ours` replace the library's classes by Mallard's; programs are linked
+    """A suite of tests. The flags `ours` replace the library's classes by Mallard's. Programs are linked
     with `link`."""
 
     def __init__(self, arguments):
@@ -132,7 +132,7 @@ class Suite:
                               capture_output=True, text=True, check=False)
 
     def use(self, header, *flags):
-        """Includes `header` in each case that uses Mallard, as a header precompiled with these flags."""
+        """Precompiles `header` with these flags, and includes it in each case that uses Mallard."""
         self.ours = [*flags, "-include", str(header)]
         made = self.compile(*flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
         if made.returncode:
@@ -187,7 +187,7 @@ class LlvmResources(Resources):
 
 
 class GnuContainers(Suite):
-    """GNU's container tests: the headers are copied with another name for the default allocator."""
+    """GNU's container tests. The headers are copied, with another name for the default allocator."""
 
     kind = "*.cc"
     folders = ["23_containers/" + name for name in containers]
@@ -209,7 +209,8 @@ class GnuContainers(Suite):
         self.use(ours, "-I", str(headers), "-DTESTS_HAVE_THREADS=0")
 
     def is_for_us(self, case):
-        """Excludes cases that must fail, and cases about older C++ or other sets of containers."""
+        """Returns whether a case is used. Excludes cases that must fail, and cases about older C++ or other
+        containers."""
         return not re.search(r"dg-error|dg-prune|xfail|c\+\+98_only|gnu\+\+(98|11)|GLIBCXX_DEBUG"
                              r"|debug-mode|<debug/|dg-do preprocess|testsuite_shared",
                              case.read_text(errors="replace"))
@@ -223,7 +224,7 @@ class GnuContainers(Suite):
 
 
 def prepare_gnu(suite):
-    """Compiles the files of GNU's library with which its tests are linked."""
+    """Compiles the files of GNU's library that its tests are linked with."""
     suite.root = next(tests_of(gnu, suite.packages).glob("*/libstdc++-v3/testsuite"))
     suite.flags.append(f"-I{suite.root}/util")
     for name in "testsuite_hooks", "testsuite_allocator":
@@ -246,7 +247,8 @@ suites = {"libstdcxx-resources": GnuResources, "libcxx-resources": LlvmResources
 
 @dataclasses.dataclass
 class Verdict:
-    """The verdict on a case. `word` is pass, differs, failed, or own: the library's own class fails too."""
+    """The verdict on a case. `word` is pass, differs, failed, or own, which means that the library's own
+    class fails too."""
 
     name: str
     word: str

@@ -1,7 +1,7 @@
 """The programs whose tests run under plans, and where their tests come from.
 
-Packages of Debian have the tests. They are downloaded once, into a directory of the build, and are not installed.
-NAME.txt lists the test files of each program.
+The tests come from Debian packages, which are downloaded once, into a directory of the build, and are not
+installed. NAME.txt lists the test files of each program.
 """
 import glob
 import os
@@ -29,8 +29,8 @@ def output_of(*command, **options):
 
 
 def listed(file):
-    """Reads a list of tests. Returns the names, {name: reason} of the tests that are left out, and the names of the
-    tests of which only the status is compared."""
+    """Reads a list of tests. Returns all names, {name: reason} of the tests that are left out, and the names of the
+    tests for which only the status is compared."""
     names, left_out, status_only = [], {}, set()
     for line in file.read_text().splitlines():
         words, _, comment = line.partition("#")
@@ -53,9 +53,9 @@ def libraries_of(program):
 
 
 class Program:
-    """A program, and its tests. `file` is the program for which a plan is made."""
+    """A program and its tests. `file` is the executable for which a plan is made."""
     environment = {}
-    short_run = ""  # the test that is recorded, unless `recording` says otherwise
+    short_run = ""  # the test that is recorded for the plan, unless `recording` returns another
     plugins = ()  # patterns of the files that the program loads while it runs
 
     def __init__(self, work):
@@ -73,23 +73,23 @@ class Program:
         self.locate()
 
     def libraries(self):
-        """Returns the files with code for which a plan has ranges, without the program."""
+        """Returns the files with code for which a plan has ranges, except for the program itself."""
         plugins = {os.path.realpath(path) for pattern in self.plugins for path in glob.glob(pattern, recursive=True)}
         return [*libraries_of(self.file), *sorted(plugins)]
 
     def recording(self, place):
-        """Returns the arguments of `mallard record` for a short run."""
+        """Returns the arguments of `mallard record` that record a short run."""
         return ["--", *self.command(self.short_run, place, 0)]
 
     def prepare_place(self, place):
-        """Puts into the directory of a test what the test needs there."""
+        """Adds what a test needs to the directory of the test."""
 
     def directory(self, test, place):
         """Returns the working directory of a test."""
         return place
 
     def masked(self, text):
-        """Returns the output of a test without what differs from run to run."""
+        """Returns the output of a test without the parts that differ from run to run."""
         return text
 
     # --- packages
@@ -102,8 +102,8 @@ class Program:
             package.unlink()
 
     def source(self, package):
-        """Unpacks the source of a package in `self.work`. Uses its own list of sources, because many systems have
-        none. Releases of security updates are left out, since they lack archives that the release has."""
+        """Unpacks the source of a package in `self.work`. Uses a separate list of apt sources, because many systems
+        have none. Security updates are left out, because their archives lack files that the release has."""
         listed = output_of("apt-get", "indextargets", "Created-By: Packages", "--format",
                            "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)")
         lines = [line for line in listed.splitlines() if re.fullmatch(r"deb-src \S+/(debian|ubuntu)/? [a-z]+ main", line)]
@@ -122,8 +122,8 @@ class Program:
 
 
 class CPython(Program):
-    """Debian's CPython, with the tests of its package of tests. Each object is a block of malloc, because
-    PYTHONMALLOC says so."""
+    """Debian's CPython, with the tests of Debian's package of tests. PYTHONMALLOC makes each Python object a block
+    of malloc."""
     name = "cpython"
     environment = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     short_run = "test_struct"
@@ -147,8 +147,8 @@ class CPython(Program):
 
 
 class Perl(Program):
-    """Debian's perl, with the tests of its source. The tests find perl's own modules in `lib`, as they would where
-    perl is built."""
+    """Debian's perl, with the tests from its source. The tests find perl's own modules in `lib`, as they would in
+    perl's build directory."""
     name = "perl"
     file = "/usr/bin/perl"
     environment = {"PERL_HASH_SEED": "0", "PERL_PERTURB_KEYS": "0"}
@@ -198,14 +198,14 @@ class Sqlite(Program):
         return [self.file, self.work / "source/test" / test]
 
     def masked(self, text):
-        # The bytes in use are those that malloc_usable_size returns, and a pool has other sizes than malloc. With
-        # several threads, all counts depend on their turns.
+        # The bytes in use are sums of malloc_usable_size, and a pool has other block sizes than malloc. With
+        # several threads, all counts depend on the order in which threads run.
         return re.sub(r"(?m)^((Memory used|Allocation count|Page-cache (used|overflow)|Scratch.*|Maximum memory usage|"
                       r"Current memory usage|Number of malloc\(\).*):).*", r"\1", text)
 
 
 class Redis(Program):
-    """Debian's redis-server, with the tests in Tcl of its source."""
+    """Debian's redis-server, with the tests in Tcl from its source."""
     name = "redis"
     short_run = "unit/dump"
 
@@ -213,12 +213,13 @@ class Redis(Program):
         self.source("redis")
 
     def locate(self):
-        self.file = "/usr/bin/redis-check-rdb"  # the package redis-server has a link to this program
+        self.file = "/usr/bin/redis-check-rdb"  # redis-server is a link to this program
         if not Path(self.file).exists():
             raise Missing("there is no redis-check-rdb, which is redis-server too")
 
     def prepare_place(self, place):
-        """The tests write beside their files, and want the programs in src."""
+        """Makes directories as in the source of redis. The tests write next to their files, and expect the programs
+        in src."""
         for name in ("src", "tests", "tests/tmp"):
             (place / name).mkdir()
         for path in (self.work / "source/tests").iterdir():

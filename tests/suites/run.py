@@ -4,15 +4,15 @@
     run.py [--mallard FILE] [--work DIRECTORY] [--seed N] [--jobs N] [--same-plan] [NAME...]
 
 A short run of each program is recorded, and half of its call stacks get local allocators of all kinds. Call stacks
-that were not recorded belong to random ranges of the code. Then each test file runs without the plan and under it:
-its status and its output have to be the same, apart from process IDs, times and addresses. NAME is a program, such as
+that were not recorded belong to random ranges of the code. Then each test file runs without the plan and under it.
+Its status and its output have to be the same, apart from process IDs, times and addresses. NAME is a program, such as
 perl, or a test, such as perl.t/op/hash.t.
 
-NAME.txt lists the tests of each program. A line `- TEST  # why` has a test that is left out, and `status TEST  # why`
-one of which only the status is compared, for example because threads print in a changing order.
+NAME.txt lists the tests of each program. A line `- TEST # why` leaves a test out. For a test with a line `status TEST
+# why`, only the status is compared, for example because threads print in a changing order.
 
---same-plan uses the plan of the last run, which is WORK/PROGRAM.plan: recordings of a program differ a little, and so
-do their plans.
+--same-plan uses the plan of the last run, WORK/PROGRAM.plan. Without it, plans differ a little from run to run,
+because recordings of a program do.
 
 A test whose output differs runs again, without the plan and under it. It has failed if it differs twice, or if the
 plan ended the program by a signal. A test that fails twice without the plan is skipped.
@@ -51,7 +51,7 @@ everywhere = ((r"0x[0-9a-fA-F]+", "0x"), (r"(?i)\b(process|parent|child|pid)([ :
 
 @dataclass(frozen=True)
 class Done:
-    """What a test did."""
+    """The result of one run of a test."""
     status: int
     out: str
     err: str
@@ -66,7 +66,7 @@ class Suite:
         self.library = os.environ.get("MALLARD_PLAN_LIBRARY") or str(root / "build/release/src/plan/libmallard-plan.so")
 
     def environment(self, place, plan=None):
-        """The environment of a test. Variables of the user do not count."""
+        """Returns the environment of a test, which has no variables of the user."""
         found = {name: os.environ[name] for name in ("PATH", "USER", "LOGNAME") if name in os.environ}
         found |= {"LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(place), "TMPDIR": str(place), **self.program.environment}
         return found | ({"LD_PRELOAD": self.library, "MALLARD_PLAN": str(plan)} if plan else {})
@@ -90,7 +90,7 @@ class Suite:
         return f"seed {self.options.seed}; rules for {served:,} of {count:,} recorded call stacks, and {len(plan.ranges):,} ranges"
 
     def blocks(self):
-        """Returns how many blocks the rules of the plan serve in a short run."""
+        """Returns the number of blocks that the rules of the plan serve in a short run."""
         report = self.options.work / f"{self.program.name}.report"
         report.unlink(missing_ok=True)
         self.run(self.program.short_run, 0, self.plan, {"MALLARD_PLAN_REPORT": str(report)})
@@ -98,7 +98,7 @@ class Suite:
         return sum(rule["blocks"] - rule["large"] - rule["refused"] for line in lines for rule in json.loads(line)["rules"])
 
     def new_place(self, job):
-        """Makes an empty directory for a test. Tests that run at the same time have different jobs."""
+        """Makes an empty directory for a test. Tests that run at the same time have different job numbers."""
         place = self.options.places / str(job)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
@@ -111,7 +111,7 @@ class Suite:
         """Runs a test once."""
         place = self.new_place(job)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            # A shell lets programs in the background ignore SIGINT.
+            # A shell makes background programs ignore SIGINT, so the signals are reset.
             command = ["env", "--default-signal=INT,QUIT,HUP", *self.program.command(test, place, job)]
             process = subprocess.Popen(command, cwd=self.program.directory(test, place),
                                        env=self.environment(place, plan) | (variables or {}), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -157,7 +157,7 @@ class Suite:
 
 
 def difference(bare, planned):
-    """Returns the first lines in which the output of a test differs."""
+    """Returns the first lines that differ between two outputs of a test."""
     lines = [] if bare.status == planned.status else [f"status {bare.status} without the plan, {planned.status} under it"]
     for name in "out", "err":
         a, b = (getattr(done, name).splitlines() for done in (bare, planned))
@@ -181,7 +181,7 @@ class Printer:
 
 
 def run(suite, names, printer):
-    """Runs the tests of a program: those of `names`, or all."""
+    """Runs the tests of a program: the tests in `names`, or all if there are none."""
     name = suite.program.name
     tests = [test for test in suite.program.tests if not names or names & {name, f"{name}.{test}"}]
     left_out = {} if names and name not in names else suite.program.left_out

@@ -9,9 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plan"))
 import plan_file  # noqa: E402
 
-# How many frames tell the call stacks of a caller apart: one that has few call stacks, and one that has many.
+# How many frames distinguish the call stacks of a caller. A caller with at least `many_stacks` call stacks gets more.
 few_frames, many_frames, many_stacks = (1, 2, 3, 4, 64), (4, 6, 8, 16, 64), 20
-frames_max = 64    # of a stack in a plan
+frames_max = 64    # frames of a stack in a plan
 stacks_max = 4000  # a plan has at most a million frames, and each process reads all of them
 
 
@@ -47,8 +47,8 @@ def numbers(packed):
 
 
 def recorded(profile):
-    """Reads what `mallard export --format pprof --full` wrote. Returns the call stacks as lists of places from the
-    caller outwards. A place is the path of a file and a return address as an offset in the file."""
+    """Reads what `mallard export --format pprof --full` wrote. Returns the call stacks as lists of places, the caller
+    first. A place is the path of a file and the offset of a return address in the file."""
     samples, mappings, locations, texts = [], {}, {}, []
     for kind, value in fields(gzip.decompress(Path(profile).read_bytes())):
         if kind == 2:
@@ -74,7 +74,8 @@ def recorded(profile):
 
 
 def segments(path):
-    """Returns (offset, bytes, address) of each segment that a file is loaded from. Empty if it is not such a file."""
+    """Returns (offset, bytes, address) of each segment from which a file is loaded, or nothing if it is not an ELF
+    file."""
     data = Path(path).read_bytes()
     if data[:5] != b"\x7fELF\x02":
         return []
@@ -84,7 +85,7 @@ def segments(path):
 
 
 class Modules:
-    """The files of a plan, and the addresses of places in them."""
+    """The files of a plan. Converts places to addresses in these files."""
 
     def __init__(self, plan, paths):
         self.plan = plan
@@ -93,7 +94,7 @@ class Modules:
         self.found = {}
 
     def address(self, place):
-        """Returns the number of the file and the address of a place, or None if the plan cannot have the place."""
+        """Returns the number of the file and the address of a place, or None if the plan cannot contain the place."""
         if place not in self.found:
             self.found[place] = self.look_up(*place)
         return self.found[place]
@@ -111,7 +112,7 @@ class Modules:
 
 
 def half_of(program, libraries, stacks, seed):
-    """Returns a plan, how many of the recorded call stacks its rules serve, and how many it has.
+    """Returns a plan, the number of recorded call stacks that its rules serve, and the number of those in the plan.
 
     Half of the recorded call stacks have a rule, and malloc serves the others. Call stacks that were not recorded
     belong to random ranges of the code."""

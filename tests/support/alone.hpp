@@ -9,16 +9,17 @@
 
 namespace mallard::testing {
 
-/// Whether this process runs one test alone, for `alone_in_a_new_process`.
+/// Returns whether `alone_in_a_new_process` has started this process, which then runs one test
+/// alone.
 inline bool is_alone()
 {
     return std::getenv("MALLARD_TEST_ALONE") != nullptr;
 }
 
-/// Runs the current test in a new process of the same program. A child made by fork would not do
-/// for a test that needs a process in which no second thread has ever run: the C library keeps that
-/// fact, and fork then locks more. The new process prints to stderr, so that the output of this one
-/// lists each test once. Returns "fine", or a description of the failure.
+/// Runs the current test in a new process of the same program. fork alone is not enough for a test
+/// in whose process no second thread may ever have run, because the C library remembers such a
+/// thread, and fork then locks more. The new process prints to stderr, so that stdout lists each
+/// test once. Returns "fine", or a description of the failure.
 inline std::string alone_in_a_new_process()
 {
     auto const* const test = ::testing::UnitTest::GetInstance()->current_test_info();

@@ -12,7 +12,7 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step:
+/// Runs a random program over an arena, and verifies after each step:
 /// - Blocks are aligned, do not overlap, keep their bytes, and are inside the initial buffer or a
 /// chunk of the source.
 /// - A rewind frees exactly the blocks younger than its mark, and destroys owned objects newest
@@ -191,7 +191,7 @@ private:
         if (!shrinks && done)
             blocks_.remove(block); // verifies that the block kept its bytes
         if (!shrinks && done)
-            ages_[block] = age_++; // a rewind shrinks the block to its former size
+            ages_[block] = age_++; // a rewind to an older mark shrinks the block again
         if (shrinks || done)
             blocks_.add(block, done ? to : from);
         require(holds(block, blocks_.layout_at(block).bytes), "a block grows within its chunk");
@@ -228,7 +228,7 @@ private:
         marks_.resize(1 + (either() ? marks_.size() - 1 : choose_(marks_.size())));
         saved const to = marks_.back();
         if (either())
-            marks_.pop_back(); // in the other cases the mark may be used again
+            marks_.pop_back(); // in the other cases the mark stays valid
         std::vector<void*> const freed = forget_since(to.age);
         arena_->rewind(to.mark);
         require(owned_.size() == to.owned, "objects owned since the mark are destroyed");
@@ -238,15 +238,16 @@ private:
                     "what is rewound is poisoned");
     }
 
-    /// AddressSanitizer cannot poison single bytes of a group of eight bytes while others of the
-    /// group are in use. Such a group may lie at the end of the buffer.
+    /// Returns whether a block is poisoned. AddressSanitizer cannot poison single bytes of a group
+    /// of eight bytes while others of the group are in use. Such a group may be at the end of the
+    /// buffer.
     bool is_free(const void* block) const
     {
         const std::byte* const end = buffer_.data() + buffer_.size();
         return (block < end && block > end - 8) || is_poisoned(block, true);
     }
 
-    /// Removes younger blocks from the model.
+    /// Removes the blocks of this age and younger ones from the model, and returns them.
     std::vector<void*> forget_since(std::size_t age)
     {
         std::vector<void*> freed;

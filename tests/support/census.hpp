@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// Records which objects live. No object may live when the census is destroyed.
+/// Records which objects are alive. No object may be alive when the census is destroyed.
 class census {
 public:
     census() = default;
@@ -20,9 +20,9 @@ public:
     std::size_t dead() const { return dead_; }
     bool has(const void* citizen) const { return living_.contains(citizen); }
 
-    /// Makes the `n`-th construction from now on throw an `int`; 1 is the next construction.
+    /// Makes the `n`-th construction from now on throw an `int`. 1 means the next construction.
     void throw_at(std::size_t n) { births_to_go_ = n; }
-    /// Forgets the living objects, after a wink-out.
+    /// Forgets all objects, after a wink-out, which runs no destructors.
     void forget() { living_.clear(); }
 
 private:

@@ -14,12 +14,12 @@
 
 namespace mallard::testing {
 
-/// How often a child that hangs is started before the test fails. fork() copies the locks inside
-/// ThreadSanitizer (of gcc 12: those of its `DenseSlabAlloc`) as they are, so that about one child
-/// in 3,000 waits for a thread that only the parent has.
+/// How often a child that hangs is started before the test fails. fork() copies the locks inside of
+/// ThreadSanitizer (those of its `DenseSlabAlloc`, in gcc 12) in their current state. So about one
+/// child in 3,000 waits for a thread that only the parent has.
 inline int const starts_of_a_child = has_tsan() ? 3 : 1;
 
-/// A child process that calls `f()` and exits. The destructor kills the child if it is still
+/// A child process that calls `f()` and exits. The destructor kills the child if the child is still
 /// running.
 class running_child {
 public:
@@ -73,7 +73,7 @@ public:
 private:
     static inline std::chrono::seconds const patience{60 / starts_of_a_child};
 
-    pid_t pid_; // 0: the child has ended
+    pid_t pid_; // 0 if the child has ended
 };
 
 /// Runs `f()` in a child and waits for its exit. Returns "fine", or a description of the failure.

@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// Unlimited choices from a seed.
+/// Makes unlimited choices from a seed.
 class seeded {
 public:
     explicit seeded(std::uint64_t seed) : random_(seed) {}
@@ -21,7 +21,7 @@ private:
     std::mt19937_64 random_;
 };
 
-/// Choices from the bytes of a fuzzer, until no byte is left.
+/// Makes choices from the bytes of a fuzzer, until no byte is left.
 class recorded {
 public:
     explicit recorded(std::span<const std::uint8_t> bytes) : rest_(bytes) {}

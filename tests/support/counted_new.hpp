@@ -1,5 +1,6 @@
-// Replaces operator new and delete by functions that count. Include this header in one file of a
-// program. All forms are replaced, because AddressSanitizer does not define one form by another.
+// Replaces operator new and delete by functions that count their calls. Include this header in one
+// file of a program. All forms are replaced, because AddressSanitizer does not define one form by
+// another.
 #pragma once
 
 #include <cstddef>

@@ -26,11 +26,11 @@ struct disk_change {
 
 struct disk_orders {
     std::size_t failures = 0;
-    std::size_t calls = 0; // number of calls until now
-    // The first and the last call that fail, counted from 1; 0: no call fails.
+    std::size_t calls = 0; // calls so far
+    // The first and the last call that fail, counted from 1. 0 means that no call fails.
     std::size_t first = 0;
     std::size_t last = 0;
-    // The error of the failing calls; 0: they kill the process.
+    // The error of the failing calls. 0 means that they kill the process.
     int error = 0;
     std::size_t tear = 0;                    // bytes of a write that reach the file
     bool hides_pagemap = false;              // whether the pagemap is hidden, as in some sandboxes
@@ -86,7 +86,7 @@ int fdatasync(int file)
         return static_cast<int>(disk.go_wrong());
     if (disk.log != nullptr)
         disk.log->push_back({.what = disk_change::sync});
-    return file < 0 ? -1 : 0; // only recorded: a real sync takes long, and no test loses power
+    return file < 0 ? -1 : 0; // only recorded, because a real sync takes long
 }
 
 int fsync(int file)

@@ -1,4 +1,4 @@
-// Elements that count their objects, throw when a test asks for it, and have a number.
+// Elements that have a number, count their objects, and throw when a test requests it.
 #pragma once
 
 #include "require.hpp"
@@ -9,11 +9,11 @@
 
 namespace mallard::testing {
 
-/// A move-only element. It verifies that no other object overwrites its bytes while it is alive.
+/// A move-only element. It verifies that no other object overwrites its bytes while it lives.
 class element {
 public:
     static inline std::size_t live = 0;
-    /// Which construction from now on throws: 1 is the next one, 0 means none.
+    /// Which construction from now on throws: 1 means the next one, and 0 means none.
     static inline std::size_t throw_in = 0;
 
     explicit element(std::uint64_t number) : number_(number)

@@ -1,6 +1,6 @@
-// Tells ThreadSanitizer to ignore the decoy caches of the malloc engine, which threads share. The
-// lists of decoys look empty and full at once, so that every call takes the slow path. All these
-// threads write to the `room` of the same lists, and no thread uses the written values.
+// Makes ThreadSanitizer ignore the decoy caches of the malloc engine, which threads share. The
+// lists of a decoy look both empty to malloc and full to free, so every call takes the slow path.
+// Many threads write to the `room` of the same lists, and no thread uses the written values.
 
 extern "C" const char* __tsan_default_suppressions(); // NOLINT: ThreadSanitizer defines this name
 

@@ -15,8 +15,8 @@
 
 namespace mallard::testing {
 
-/// A block that starts with its size and a stamp, and repeats the stamp every 512 bytes and at its
-/// end.
+/// A block that starts with its size and a stamp. The stamp is repeated every 512 bytes and at the
+/// end of the block.
 class stamped {
 public:
     static constexpr std::size_t bytes_min = 16;
@@ -33,7 +33,7 @@ public:
             words[last] = stamp;
     }
 
-    /// Whether the first `to` bytes are unchanged since `write`.
+    /// Returns whether the first `to` bytes are unchanged since `write`.
     static bool is_whole(const void* block, std::size_t to)
     {
         auto const* const words = static_cast<const std::uint64_t*>(block);
@@ -104,7 +104,7 @@ public:
             engine::deallocate(block);
     }
 
-    /// Resizes a block and returns it; the block may have moved.
+    /// Resizes a block and returns it. The block may have moved.
     void* resize(void* block)
     {
         if (block == nullptr)
@@ -150,7 +150,7 @@ private:
     std::size_t refused_ = 0;
 };
 
-/// Blocks that any thread may take and replace by other blocks.
+/// Blocks that any thread may remove and replace by other blocks.
 class engine_market {
 public:
     explicit engine_market(std::size_t size) : blocks_(size) {}
@@ -161,7 +161,7 @@ public:
     void* exchange(std::size_t i, void* block) { return blocks_[i].exchange(block); }
     std::size_t size() const { return blocks_.size(); }
 
-    /// Makes one step of a thread.
+    /// Does one random operation of a thread.
     void trade(engine_user& user)
     {
         std::size_t const here = user.choose()(size());
@@ -195,9 +195,9 @@ private:
     std::vector<std::atomic<void*>> blocks_;
 };
 
-/// The number of slices in use. Call this function when all threads that had blocks have ended. It
-/// flushes several times, because a message may be forwarded a few times before it reaches the
-/// owner of its slab.
+/// Returns the number of slices in use. Call this function when all threads that had blocks have
+/// exited. It flushes several times, because a message may be forwarded a few times before it
+/// reaches the owner of the slab.
 inline std::size_t slices_used()
 {
     for (int i = 0; i < 4; ++i)

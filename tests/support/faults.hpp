@@ -1,4 +1,4 @@
-// A fault handler that collects faults instead of stopping the process.
+// A fault handler that collects fault reports instead of stopping the process.
 #pragma once
 
 #include <mallard/debug/fault.hpp>
@@ -30,8 +30,8 @@ public:
     const one& last() const { return all_.back(); }
     void clear() { all_.clear(); }
 
-    /// Whether exactly one fault was found since the last call, with this kind, this block and, if
-    /// given, the address `at`.
+    /// Returns whether exactly one fault was found since the last call, with this kind, this block
+    /// and, if given, the address `at`.
     bool were(fault_kind kind, const void* block, const void* at = nullptr)
     {
         bool const were_this =
@@ -46,7 +46,7 @@ private:
     std::vector<one> all_;
 };
 
-/// Inverts a byte that the program must not write, without a report of AddressSanitizer.
+/// Inverts a byte that the program must not write. AddressSanitizer does not report this write.
 [[gnu::no_sanitize_address, gnu::noinline]] inline void flip(void* p)
 {
     auto* const byte = static_cast<volatile unsigned char*>(p);

@@ -1,4 +1,4 @@
-// Helpers for files of file arenas: a folder, the bytes of a file, and an arena in it.
+// Helpers for files of file arenas: a temporary directory, the bytes of a file, and its arena.
 #pragma once
 
 #include <mallard/persist/file_arena.hpp>
@@ -49,7 +49,7 @@ inline void write_bytes(const std::string& path, const std::string& bytes)
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// All committed bytes, except the one word that differs in each process.
+/// Returns all committed bytes, except for the one word that differs in each process.
 inline std::string contents_of(const file_arena& file)
 {
     std::string bytes(file.stats().bytes_used, '\0');

@@ -8,7 +8,7 @@
 
 namespace mallard::testing {
 
-/// A source that any thread may call at any time: a held thread blocks no other call.
+/// A source that any thread may call at any time. A held thread does not block other threads.
 ///
 ///     source.hold_next();          // the next thread that takes a chunk is held
 ///     source.entered().wait();     // now the thread is inside `try_take`

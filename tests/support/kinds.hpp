@@ -19,7 +19,7 @@ struct kind {
     static constexpr reuse order = Order;
     static constexpr check checks = Checks;
     static constexpr sync threads = Threads;
-    /// Bytes that the cache and the array of one thread may take beyond a limit.
+    /// Bytes that the cache and the array of one thread may use beyond a limit.
     static constexpr std::size_t cache_bytes = Threads == sync::thread_cached ? 10000 : 0;
 
     static constexpr pool_options of(pool_options o)
@@ -27,7 +27,7 @@ struct kind {
         o.order = Order;
         o.checks = Checks;
         o.threads = Threads;
-        // A lock_free pool does not grow: its one chunk has room for all blocks that a test
+        // A lock-free pool does not grow, so it gets one chunk with room for all blocks that a test
         // allocates.
         if (Threads == sync::lock_free && !o.grow.is_single() && !o.grow.is_at_run_time())
             o.grow =

@@ -1,5 +1,5 @@
-// The length of tests that repeat something: loops of random programs, of threads, and of places
-// where a call fails.
+// The length of tests that repeat something, such as random programs, rounds of threads, or runs in
+// each of which another call fails.
 #pragma once
 
 #include "tsan.hpp"
@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// The length of the tests in percent, from the environment variable MALLARD_TEST_LENGTH. `./x
-/// test` sets 10, `./x test --all` sets 100, and `./x soak` may set more.
+/// Returns the length of the tests in percent, from the environment variable MALLARD_TEST_LENGTH.
+/// `./x test` sets 10, `./x test --all` sets 100, and `./x soak` may set more.
 inline std::size_t test_length()
 {
     static std::size_t const percent = [] {
@@ -22,8 +22,8 @@ inline std::size_t test_length()
     return percent;
 }
 
-/// Returns how often a loop runs whose full length is `count`: at least `least` times, or `count`
-/// times if `count` is smaller.
+/// Returns the repetitions of a loop that at full length repeats `count` times. Returns at least
+/// `least`, or `count` if `count` is smaller.
 inline std::size_t repeated(std::size_t count, std::size_t least = 1)
 {
     return std::max(count * test_length() / 100, std::min(count, least));
@@ -37,8 +37,8 @@ inline std::size_t rounds(std::size_t count)
     return has_tsan() ? std::min(repeated(count), tenth) : repeated(count);
 }
 
-/// Returns the distance between the places that a test tries one after the other, such as the
-/// number of the call that fails: 1 at full length, and at most `most` in a short run.
+/// Returns the step between the places that a test tries, such as the number of the call that
+/// fails. The step is 1 at full length, and at most `most` in a short run.
 inline std::size_t stride(std::size_t most)
 {
     return std::clamp<std::size_t>(100 / test_length(), 1, most);

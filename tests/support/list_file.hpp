@@ -1,4 +1,4 @@
-// A small file arena, for tests of access and of its contents.
+// A small file arena with a list, for tests that read and extend a file.
 #pragma once
 
 #include "files.hpp"
@@ -27,7 +27,7 @@ struct list {
     }
 };
 
-/// A folder with one file, which contains a list with the keys 1, 2 and 3.
+/// A temporary directory with one file, which contains a list with the keys 1, 2 and 3.
 struct with_list {
     temporary_folder folder;
     std::string path = folder / "list";

@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// A block in use, filled with a mark of its owner and number. If two threads had the block at the
-/// same time, one of them would find the mark of the other thread.
+/// A block in use, filled with a stamp of its owner and number. If two threads had the block at the
+/// same time, one of them would find the stamp of the other thread.
 class stamped {
 public:
     stamped() = default;
@@ -26,7 +26,7 @@ public:
     explicit operator bool() const { return block_ != nullptr; }
     layout asked() const { return asked_; }
 
-    /// Checks the mark, and returns the block to be freed.
+    /// Checks the stamp, and returns the block, so that the caller can free it.
     void* verified() const
     {
         for_each_part([this](std::byte* at, std::size_t bytes) {
@@ -51,7 +51,7 @@ private:
     std::uint64_t mark_ = 0;
 };
 
-/// Places where threads leave blocks and pick up the blocks of other threads.
+/// Places where threads leave blocks and get the blocks of other threads.
 class market {
 public:
     static constexpr std::size_t places = 256;
@@ -75,7 +75,7 @@ private:
 struct demand {
     bool batches = true;
     std::size_t largest = 0;        ///< bytes of the largest pooled block of a multipool
-    std::size_t large_one_in = 100; ///< one in this number of allocations is too large for a pool
+    std::size_t large_one_in = 100; ///< one in so many allocations is too large for a pool
     bool may_fail = false;
 };
 
@@ -140,7 +140,8 @@ private:
 
     void exchange(const stamped& fresh) { deallocate(market_.swap(some_place(), fresh)); }
 
-    /// Allocates many blocks at once, then frees many, so that arrays become empty and overflow.
+    /// Allocates many blocks, then exchanges and frees as many, so that arrays become empty and
+    /// overflow.
     void hoard(std::size_t count)
     {
         std::vector<stamped> mine(count);
@@ -176,17 +177,17 @@ private:
     std::size_t serial_ = 0;
 };
 
-/// Makes a subject on the heap. If it were on the stack, ThreadSanitizer would mistake the mutex of
-/// the next object at the same address for the mutex of this object, since ThreadSanitizer does not
-/// see the end of a std::mutex.
+/// Makes a subject on the heap. On the stack, ThreadSanitizer would mistake the mutex of the next
+/// object at the same address for the mutex of this object, because it does not see that a
+/// std::mutex is destroyed.
 template <class A, class Make>
 std::unique_ptr<subject> new_subject(Make make)
 {
     return std::make_unique<subject_of<A>>(make);
 }
 
-/// Lets several threads trade, frees all their blocks, and checks that the pool counts no further
-/// block.
+/// Lets several threads trade, frees all their blocks, and checks that the pool then counts no
+/// block in use.
 inline void trade(subject& of, demand wanted, std::size_t threads, std::size_t steps)
 {
     std::size_t const before = of.stats().blocks_live;

@@ -13,8 +13,8 @@
 
 namespace mallard::testing {
 
-/// Records each block with its layout, and fills the block with a pattern of its own. Stops the
-/// test when a block is misaligned, overlaps another block, or has changed bytes.
+/// Records each block with its layout, and fills the block with its own pattern. Stops the test
+/// when a block is misaligned, overlaps another block, or has changed bytes.
 class model {
 public:
     void add(void* block, layout l)
@@ -58,7 +58,7 @@ public:
     std::size_t count() const { return order_.size(); }
     bool empty() const { return order_.empty(); }
 
-    /// The block with an index below `count()`. The order of the blocks is arbitrary.
+    /// Returns the block with an index below `count()`. The order of the blocks is arbitrary.
     void* operator[](std::size_t index) const { return order_[index]; }
     layout layout_at(void* block) const
     {
@@ -69,7 +69,7 @@ public:
         return blocks_.contains(static_cast<std::byte*>(const_cast<void*>(block)));
     }
 
-    /// The addresses of the blocks for which `which(layout)` is true, in order.
+    /// Returns the addresses of the blocks for which `which(layout)` is true, in ascending order.
     template <class F>
     std::vector<void*> ascending(F which) const
     {

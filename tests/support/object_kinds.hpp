@@ -10,7 +10,7 @@
 
 namespace mallard::testing {
 
-/// The options of an object_pool. A test chooses `T`:
+/// The options of an object_pool. A test chooses the type of the objects:
 ///
 ///     typename TypeParam::template pool<citizen> objects(heap);
 template <object_pool_options Options>

@@ -1,5 +1,5 @@
-// Stands for the parts of libmallard-plan.so that a program which links its local allocators leaves
-// out: the hooks of malloc, and the operators.
+// Stands in for the parts of libmallard-plan.so that are not linked into a test of its local
+// allocators: the hooks of malloc, and the operators.
 #include "../../src/preload/next.hpp"
 
 #include <cstdlib>

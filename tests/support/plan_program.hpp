@@ -1,4 +1,5 @@
-// For programs that link the local allocators of libmallard-plan.so, and use them beside malloc.
+// Helpers for programs that link the local allocators of libmallard-plan.so, and use them next to
+// malloc.
 #pragma once
 
 #include "../../src/plan/request.hpp"
@@ -15,8 +16,8 @@ inline constexpr std::uint32_t plan_allocators[] = {mallard_plan_pool, mallard_p
                                                     mallard_plan_multipool_over_arena};
 inline constexpr std::size_t plan_rules = 4;
 
-/// Starts a plan without callers: the tests name the rule of each request. The blocks of the pool
-/// have 512 bytes, and those of the other rules up to 16,384.
+/// Starts a plan without callers, because the tests name the rule of each request. The pool serves
+/// blocks of up to 512 bytes, and the other rules blocks of up to 16,384.
 inline void start_plan(std::size_t held_max = SIZE_MAX)
 {
     static bool const is_started = [] {
@@ -25,7 +26,7 @@ inline void start_plan(std::size_t held_max = SIZE_MAX)
             plan::rules[i].block_bytes = i == 0 ? 512 : mallard_plan_block_max;
             plan::rules[i].is_quick = true;
         }
-        // In the last round ThreadSanitizer has already deleted its state of the thread.
+        // Before the last round, ThreadSanitizer has already deleted its state of the thread.
         int const last_round = PTHREAD_DESTRUCTOR_ITERATIONS - (has_tsan() ? 1 : 0);
         require(plan::begin_threads(plan_rules, last_round), "the plan has a key for threads");
         require(plan::place_chunks(std::size_t{4} << 30), "the plan has addresses for chunks");
@@ -36,7 +37,7 @@ inline void start_plan(std::size_t held_max = SIZE_MAX)
         plan::rules[i].held_max = held_max;
 }
 
-/// What the hook of malloc does for a caller that belongs to a rule.
+/// Does what the hook of malloc does for a caller that belongs to a rule.
 inline void* allocate_by(std::size_t rule, std::size_t bytes)
 {
     plan::answer const known = plan::answer_of_rule(rule);
@@ -50,7 +51,7 @@ inline void* allocate_by(std::size_t rule, std::size_t bytes)
     return block != nullptr ? block : std::malloc(bytes);
 }
 
-/// What the hook of free does.
+/// Does what the hook of free does.
 inline void free_any(void* block)
 {
     if (plan::is_of_plan(block))
@@ -59,7 +60,7 @@ inline void free_any(void* block)
         std::free(block);
 }
 
-/// What the hook of realloc does.
+/// Does what the hook of realloc does.
 inline void* reallocate_any(void* block, std::size_t bytes)
 {
     return plan::is_of_plan(block) ? plan::reallocate_of_rule(block, bytes)

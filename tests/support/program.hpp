@@ -8,13 +8,13 @@
 
 namespace mallard::testing {
 
-/// Verifies after each step:
+/// Runs a random program, and verifies after each step:
 /// - Blocks do not overlap, are aligned, are inside chunks of the source, and keep their bytes.
 /// - A failure has a reason and changes nothing.
 /// - The subject and the model agree on every address and on the totals.
 ///
-/// The subject takes memory only from `source`. It takes at most `limit` bytes, without counting
-/// large blocks.
+/// The subject gets memory only from `source`, and at most `limit` bytes, without counting large
+/// blocks.
 template <class Choices>
 class program {
 public:
@@ -73,7 +73,7 @@ private:
         }
     }
 
-    // Chooses mostly small sizes; some larger than any class, and some larger than the address
+    // Chooses mostly small sizes, and sometimes a size larger than any class or than the address
     // space.
     layout some_layout()
     {

@@ -11,8 +11,8 @@
 
 namespace mallard::testing {
 
-/// Makes `call` fail with `error` for the rest of the life of this process, so call this in a
-/// child. Returns false if the system does not permit that.
+/// Makes `call` fail with `error` until the process exits, so use this function in a child. Returns
+/// false if the system does not permit that.
 inline bool refuse_call(long call, int error)
 {
     auto const number = static_cast<std::uint32_t>(call);

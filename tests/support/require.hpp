@@ -1,5 +1,5 @@
-// `require`, for tests, random programs and fuzz targets: a requirement that does not hold stops
-// the process.
+// Defines `require`, which tests, random programs and fuzz targets use. If a requirement does not
+// hold, the process stops.
 #pragma once
 
 #include <cstdio>
@@ -9,11 +9,12 @@
 
 namespace mallard::testing {
 
-/// Printed when a requirement fails: says how to repeat the failure, for example a seed.
+/// Printed when a requirement fails. Describes how to repeat the failure, for example by a seed.
 inline std::string doing = "";
 
-/// Stops the process if the condition is false. A GoogleTest expectation would not do: sources must
-/// not throw, a broken allocator must not continue, and fuzz targets have no GoogleTest.
+/// Stops the process if the condition is false. A GoogleTest expectation is not enough, because
+/// sources must not throw, a broken allocator must not continue, and fuzz targets have no
+/// GoogleTest.
 inline void require(bool holds, const char* promise,
                     std::source_location at = std::source_location::current())
 {

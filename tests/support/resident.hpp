@@ -9,7 +9,7 @@
 
 namespace mallard::testing {
 
-/// The resident memory in bytes.
+/// Returns the resident memory in bytes.
 inline std::size_t resident_bytes()
 {
     unsigned long total = 0;

@@ -30,7 +30,7 @@ private:
     std::string text_;
 };
 
-/// Returns a segment. If there is none, prints its failure with the failing test.
+/// Returns `segment`. If it is not valid, prints the reason with the failing test.
 inline shared_memory required(shared_memory segment)
 {
     require(bool(segment), segment.last_failure());

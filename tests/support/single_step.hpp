@@ -1,4 +1,4 @@
-// Interrupts a function after a chosen instruction and runs another function there. The result is
+// Interrupts a function after a chosen instruction and runs another function there. This imitates
 // an interleaving of two threads that is the same in every run.
 #pragma once
 
@@ -28,7 +28,7 @@ public:
         require(sigaction(SIGTRAP, &mine, &old) == 0, "the test handles SIGTRAP");
         context_ = &other;
         other_ = [](void* context) { (*static_cast<Other*>(context))(); };
-        left_ = steps + 1; // the instruction that sets the flag counts, too
+        left_ = steps + 1; // the instruction that sets the flag counts too
         set_flag(true);
         f();
         set_flag(false);
@@ -36,9 +36,9 @@ public:
         return left_ == 0;
     }
 
-    /// Why a test cannot interrupt functions in this build, or null if it can. ThreadSanitizer's
-    /// runtime takes a lock for each atomic operation, and a handler that interrupts such an
-    /// operation would wait for this lock forever.
+    /// Returns why a test cannot interrupt functions in this build, or null if it can.
+    /// ThreadSanitizer's runtime takes a lock for each atomic operation, and a handler that
+    /// interrupts such an operation would wait for this lock forever.
     static char const* refused()
     {
         return has_tsan() ? "ThreadSanitizer locks atomic variables, so a handler may wait forever"
@@ -46,8 +46,9 @@ public:
     }
 
     /// Returns the number of steps to try after `steps`. With AddressSanitizer a call has thousands
-    /// of instructions, and the time of a test grows as the square of that number. So with it only
-    /// every 101st instruction is tried, and without it every one.
+    /// of instructions, and the time of a test is proportional to the square of that number. So
+    /// only every 101st instruction is tried with AddressSanitizer, and every instruction without
+    /// it.
     static std::size_t after(std::size_t steps) { return steps + (has_asan() ? 101 : 1); }
 
 private:

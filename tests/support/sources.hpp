@@ -12,8 +12,8 @@
 namespace mallard::testing {
 
 /// A strict source over the heap. A chunk has exactly the requested alignment, is filled with
-/// `fresh` bytes, and has canaries on both sides. `give` verifies that the chunk is the one that
-/// was taken, and the destructor verifies that all chunks were returned.
+/// `fresh` bytes, and has canaries on both sides. `give` verifies that the chunk came from this
+/// source, and the destructor verifies that all chunks were returned.
 ///
 /// counting_source heap; pool<ref<counting_source>> blocks(48, 0, heap);
 class counting_source {
@@ -64,7 +64,7 @@ public:
         ::operator delete(data - c.align, std::align_val_t{2 * c.align});
     }
 
-    /// The layouts of all requests, including failed ones.
+    /// Returns the layouts of all requests, including failed ones.
     const std::vector<layout>& asked() const { return asked_; }
     std::size_t calls() const { return asked_.size(); }
     std::size_t gives() const { return gives_; }
@@ -72,7 +72,7 @@ public:
     std::size_t bytes_peak() const { return peak_; }
     const std::map<void*, chunk>& live() const { return live_; }
 
-    /// Whether one live chunk contains all of the `bytes` bytes from `p` on.
+    /// Returns whether one live chunk contains all of the `bytes` bytes from `p` on.
     bool holds(const void* p, std::size_t bytes = 1) const
     {
         auto const after = live_.upper_bound(const_cast<void*>(p));
@@ -83,7 +83,7 @@ public:
                static_cast<std::byte*>(c.data) + c.bytes;
     }
 
-    /// The number of bytes of live chunks that the allocator or its callers have written.
+    /// Returns the number of bytes of live chunks that the allocator or its callers have written.
     [[gnu::no_sanitize_address]] std::size_t written() const
     {
         std::size_t count = 0;
@@ -125,10 +125,10 @@ public:
     }
 };
 
-/// A `counting_source` whose calls fail when a test asks for it.
+/// A `counting_source` whose calls fail when a test requests it.
 class failing_source : public counting_source {
 public:
-    /// Makes the calls number `n` to `last` from now on fail; 1 is the next call.
+    /// Makes the calls number `n` to `last` from now on fail. 1 means the next call.
     void fail_at(std::size_t n, std::size_t last) { first_ = calls() + n, last_ = calls() + last; }
     void fail_at(std::size_t n) { fail_at(n, n); }
     void fail_from(std::size_t n) { fail_at(n, std::size_t{1} << 40); }
@@ -172,7 +172,7 @@ struct refusal {
     std::size_t bytes, align;
 };
 
-/// A `std::pmr` upstream over a `failing_source` that throws an exception of its own type.
+/// A `std::pmr` upstream over a `failing_source`. It throws `refusal`, not `std::bad_alloc`.
 class failing_resource final : public std::pmr::memory_resource {
 public:
     failing_source source;

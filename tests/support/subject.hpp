@@ -13,8 +13,8 @@ class subject {
 public:
     virtual ~subject() = default;
 
-    /// The layout of the blocks of a pool; no value for a multipool. A pool also supports batches
-    /// and `in_use`.
+    /// Returns the layout of the blocks of a pool, or no value for a multipool. Only a pool
+    /// supports batches and `in_use`.
     virtual std::optional<layout> single() const = 0;
     virtual bool is_pooled(layout) const = 0;
 
@@ -30,7 +30,7 @@ public:
     virtual validity classify(const void*) const = 0;
     virtual std::vector<void*> in_use() = 0;
     virtual statistics stats() const = 0;
-    /// Whether stats().bytes_taken equals the bytes that the source has returned.
+    /// Returns whether stats().bytes_taken equals the bytes that the source has supplied.
     virtual bool counts_source_bytes() const = 0;
 
     virtual void reset() = 0;

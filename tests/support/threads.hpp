@@ -42,8 +42,8 @@ private:
     bool open_ = false;
 };
 
-/// Waits until `is_so()` is true. After 60 seconds stops the process, and prints the event that did
-/// not come.
+/// Waits until `is_so()` is true. After 60 seconds, stops the process and prints the event that has
+/// not happened.
 template <class F>
 void wait_until(F is_so, const char* event)
 {
@@ -54,8 +54,8 @@ void wait_until(F is_so, const char* event)
     }
 }
 
-/// Whether a thread sleeps in the kernel: the thread `id`, or the main thread of process `id`. Does
-/// not allocate.
+/// Returns whether a thread sleeps in the kernel: the thread `id`, or the main thread of process
+/// `id`. Does not allocate.
 inline bool is_asleep(pid_t id)
 {
     char path[64] = {};
@@ -81,7 +81,7 @@ void in_threads(std::size_t count, F f)
         });
 }
 
-/// Calls `f()` in a thread of its own, and joins the thread.
+/// Calls `f()` in a new thread, and joins the thread.
 template <class F>
 void in_a_thread(F f)
 {
@@ -156,7 +156,7 @@ private:
     void (*call_)(void*) = nullptr;
     void* what_ = nullptr;
     bool busy_ = false;
-    std::thread thread_; // last, since the thread uses the other members
+    std::thread thread_; // last, because the thread uses the other members
 };
 
 } // namespace mallard::testing

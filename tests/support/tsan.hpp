@@ -1,4 +1,4 @@
-// Tells whether ThreadSanitizer runs, and which of its runtimes. Also compiles without it.
+// Queries whether ThreadSanitizer runs, and which version of its runtime. Also compiles without it.
 #pragma once
 
 extern "C" {
@@ -13,9 +13,9 @@ inline bool has_tsan()
     return __tsan_init != nullptr;
 }
 
-/// Whether the runtime is that of clang 15, g++ 13 or later. That runtime holds its own locks
-/// during a fork, and deletes its state of a thread before the last round of destructors of thread
-/// keys.
+/// Returns whether the runtime is that of clang 15, g++ 13 or later. That runtime holds its own
+/// locks during a fork, and deletes its state of a thread before the last round of destructors of
+/// thread keys.
 inline bool has_tsan_of_llvm_15()
 {
     return __tsan_memcpy != nullptr;

@@ -102,7 +102,8 @@ include("{root}/packaging/vcpkg/mallard/portfile.cmake")
 
 
 class Recipes(unittest.TestCase):
-    """Reads each recipe with the program that will use it, or else with one that knows its language."""
+    """Reads each packaging recipe with the program that will use the recipe, or else with one that
+    knows the recipe's language."""
 
     def program(self, *command):
         """Runs a program, which must succeed, and returns its output."""
@@ -172,7 +173,7 @@ class Recipes(unittest.TestCase):
 
 
 class Dockerfile(unittest.TestCase):
-    """Compares the Dockerfile with the tree, because docker is on few machines on which tests run."""
+    """Compares the Dockerfile with the tree, because few machines on which tests run have docker."""
 
     def setUp(self):
         self.text = (root / "packaging/docker/Dockerfile").read_text()
@@ -207,7 +208,7 @@ class Dockerfile(unittest.TestCase):
 
 
 class Workflows(unittest.TestCase):
-    """Reads what GitHub reads, which reports a mistake only after a push."""
+    """Checks the workflow files, because GitHub reports an error in them only after a push."""
 
     def load(self, pattern):
         try:
@@ -227,7 +228,8 @@ class Workflows(unittest.TestCase):
                     self.script(step.get("run", ""))
 
     def script(self, text):
-        """Checks that a script is bash, and that the programs of the tree that it runs are there."""
+        """Checks that a script is valid bash, and that the programs of the tree that the script runs
+        exist."""
         run = subprocess.run(["bash", "-n"], input=re.sub(r"\$\{\{.*?\}\}", "x", text), capture_output=True, text=True)
         self.assertEqual(run.stderr, "", text)
         for program in re.findall(r"(?:^|&& |\n)((?:\.ci|tests|tools|packaging)/\S+)", text):

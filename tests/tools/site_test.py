@@ -65,7 +65,7 @@ class Site(TreeTest):
         self.write("include/arena.hpp", "class arena;\n")
 
     def page(self, text):
-        """Returns the page docs/guide/arena.md with this text as it is on the site."""
+        """Returns how the site shows docs/guide/arena.md with this text."""
         file = self.write("docs/guide/arena.md", text)
         self.write("docs/guide.md", "# Guide\n")
         site = self.build.Site()

@@ -1,4 +1,5 @@
-"""Tests how tests/standard/run.py judges a case, and reads the lines of differences.txt."""
+"""Tests how tests/standard/run.py judges a test case, and how run.py reads the lines of
+differences.txt."""
 import importlib.util
 import unittest
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Tests tools/run-tests: the table, names, changes, processes and results. readers_test.py tests the readers."""
+"""Tests tools/run-tests: its table, names, changes, processes and results. readers_test.py tests the readers of
+test output."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -77,7 +78,7 @@ class Names(unittest.TestCase):
         cls.known = names.of_all(cls.rows)
 
     def stages_of(self, word):
-        """Returns the first stage of each row of the table that a filter chooses."""
+        """Returns the first stage of each line of the table that a filter chooses."""
         found = names.matching(re.compile(word), word, self.known)
         return {row.stages(True)[0] for name in found for row in names.rows_of(name, self.rows)}
 
@@ -304,13 +305,13 @@ class Processes(TreeTest):
         self.write(f"bin/{name}", f"#!/bin/bash\n{script}\n").chmod(0o755)
 
     def start(self, *words):
-        """Starts run-tests in the copy. Whoever runs these tests may ignore signals."""
+        """Starts run-tests in the copy. Restores signals, because whoever runs these tests may ignore them."""
         return subprocess.Popen(["env", "--default-signal=INT,HUP,TERM", self.tree / "tools/run-tests", *words],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
                                 env={**os.environ, "PATH": f"{self.tree}/bin:{os.environ['PATH']}", "LC_ALL": "C"})
 
     def end(self, number):
-        """Starts run-tests with a cmake whose processes do not want to end, and ends it by a signal."""
+        """Starts run-tests with a cmake whose processes ignore signals, and ends run-tests by a signal."""
         self.copy_of_the_runner()
         pids = self.tree / "pids"
         self.program("cmake", f"""(setsid bash -c 'trap "" INT HUP; echo $$ >>"{pids}"; sleep 98765' &)
@@ -493,7 +494,7 @@ class CheckTiers(TreeTest):
             if path == "crates":
                 shutil.copytree(source, copy, ignore=lambda folder, entries: [
                     entry for entry in entries if not (Path(folder) / entry).is_dir() and not entry.endswith((".rs", ".toml"))])
-            elif path == "tests":  # the directories alone, and files that the table names
+            elif path == "tests":  # the directories alone, and files that have a line in the table
                 for folder in (entry for entry in source.iterdir() if entry.is_dir()):
                     (copy / folder.name).mkdir(parents=True)
                     for file in folder.glob("*.cpp"):

@@ -1,7 +1,7 @@
-"""Tests that tools/tidy gives each check all files, and says in which file a fault is.
+"""Tests that tools/tidy passes all files to each check, and reports the file of each finding.
 
-A script takes the place of clang-tidy: it writes its arguments down, and finds a fault in each line
-that has the word FAULT.
+A script takes the place of clang-tidy. It records its arguments, and reports each line that has the word
+FAULT.
 """
 import os
 import shutil

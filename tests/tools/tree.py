@@ -1,4 +1,4 @@
-"""The base of tests that run a tool on a small tree in a temporary folder."""
+"""The base class of tests that run a tool on a small tree in a temporary directory."""
 import subprocess
 import sys
 import tempfile

@@ -1,4 +1,5 @@
-"""Tests that tests/unite.py joins files that a compiler accepts, and refuses those that it cannot join."""
+"""Tests that tests/unite.py joins files so that a compiler accepts the result, and rejects files that it
+cannot join."""
 import subprocess
 
 from tree import TreeTest

@@ -32,7 +32,7 @@ def x(*arguments, where=root, **options):
 
 class X(unittest.TestCase):
     def refuses(self, run, status, *words):
-        """Checks that a command fails with exactly three lines that contain these words."""
+        """Checks that a command fails and prints exactly three lines, which contain these words."""
         said = "".join(line for line in run.stderr.splitlines(True)
                        if not line.startswith(("  needs: ", "    ", "  apt: ", "  install ", "  the whole log: ")))
         self.assertRegex(said, three_lines)
@@ -88,7 +88,7 @@ class X(unittest.TestCase):
 
 
 class Bare(X):
-    """Tests x in a copy of the tree that cannot be built, on a machine with few programs."""
+    """Tests x in a copy of the tree that cannot be built, in an environment with few programs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -130,14 +130,14 @@ class Bare(X):
         installs.write_text(text)
 
     def is_system(self, release):
-        """Gives the machine the names of a distribution."""
+        """Writes the names of a distribution where x looks for them."""
         system = self.path / "os-release"
         system.write_text(release)
         packages = self.tree / "tools/packages"
         packages.write_text(re.sub(r"(?m)^os_release=\S+", f"os_release={system}", packages.read_text()))
 
     def has(self, name, script):
-        """Gives the machine a program that runs `script` in bash."""
+        """Adds a program to the environment. The program runs `script` in bash."""
         file = self.path / name
         file.unlink(missing_ok=True)
         file.write_text(f"#!{shutil.which('bash')}\n{script}\n")
@@ -267,7 +267,7 @@ class Bare(X):
         self.tree.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
         for folder in self.tree.rglob("*"):
             folder.chmod(folder.stat().st_mode | stat.S_IROTH | stat.S_IXOTH)
-        # Nor in a group of root, which may not read the tree.
+        # Runs x as nobody and without groups of root, because that group may not read the tree.
         options = {"user": nobody, "group": nobody, "extra_groups": []} if os.getuid() == 0 else {}
         run = self.x("build", "release", **options)
         self.refuses(run, 1, f"{self.tree}/build", "nothing was built", "cp -R")
@@ -398,7 +398,7 @@ class Bare(X):
             self.assertRegex(line, r"^[a-z0-9.+-]+: .+")
 
     def on_a_terminal(self, answer, *arguments):
-        """Runs x with a terminal, types an answer, and returns the text on it and the status."""
+        """Runs x in a terminal, types an answer, and returns the output and the status."""
         import pty
         pid, terminal = pty.fork()
         if pid == 0:

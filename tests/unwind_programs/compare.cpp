@@ -1,6 +1,6 @@
-// A library to preload. On each malloc and free, it compares the stack that the walk of
+// A library to preload. On each malloc and free, the library compares the stack that the walk of
 // src/os/unwind.hpp finds with the stack that libunwind finds. The walk remembers the last stack of
-// its thread. When the program ends, the library appends a line of numbers to the file that
+// each thread. When the program exits, the library appends a line of numbers to the file that
 // UNWIND_COUNTS names: see programs.py.
 //
 // The variable UNWIND_ONLY chooses one way to find stacks, to measure its time: `walk` remembers
@@ -73,7 +73,7 @@ void show(void* const* other, int depth)
     }
 }
 
-/// Compares the stack in `memory` with that of libunwind.
+/// Compares the stack in `memory` with the one that libunwind finds.
 void compare(void* const* other, int depth, std::uintptr_t pc)
 {
     while (depth > 0 && reinterpret_cast<std::uintptr_t>(*other) != pc) {
@@ -96,8 +96,7 @@ void compare(void* const* other, int depth, std::uintptr_t pc)
     show(other, depth);
 }
 
-/// Adds the time since `start`. Leaves out long times, because in them another program probably
-/// ran.
+/// Adds the time since `start`. Ignores long times, because another program probably ran meanwhile.
 void add_ticks(std::atomic<unsigned long>& sum, unsigned long start)
 {
     constexpr unsigned long longest = 20'000;

@@ -48,7 +48,7 @@ lua_script = "local t = {} for i = 1, 40000 do t[i] = ('x'):rep(i % 50) .. i end
 
 
 def commands(folder):
-    """Returns the programs that are there, by name."""
+    """Returns the installed programs, by name."""
     source = folder / "regex.cpp"
     source.write_text(regex_file)
     (folder / "regex.ii").write_bytes(subprocess.run(
@@ -73,7 +73,7 @@ def commands(folder):
 
 
 def run(library, command, folder, only=None):
-    """Runs a program, and returns the numbers that the library wrote."""
+    """Runs a program, and returns the numbers that the preloaded library wrote."""
     counts = folder / "counts"
     counts.unlink(missing_ok=True)
     environment = {**os.environ, "LD_PRELOAD": preloadable(library), "UNWIND_COUNTS": str(counts),
