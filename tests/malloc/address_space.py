@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the start of malloc maps little address space. `address_space.py PRELOAD PROGRAM`
 
-QEMU before 8.0 keeps a record of each page that was ever mapped, also if no memory is behind it.
-With `qemu-x86_64` the script checks the memory of the emulator, too.
+QEMU before 8.0 keeps a record of each page that was ever mapped, even if the page uses no memory.
+If `qemu-x86_64` is installed, the script also checks the memory of the emulator.
 """
 import os
 import resource

@@ -1,4 +1,4 @@
-// Tests of the alignment of blocks.
+// Tests the alignment of blocks.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(alignment, is_sixteen_for_every_size)
         std::free(block);
 }
 
-/// Allocates several blocks of each size at once: the first block of a slab is often aligned by
+/// Allocates several blocks of each size, because the first block of a slab is often aligned by
 /// chance.
 template <class Allocate>
 void try_pairs(Allocate allocate)

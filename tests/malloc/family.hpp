@@ -10,8 +10,8 @@
 
 namespace mallard::testing {
 
-/// Hides the origin of a value from the compiler. Otherwise the compiler would warn of deliberate
-/// misuse, or remove allocations.
+/// Returns its argument, and hides the origin of the value from the compiler. Otherwise the
+/// compiler would warn of deliberate misuse, or remove allocations.
 template <class T>
 T hidden(T value)
 {
@@ -54,14 +54,15 @@ inline bool is_aligned(const void* block, std::size_t align)
     return reinterpret_cast<std::uintptr_t>(block) % align == 0;
 }
 
-/// The index of the next byte to write or check. Up to 4 KiB this is every byte, then one byte in
-/// 512. From 1 MiB on it is one in 16 KiB, since each page costs a page fault.
+/// Returns the index of the next byte to write or check. Up to 4 KiB this is every byte, then one
+/// byte in
+/// 512. From 1 MiB on it is one in 16 KiB, because each page costs a page fault.
 inline std::size_t next_looked_at(std::size_t i)
 {
     return i + (i < 4096 ? 1 : i < 1 << 20 ? 512 : 1 << 14);
 }
 
-/// Writes those bytes of a block that `holds` checks later. The last byte of the block is one of
+/// Writes those bytes of a block that `holds` checks later. The last byte of the block is among
 /// them.
 inline void fill(void* block, std::size_t bytes, unsigned seed)
 {
@@ -82,7 +83,7 @@ inline bool holds(const void* block, std::size_t bytes, unsigned seed)
     return !has_end || p[bytes - 1] == static_cast<unsigned char>(seed);
 }
 
-/// Whether all bytes that `fill` would write are 0.
+/// Returns whether all bytes that `fill` would write are 0.
 inline bool is_clear(const void* block, std::size_t bytes)
 {
     const auto* const p = static_cast<const unsigned char*>(block);

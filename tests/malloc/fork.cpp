@@ -1,4 +1,4 @@
-// Tests of fork: malloc works in the child, whatever the threads of the parent were doing.
+// Tests that malloc works in the child of a fork, whatever the threads of the parent were doing.
 #include "../support/alone.hpp"
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
@@ -94,7 +94,8 @@ TEST(fork, works_while_other_threads_write_with_stdio)
     std::fclose(file);
 }
 
-/// A file of long lines (50 kB), so that `getline` allocates while it holds the lock of its stream.
+/// A file of long lines (50 kB). Because of their length, `getline` allocates while it holds the
+/// lock of its stream.
 class long_line {
 public:
     long_line() : file_(std::tmpfile())
@@ -131,7 +132,7 @@ TEST(fork, works_while_other_threads_call_getline_and_fflush)
 }
 
 extern "C" {
-void _IO_list_lock();   // glibc's lock of the list of streams: fork takes it after the handlers
+void _IO_list_lock();   // glibc's lock of the list of streams, which fork locks after the handlers
 void _IO_list_unlock(); // NOLINT(bugprone-reserved-identifier)
 }
 
@@ -147,7 +148,7 @@ void change(std::vector<void*>& blocks)
         else
             require(holds(blocks[i], looked_at, seed), "a block keeps its bytes");
         require(::malloc_usable_size(blocks[i]) >= bytes, "a block is known");
-        if (i % 3 == 0) // keep some blocks for later rounds
+        if (i % 3 == 0) // keeps some blocks for later rounds
             std::free(std::exchange(blocks[i], std::malloc(bytes)));
         else if (i % 3 == 1)
             blocks[i] = std::realloc(blocks[i], bytes + (i % 2 == 0 ? bytes / 2 : 0));
@@ -156,7 +157,7 @@ void change(std::vector<void*>& blocks)
     }
 }
 
-// The threads start and end, and free blocks of other threads.
+// The threads start and exit, and free blocks of other threads.
 TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
 {
     EXPECT_EQ(in_a_child([] {
@@ -198,8 +199,8 @@ TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
 TEST(fork, handlers_may_allocate)
 {
     constexpr auto allocate = [] { allocate_some(5); };
-    // Handlers of fork stay for the life of a process. In this process they would allocate when a
-    // signal handler of another test forks.
+    // Fork handlers cannot be removed, so the test runs in a child. In this process, the handlers
+    // would allocate when a signal handler of another test forks.
     EXPECT_EQ(in_a_child([&] {
                   at_work const others(3, allocate_some);
                   require(::pthread_atfork(allocate, allocate, allocate) == 0, "they are set");

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Types what the help of a double free says, and expects that this finds more.
+"""Follows the help line in the message about a double free, and expects a more detailed report.
 
     help.py SHARED STATIC CHECKED
 
-SHARED is linked/free_twice.c linked with the shared malloc, and STATIC is the same program with the
-static malloc, which no library can replace. CHECKED is libmallard-checked.so.
+SHARED is linked/free_twice.c, linked with the shared malloc. STATIC is the same program with the
+static malloc, which no preloaded library can replace. CHECKED is libmallard-checked.so.
 """
 import os
 import re
@@ -38,7 +38,7 @@ def main(shared, static, checked):
                "a report of the checked malloc, and no line before it", found)
     said = stderr_of(shared, MALLARD_CALLS="1")
     expect(path and f"; help: LD_PRELOAD={path[1]}\n" in said, "the same path in the line about MALLARD_CALLS", said)
-    # Both libraries have a malloc. Only the first, which the program uses, reads the options.
+    # Both libraries contain a malloc. Only the first, which the program uses, reads the options.
     said = stderr_of(shared, LD_PRELOAD=checked, MALLARD_HUGEPAGES="2")
     expect(said.count("MALLARD_HUGEPAGES=2") == 1, "one line about a wrong option", said)
     for said in (stderr_of(static), stderr_of(static, MALLARD_CALLS="1"), stderr_of(shared, "heap"),

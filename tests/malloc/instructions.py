@@ -19,8 +19,8 @@ skipped = 77
 few, many = 1000, 11000
 
 mebibyte = 1 << 20
-# For each call: (instructions of its hot path, how many of them are checks). See
-# docs/decisions/0018. For a large block, the size is checked, too.
+# The expected maximum for each call: (instructions of its hot path, instructions of its checks). See
+# docs/decisions/0018. For a large block, the count includes a check of the size.
 promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8),
             ("malloc", mebibyte): (28, 6), ("free", mebibyte): (19, 8),
             ("malloc", mebibyte + 1): (64, 6), ("free", mebibyte + 1): (19, 8),
@@ -28,8 +28,8 @@ promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8),
 
 
 def begins_with_endbr64(function, library):
-    """Whether a function begins with an instruction that marks it as a target of jumps, and does nothing
-    else (-fcf-protection, a default of compilers on Ubuntu)."""
+    """Returns whether a function begins with endbr64, an instruction that marks it as a target of jumps,
+    and does nothing else (-fcf-protection, a default of compilers on Ubuntu)."""
     symbols = subprocess.run(["readelf", "-sW", library], capture_output=True, text=True).stdout
     address = int(re.search(rf" ([0-9a-f]{{16}}) .* {function}$", symbols, re.M)[1], 16)
     code = subprocess.run(["objdump", "--disassemble", f"--start-address={address}", f"--stop-address={address + 4}",

@@ -37,10 +37,11 @@ def needs(library):
 
 
 def size(library):
-    # What a process maps. The file has gaps besides: GNU ld begins the writable part at a page, and lld does not.
+    # The bytes that a process maps. The file also has gaps: GNU ld begins the writable part at a page, and lld
+    # does not.
     loaded = re.findall(r"^ +LOAD +0x\S+ 0x\S+ 0x\S+ (0x\S+)", output("readelf", "-lW", library), re.M)
     count = sum(int(part, 16) for part in loaded)
-    # Protections that a compiler adds on its own take 8 % with g++ 13 of Ubuntu 24.04: -fcf-protection and
+    # Protections that are on by default in g++ 13 of Ubuntu 24.04 take 8 % more: -fcf-protection and
     # -fstack-protector.
     is_protected = "__stack_chk_fail" in output("nm", "--dynamic", library)
     limit = bytes_max * 11 // 10 if is_protected else bytes_max
@@ -59,8 +60,8 @@ def names(library):
              for line in output("nm", "-D", "--defined-only", library).splitlines()
              if line.split()[-2] != "A"}
     wanted = {*family, *news, *deletes}
-    # Further names that the library may export: Mallard's own functions, aliases for older programs,
-    # and dlopen without RTLD_DEEPBIND.
+    # Further names that the library may export: Mallard's own functions, aliases for older programs, and a dlopen
+    # that clears RTLD_DEEPBIND.
     others = re.compile(r"dlopen|mallard_\w+|__posix_memalign|__libc_\w+|malloc_\w+|memalign_\w+")
     return ([f"{name}: is not there" for name in sorted(wanted - shown)] +
             [f"{name}: is shown" for name in sorted(shown - wanted) if not others.fullmatch(name)])

@@ -1,4 +1,4 @@
-// Tests of a limit on address space (RLIMIT_AS) that the program itself sets after it has started.
+// Tests a limit on address space (RLIMIT_AS) that the program itself sets after it has started.
 #include "../support/child.hpp"
 #include "support.hpp"
 
@@ -53,7 +53,7 @@ void run_a_thread()
     ::pthread_join(thread, nullptr);
 }
 
-/// Allocates blocks of 1 MiB until malloc fails, frees them, and returns their number.
+/// Allocates blocks of 1 MiB until malloc fails, frees the blocks, and returns their number.
 std::size_t take_all_mebibytes()
 {
     void* newest = nullptr;

@@ -1,4 +1,4 @@
-// Tests of operator new and delete in all their forms.
+// Tests operator new and delete in all their forms.
 #include "support.hpp"
 
 #include <gtest/gtest.h>

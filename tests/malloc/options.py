@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that a malloc applies the options of the environment, and reports wrong values in one line.
+"""Checks that a malloc applies the options of the environment, and reports invalid values in one
+line.
 
     options.py common|checked|unchecked [LIBRARY] PROGRAM [ARGUMENT...]
 
@@ -45,7 +46,7 @@ cases = {
 
 
 def shown(value):
-    """Returns the value as the line prints it: at most 40 characters, all printable."""
+    """Returns the value as the malloc prints it: at most 40 characters, all printable."""
     text = re.sub(r"[^ -~]", "?", value)
     return re.escape(text if len(text) <= 40 else text[:40] + "...")
 

@@ -1,4 +1,4 @@
-// Random programs of several threads that call every function of the malloc family.
+// Random programs with several threads that call every function of the malloc family.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 #include "support.hpp"
@@ -59,7 +59,7 @@ private:
         }
     }
 
-    /// A random size. Each order of magnitude is equally likely.
+    /// Returns a random size. Each order of magnitude is equally likely.
     std::size_t some_size() { return choose_(std::size_t{1} << choose_(choose_(8) ? 14 : 23)); }
 
     void begin_one()
@@ -194,7 +194,7 @@ TEST(random_programs, of_many_threads_find_no_fault)
     run_program(20, 40, 2'000);
 }
 
-/// Disabled, since it takes many minutes. Run it with --gtest_also_run_disabled_tests.
+/// Disabled, because it takes many minutes. Run it with --gtest_also_run_disabled_tests.
 TEST(random_programs, DISABLED_of_many_minutes_find_no_fault)
 {
     for (std::uint64_t seed = 100; seed < 160; ++seed)

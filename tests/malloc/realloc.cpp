@@ -1,4 +1,4 @@
-// Tests of realloc.
+// Tests realloc.
 #include "../support/choices.hpp"
 #include "support.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Fills a block so that bytes 64 KiB apart differ.
+/// Fills a block so that bytes at a distance of 64 KiB differ.
 void write(void* block, std::size_t bytes)
 {
     for (std::size_t i = 0; i < bytes; ++i)
@@ -31,7 +31,7 @@ TEST(realloc, of_null_allocates_and_to_zero_frees)
     void* const block = std::realloc(hidden<void*>(nullptr), 100);
     ASSERT_NE(block, nullptr);
     EXPECT_EQ(std::realloc(hidden(block), hidden(0)), nullptr);
-    for (int i = 0; i < 100'000; ++i) // 100 GB in total if the blocks were not freed
+    for (int i = 0; i < 100'000; ++i) // 100 GB in total if blocks were not freed
         ASSERT_EQ(std::realloc(hidden(std::malloc(1 << 20)), hidden(0)), nullptr);
     EXPECT_EQ(::reallocarray(hidden(std::malloc(100)), hidden(0), 8), nullptr);
 }
@@ -106,7 +106,7 @@ TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
         auto& [block, bytes] = slots[number];
         std::size_t const next = 1 + random(std::size_t{1} << random(19));
         block = std::realloc(block, next);
-        // Beyond 4 KiB, `fill` writes only some bytes, and which ones depends on the size. So only
+        // Above 4 KiB, `fill` writes only some bytes, and which ones depends on the size. So only
         // the first 4 KiB can be compared after a resize.
         ASSERT_TRUE(holds(block, std::min<std::size_t>({bytes, next, 4096}), number)) << step;
         bytes = next;
@@ -116,8 +116,8 @@ TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
         std::free(slot.block);
 }
 
-/// Allocates blocks of `bytes` with contents in their first and last page, resizes each to `next`,
-/// and returns by how much the resident memory grows.
+/// Allocates blocks of `bytes` with contents in their first and last page, and resizes each to
+/// `next`. Returns by how much the resident memory grows.
 std::size_t growth_of_sparse_blocks(std::size_t count, std::size_t bytes, std::size_t next)
 {
     constexpr std::size_t page = 4096;
@@ -144,7 +144,7 @@ std::size_t growth_of_sparse_blocks(std::size_t count, std::size_t bytes, std::s
 TEST(realloc, touches_no_page_that_the_program_has_not_touched)
 {
     constexpr std::size_t mebibyte = 1 << 20;
-    ::malloc_trim(0); // memory that was used before would be used again
+    ::malloc_trim(0); // otherwise memory that was used before is used again
     EXPECT_LE(growth_of_sparse_blocks(1, 20 * mebibyte, 30 * mebibyte), mebibyte);
     EXPECT_LE(growth_of_sparse_blocks(4, 31 * mebibyte, 50 * mebibyte), mebibyte);
     EXPECT_LE(growth_of_sparse_blocks(4, 50 * mebibyte, 40 * mebibyte), mebibyte);

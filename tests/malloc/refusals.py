@@ -2,7 +2,7 @@
 """Runs a program again and again, and makes a different system call fail each time.
 
     refusals.py PROGRAM SCENARIO [PRELOAD]
-    POINTS=1000 refusals.py ...             beyond the 48th call of a kind, in `./x test` the 12th
+    POINTS=1000 refusals.py ...             makes n at most 1000. The default is 48, or 12 in `./x test`
 
 strace makes the n-th call of a kind fail, or all calls from the n-th on, for n from 1 until the
 program makes no n-th call. malloc may return null, but the program must not die by a signal. The
@@ -27,7 +27,7 @@ points_max = int(os.environ.get("POINTS", 48 if int(os.environ.get("MALLARD_TEST
 at_once = 4  # number of values of n that are tried at the same time
 faults = [("mmap", "ENOMEM"), ("munmap", "ENOMEM"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
           ("mremap", "ENOMEM"), ("membarrier", "EPERM"), ("prctl", "EINVAL")]
-# The call brk is left out, since the kernel never fails it in this way, and glibc's malloc would
+# The call brk is omitted, because the kernel never fails it in this way, and glibc's malloc would
 # abort.
 
 

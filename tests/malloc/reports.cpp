@@ -1,5 +1,4 @@
-// Tests of the functions that report on malloc or control malloc: malloc_trim, mallinfo2 and
-// others.
+// Tests the functions that report on malloc or control malloc: malloc_trim, mallinfo2 and others.
 #include "../support/child.hpp"
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
@@ -42,7 +41,7 @@ TEST(malloc_trim, returns_free_memory_and_keeps_blocks_in_use)
     void* const first = std::malloc(1000);
     fill(first, 1000, 1);
     std::vector<void*> blocks = allocate_many(100 * mebibyte, 10'000);
-    void* const last = std::malloc(1000); // keeps glibc from trimming by itself
+    void* const last = std::malloc(1000); // prevents that glibc trims by itself
     fill(last, 1000, 2);
     free_all(blocks);
     ::malloc_trim(0);
@@ -105,7 +104,7 @@ TEST(mallinfo2, counts_each_byte_once)
     std::free(large);
 }
 
-/// The number in the attribute `name` of each element of `text` that begins with `element`.
+/// Returns the number in the attribute `name` of each element of `text` that begins with `element`.
 std::vector<std::size_t> numbers(const std::string& text, const std::string& element,
                                  const std::string& name)
 {
@@ -117,7 +116,7 @@ std::vector<std::size_t> numbers(const std::string& text, const std::string& ele
     return found;
 }
 
-/// Checks that what `malloc_info` of Mallard writes adds up.
+/// Checks that the numbers in the output of Mallard's `malloc_info` add up.
 void expect_sums_in_malloc_info()
 {
     char* written = nullptr;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the memory of a program with its memory under glibc.
+"""Compares the memory of a program under a malloc with its memory under glibc's malloc.
 `resident.py PRELOAD TIMES PROGRAM [WORD...]`
 
 The program prints its memory in KiB. With PRELOAD the number is at most TIMES the number without

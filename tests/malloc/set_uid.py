@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that a set-uid program ignores the options of the environment. `set_uid.py PROGRAM`
 
-PROGRAM has the malloc itself, since the loader ignores most preloads in a set-uid program. The test
-makes a set-uid copy that belongs to another user, in a folder that this user may enter. The copy must
-allocate more than MALLARD_LIMIT allows, and must print nothing for MALLARD_STATS. Needs root.
+PROGRAM is linked with the malloc, because the loader ignores most preloads in a set-uid program. The
+test makes a set-uid copy that belongs to another user, in a directory that this user may enter. The
+copy must allocate more than MALLARD_LIMIT allows, and must print nothing for MALLARD_STATS. Needs
+root.
 """
 import os
 import shutil
@@ -22,12 +23,13 @@ def run(program):
 
 
 def gains_no_privileges():
-    """Whether no program gains privileges here, as in some containers."""
+    """Returns whether programs cannot gain privileges here, as in some containers."""
     return "NoNewPrivs:\t1" in Path("/proc/self/status").read_text()
 
 
 def knows_set_uid(folder):
-    """Whether all users may enter a folder, and a set-uid program in it runs as its owner."""
+    """Returns whether all users may enter a directory, and a set-uid program in it runs as the
+    program's owner."""
     path = Path(folder).resolve()
     refusals = os.ST_NOSUID | os.ST_NOEXEC
     return (os.access(path, os.W_OK) and all(place.stat().st_mode & 0o001 for place in (path, *path.parents))

@@ -1,4 +1,4 @@
-// Tests of sizes from 0 to more than the address space.
+// Tests sizes from 0 to more than the address space.
 #include "support.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace mallard::testing;
 
-/// Returns sizes around powers of two. Only a few sizes are large, since each page costs a page
+/// Returns sizes around powers of two. Only a few sizes are large, because each page costs a page
 /// fault.
 std::vector<std::size_t> ladder()
 {

@@ -3,7 +3,7 @@
 `soak.py MINUTES LIBRARY.so FOLDER`. FOLDER holds the programs.
 First runs a hundred thousand short threads, which must leave no memory behind.
 
-A program fails if it dies, for example at a block that lost its contents. It also fails if it has
+A program fails if it aborts, for example because a block lost its contents. It also fails if it has
 more resident memory in the second half of its time than in the first, beyond an allowance for the
 timing of threads.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds the least address space in which a program starts. `starts.py PROGRAM... [--at-most MIB]`
+"""Finds the minimum address space in which a program starts. `starts.py PROGRAM... [--at-most MIB]`
 
 Tries from 6 to 64 MiB of RLIMIT_AS, with the LD_PRELOAD of this script. A program has not started if
 the loader ignored the preload for lack of room, or if every allocation failed.

@@ -13,7 +13,7 @@
 
 namespace mallard::testing {
 
-/// The file that defines a symbol; empty if no file does.
+/// Returns the path of the file that defines a symbol, or an empty text if no file does.
 inline std::string file_of(const char* symbol)
 {
     Dl_info info;
@@ -21,14 +21,14 @@ inline std::string file_of(const char* symbol)
     return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/// Whether the program runs with a malloc other than that of the C library. The C library's malloc
-/// is the control: if it fails a test, the test is wrong, or stricter than the standard.
+/// Returns whether the program runs with a malloc other than that of the C library. The C library's
+/// malloc is the control: if it fails a test, the test is wrong, or stricter than the standard.
 inline bool is_preloaded()
 {
     return file_of("malloc") != file_of("printf");
 }
 
-/// Looks up a function that not every malloc has; null if the function is missing.
+/// Looks up a function that not every malloc has. Returns null if the function is missing.
 template <class F>
 F* find(const char* symbol)
 {

@@ -1,4 +1,5 @@
-// Tests that every function of the malloc family exists, comes from the same library, and works.
+// Tests that every function of the malloc family exists and works, and that all are in the same
+// library.
 #include "support.hpp"
 
 #include <gtest/gtest.h>

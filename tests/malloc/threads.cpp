@@ -1,4 +1,4 @@
-// Tests of blocks that several threads allocate, free and exchange.
+// Tests blocks that several threads allocate, free and exchange.
 #include "../support/threads.hpp"
 #include "../support/choices.hpp"
 #include "support.hpp"
@@ -111,7 +111,7 @@ TEST(blocks, are_reallocated_by_threads_that_did_not_allocate_them)
         end_of(b);
 }
 
-/// Runs short threads one after the other. Each thread leaves blocks that the next thread frees.
+/// Runs short threads one after another. Each thread leaves blocks that the next thread frees.
 void pass_on(std::size_t threads)
 {
     struct relay {
@@ -146,7 +146,7 @@ TEST(threads, twenty_thousand_short_ones_leave_no_memory_behind)
     pass_on(20'000);
 }
 
-/// Run by `./x soak`.
+/// `./x soak` runs this test.
 TEST(threads, DISABLED_a_hundred_thousand_short_ones_leave_no_memory_behind)
 {
     pass_on(100'000);
@@ -193,7 +193,7 @@ TEST(threads, five_thousand_that_allocate_while_they_end_leave_no_memory_behind)
     ::pthread_key_delete(rearmed::key);
 }
 
-/// Owns a block until its thread ends, and allocates once more in the destructor.
+/// Owns a block until its thread exits, and allocates once more in the destructor.
 struct last_words {
     ~last_words()
     {
@@ -214,7 +214,7 @@ TEST(threads, allocate_and_free_in_destructors_of_any_order)
     for (int round = 0; round < 200; ++round)
         in_a_thread([&] {
             ::pthread_setspecific(before, std::malloc(70));
-            thread_local last_words first; // before or after the first malloc
+            thread_local last_words first; // constructed before or after the first malloc
             std::free(hidden(first.start));
             first.start = std::malloc(50);
             thread_local last_words second;

@@ -1,5 +1,5 @@
-// Adaptors that several threads use at once: their counts are exact at the end, and within bounds
-// at every moment.
+// Adaptors that several threads use at the same time. Their counts are exact at the end, and within
+// bounds at every moment.
 #include "../support/choices.hpp"
 #include "../support/threads.hpp"
 
@@ -29,7 +29,7 @@ using mallard::sync;
 constexpr std::size_t threads = 4;
 using shared_pool = pool<default_heap, pool_options{.block = 64, .threads = sync::mutex}>;
 
-/// Each thread allocates and frees blocks of its own sizes. Returns the allocated bytes.
+/// Lets each thread allocate and free blocks of its own sizes. Returns the allocated bytes.
 template <class A>
 std::array<call_counts, threads> use(A& memory)
 {
@@ -108,7 +108,7 @@ TEST(shared_counted, can_be_read_and_scoped_while_other_threads_run)
     expect_totals(memory.counts(), expected);
 }
 
-/// A source that knows the bytes in use at every moment.
+/// A source that counts the bytes in use, and checks them at every moment.
 class strict : public shared_pool {
 public:
     static constexpr std::size_t bytes_max = 1200, blocks_max = 40;

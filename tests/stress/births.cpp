@@ -1,5 +1,5 @@
-// Thousands of threads start and end while blocks are in use. New threads reuse the caches of ended
-// threads, so memory stays bounded.
+// Thousands of threads start and exit while blocks are in use. New threads reuse the caches of
+// exited threads, so memory stays bounded.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -9,14 +9,14 @@ using namespace mallard::testing;
 using namespace mallard;
 
 constexpr std::size_t block_bytes = 64;
-constexpr std::size_t array_entries = 64; // largest number of cached blocks of a thread
+constexpr std::size_t array_entries = 64; // maximum number of cached blocks of a thread
 
-/// Options for chunks of one page; each growth step takes one chunk.
+/// Options for chunks of one page. The pool requests one chunk at a time.
 constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = array_entries * block_bytes};
 
-/// The number of pages that hold `blocks` blocks: headers leave room for 48 blocks in a page, in
-/// all modes.
+/// Returns the number of pages that hold `blocks` blocks. Headers leave room for 48 blocks in a
+/// page, in all modes.
 constexpr std::size_t pages_for(std::size_t blocks)
 {
     return (blocks + 47) / 48;
@@ -85,11 +85,11 @@ TYPED_TEST(short_threads, four_at_a_time_take_memory_for_five_threads_at_most)
     }
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 
-    // A thread takes a chunk only if neither its own cache nor an abandoned cache has a free block.
-    // Every other cache then has at most `array_entries` blocks in its array, and the free blocks
-    // in its own chunks.
+    // A thread requests a chunk only if neither its own cache nor an abandoned cache has a free
+    // block. Every other cache then has at most `array_entries` blocks in its array, and otherwise
+    // only the free blocks of its own chunks.
     std::size_t const live_max = at_a_time * each_holds + 64;
-    std::size_t const caches = at_a_time + 1; // this thread has a cache, too
+    std::size_t const caches = at_a_time + 1; // the main thread has a cache too
     std::size_t const pages = caches * pages_for(live_max + caches * array_entries);
     EXPECT_LE(this->heap.bytes_peak(), pages * 4096 + caches * 2048);
 }

@@ -1,5 +1,5 @@
-// Forks of a process whose other threads use the malloc engine at the same time: the child can
-// continue.
+// Forks of a process whose other threads use the malloc engine at the same time. The child must be
+// able to continue.
 #include "../../src/heap/guests.hpp"
 #include "../../src/heap/requests.hpp"
 #include "../../src/heap/sample.hpp"
@@ -24,18 +24,18 @@ namespace engine = mallard::engine;
 namespace os = mallard::os;
 
 constexpr std::size_t workers = 3;
-// ThreadSanitizer makes forks slow, since its shadow memory is copied.
+// ThreadSanitizer makes forks slow, because its shadow memory is copied.
 std::size_t const forks = repeated(has_tsan() ? 15 : 40, 5);
 
-/// Whether threads may start during forks. The malloc of a sanitizer does not survive a fork while
-/// threads start and end.
+/// Returns whether threads may start during forks. The malloc of a sanitizer does not survive a
+/// fork while threads start and exit.
 bool threads_may_come()
 {
     return !has_tsan() && !has_asan();
 }
 
-/// A thread that is ending. An earlier round of destructors has abandoned its cache, so its calls
-/// use the fallback cache.
+/// A thread that is exiting. An earlier round of thread-key destructors has abandoned its cache, so
+/// its calls use the fallback cache.
 class late_worker {
 public:
     late_worker()
@@ -82,7 +82,7 @@ TEST(engine_forks, leave_a_child_that_works)
         for (std::size_t number = 0; number < workers; ++number)
             threads.emplace_back([&, number] {
                 for (std::size_t i = 0; !stop; ++i) {
-                    // Runs some rounds in a thread of their own, so that caches are abandoned and
+                    // Runs some rounds in a separate thread, so that caches are abandoned and
                     // reclaimed.
                     auto const work = [&] {
                         engine_user user(number << 32 | i);
@@ -116,8 +116,7 @@ TEST(engine_forks, leave_a_child_that_works)
 }
 
 extern "C" {
-// Internal functions of glibc. After its handlers have run, a fork waits for the lock of these
-// functions.
+// Internal functions of glibc. A fork waits for their lock after it has run its fork handlers.
 void _IO_list_lock();
 void _IO_list_unlock();
 }
@@ -127,7 +126,7 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
     *static_cast<std::ptrdiff_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : -1;
 }
 
-/// Why threads cannot go on during a fork, or null if they can.
+/// Returns why threads cannot continue during a fork, or null if they can.
 const char* why_threads_wait_for_forks()
 {
     return has_tsan_of_llvm_15()
@@ -135,8 +134,8 @@ const char* why_threads_wait_for_forks()
                : nullptr;
 }
 
-/// Calls `meanwhile()` while a fork keeps all locks and waits, and `in_child()` in the child of
-/// that fork.
+/// Calls `meanwhile()` while a fork holds all engine locks and waits, and `in_child()` in the child
+/// of that fork.
 template <class Meanwhile, class Child>
 void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 {
@@ -152,7 +151,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 }
 
 // Threads that call the engine during a fork are guests: they do not wait for the locks that the
-// fork keeps. Their frees of spans take effect after the fork.
+// forking thread holds, but use a slow path. Their frees of spans take effect after the fork.
 TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
 {
     if (const char* const why = why_threads_wait_for_forks())
@@ -181,7 +180,7 @@ TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
                           });
                   market.clear();
                   of_child.clear();
-                  in_a_thread([] {}); // becomes the thread that ended last
+                  in_a_thread([] {}); // becomes the thread that exited last
                   require(live == 0, "all sampled blocks were reported as freed");
                   engine::flush_idle_threads();
                   engine::usage const now = engine::the_slice_heap.now();
@@ -226,7 +225,8 @@ TEST(engine_forks, let_other_threads_use_the_memory_and_the_caches_that_are_free
                       while_a_fork_waits(meanwhile, use_memory);
                   require(engine::the_slice_heap.now().committed == first.committed,
                           "the commit limit stays");
-                  // Less may be in use: caches that this process inherited give back idle slabs.
+                  // Fewer slices may be in use, because caches that this process inherited return
+                  // idle slabs.
                   require(engine::the_slice_heap.now().used <= first.used, "all spans are free");
                   require(cache_count() == caches, "no thread made another cache");
               }),
@@ -250,7 +250,7 @@ TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
                   std::vector<void*> blocks(40);
                   void* const before = engine::allocate(5'000'000);
                   std::memset(before, 1, 5'000'000);
-                  engine::deallocate(before); // guests and child reuse these slices
+                  engine::deallocate(before); // guests and the child reuse these slices
                   auto const holds_all = [&] {
                       for (std::size_t i = 0; i < blocks.size(); ++i)
                           require(is_filled(blocks[i], size_of(i), static_cast<char>(i)),

@@ -1,5 +1,5 @@
-// Tests threads that start and end, and that free each other's blocks. The program links the malloc
-// engine under other names, beside the malloc of the C library.
+// Tests threads that start and exit, and that free each other's blocks. The program links the
+// malloc engine under other names, so the malloc of the C library is there too.
 #include "../support/engine_program.hpp"
 #include "../support/threads.hpp"
 #include "../support/tsan.hpp"
@@ -19,7 +19,7 @@ namespace engine = mallard::engine;
 
 constexpr std::size_t threads = 4;
 
-/// Checks that all memory is returned after a test. A test runs in threads that end before the
+/// Checks that all memory is returned after a test. A test runs in threads that exit before the
 /// check.
 class engine_threads : public ::testing::Test {
 protected:
@@ -91,8 +91,8 @@ TEST_F(engine_threads, produce_and_consume)
     });
 }
 
-// Other threads free and resize the blocks of a thread while it ends, and while its cache is
-// reclaimed.
+// Other threads free and resize the blocks of a thread while the thread exits, and while its cache
+// is reclaimed.
 TEST_F(engine_threads, start_and_end)
 {
     engine_market market(256);
@@ -106,7 +106,7 @@ TEST_F(engine_threads, start_and_end)
     in_a_thread([&] { market.clear(); });
 }
 
-// Flushes abandoned caches and purges free slices all the time, as if decay intervals were very
+// Flushes abandoned caches and purges free slices continuously, as if decay intervals were very
 // short.
 TEST_F(engine_threads, start_and_end_under_visits)
 {
@@ -122,7 +122,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
             --at_work;
             return;
         }
-        engine::key_of_process(); // choose the engine's secret key: a thread that flushes needs it
+        engine::key_of_process(); // chooses the secret key, which a flush needs
         while (at_work != 0) {
             engine::flush_abandoned();
             if (number == threads)
@@ -145,7 +145,7 @@ TEST_F(engine_threads, may_end_after_they_freed_a_single_block)
         }
 }
 
-// --- the end of a thread ---------------------------------------------------------
+// --- the exit of a thread --------------------------------------------------------
 
 void free_in_destructor(void* block)
 {
@@ -168,10 +168,10 @@ TEST_F(engine_threads, free_blocks_in_destructors_of_thread_keys)
 }
 
 pthread_key_t round_key;
-/// The first round of destructors in which the thread allocates.
+/// The first round of thread-key destructors in which the thread allocates.
 std::atomic<std::uintptr_t> round_first;
 
-/// A destructor that sets its value again, so that it is called in every round.
+/// A thread-key destructor that sets the key again, so that it is called in every round.
 void allocate_in_destructor(void* value)
 {
     auto const round = reinterpret_cast<std::uintptr_t>(value);
@@ -180,7 +180,7 @@ void allocate_in_destructor(void* value)
         std::memset(block, 1, 100);
         engine::deallocate(block);
     }
-    // In the fourth round ThreadSanitizer has already deleted its state of the thread.
+    // Before the fourth round, ThreadSanitizer has already deleted its state of the thread.
     if (round < 3 || !has_tsan())
         ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
@@ -190,8 +190,8 @@ TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_n
     in_a_thread(
         [] { engine::deallocate(engine::allocate(100)); }); // the engine chooses its secret key
     ASSERT_EQ(::pthread_key_create(&round_key, allocate_in_destructor), 0);
-    // A cache that a thread makes in the second round is abandoned in the last one, in which newer
-    // runtimes of ThreadSanitizer have deleted their state of the thread.
+    // A cache that a thread makes in the second round is abandoned in the last round. Before that
+    // round, newer runtimes of ThreadSanitizer have deleted their state of the thread.
     std::uintptr_t const last = has_tsan_of_llvm_15() ? 1 : 2;
     for (round_first = 0; round_first <= last; ++round_first) {
         for (std::size_t i = 0; i < 200; ++i)

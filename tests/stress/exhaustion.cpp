@@ -1,4 +1,4 @@
-// A pool at its limit can hand out all its blocks, whichever threads call it.
+// A pool at its limit can allocate all its blocks, whichever threads call it.
 #include "../support/kinds.hpp"
 #include "../support/threads.hpp"
 
@@ -44,7 +44,8 @@ protected:
         return sum;
     }
 
-    /// Each thread allocates until it fails: with exceptions, in batches, or one by one.
+    /// Lets each thread allocate until an allocation fails: with exceptions, in batches, or one by
+    /// one.
     void take_all(small_pool& from)
     {
         in_threads(threads, [&](std::size_t number) {
@@ -59,15 +60,15 @@ protected:
                     blocks.push_back(block);
             }
         });
-        // A batch that failed has freed its blocks again, maybe after the other threads had stopped
-        // allocating.
+        // A batch that failed has freed its blocks again, possibly after the other threads had
+        // stopped allocating.
         in_a_thread([&] {
             while (void* const block = from.try_allocate())
                 all[0].blocks.push_back(block);
         });
     }
 
-    /// Each thread frees the blocks that another thread allocated.
+    /// Lets each thread free the blocks that another thread allocated.
     void give_all(small_pool& to)
     {
         in_threads(threads, [&](std::size_t number) {
@@ -122,8 +123,8 @@ TYPED_TEST(shared_exhaustion, also_gives_out_the_blocks_in_the_caches_of_idle_th
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
     std::array<puppet, threads> idle;
     for (int round = 0; round < 3; ++round) {
-        // A pool with thread caches could leave cached blocks and chunks behind in every thread
-        // that runs this loop.
+        // A pool with thread caches could leave cached blocks and chunks in every thread that runs
+        // this loop.
         for (std::size_t i = 0; i < expected; ++i)
             idle[i % threads]([&] {
                 auto& blocks = this->all[i / threads % threads].blocks;

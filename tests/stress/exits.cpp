@@ -1,4 +1,4 @@
-// Threads that end: frees in destructors of thread-local objects and of pthread keys, and blocks
+// Threads that exit: frees in destructors of thread-local objects and of pthread keys, and blocks
 // that outlive their thread.
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
@@ -19,7 +19,7 @@ constexpr pool_options small_steps{
     .chunk = 4096, .grow = growth::fixed(4096), .cached_bytes = 4096};
 constexpr std::size_t threads_in_turn = 300;
 
-/// A thread-local object that calls a function when its thread ends.
+/// A thread-local object that calls a function when its thread exits.
 struct at_exit {
     std::function<void()> call;
     ~at_exit()
@@ -90,13 +90,13 @@ TYPED_TEST(ending_threads, may_free_in_the_destructors_of_pthread_keys_that_are_
     used = this->pool.get();
     auto const again = [](void* block) {
         used->deallocate(block);
-        if (--left > 0) // sets the key again in every round of destructors that pthreads makes
+        if (--left > 0) // sets the key again in every round of pthread destructors
             ::pthread_setspecific(key, used->allocate());
     };
     ASSERT_EQ(::pthread_key_create(&key, again), 0);
     for (std::size_t i = 0; i < threads_in_turn; ++i)
         in_a_thread([&] {
-            // ThreadSanitizer deletes its own state of the thread in the last round.
+            // Before the last round, ThreadSanitizer deletes its own state of the thread.
             left = PTHREAD_DESTRUCTOR_ITERATIONS - (has_tsan() ? 1 : 0);
             ::pthread_setspecific(key, used->allocate());
         });
@@ -125,7 +125,7 @@ TYPED_TEST(ending_threads, leave_blocks_that_other_threads_free)
     this->expect_little_memory();
 }
 
-/// A source that can fail by throwing an exception, or by ending the calling thread.
+/// A source that can fail by throwing an exception, or by terminating the calling thread.
 class abrupt_source : public mapped_source {
 public:
     chunk try_take(layout l) noexcept { return refuses ? chunk{} : mapped_source::try_take(l); }

@@ -1,5 +1,5 @@
 // The child of a fork can use `sync::thread_cached` pools, whatever other threads of the parent
-// were doing with them.
+// were doing with the pools.
 #include "../support/child.hpp"
 #include "../support/kinds.hpp"
 #include "../support/mapped_source.hpp"
@@ -113,7 +113,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_gives_large_blocks)
     EXPECT_EQ(pool->stats().blocks_live, 0U);
 }
 
-/// A source that only one thread may use at a time: the pool calls the source under a lock.
+/// A source that only one thread may call at a time, because the pool calls it under a lock.
 struct one_by_one : mapped_source {
     static constexpr bool any_thread = false;
 };
@@ -170,7 +170,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_many_pools_that_threads_were_using
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
-    // ThreadSanitizer can track at most 64 locks that a thread holds at once.
+    // ThreadSanitizer can track at most 64 locks that a thread holds at the same time.
     std::vector<std::unique_ptr<small_pool>> pools(has_tsan() ? 20 : 70);
     for (auto& pool : pools)
         pool = std::make_unique<small_pool>(64, 0, pages);
@@ -219,8 +219,8 @@ struct fork_in_steps {
 };
 std::atomic<fork_in_steps*> in_steps = nullptr;
 
-/// Registers a fork handler before the library registers its own. So this handler runs after the
-/// library has frozen all caches.
+/// Registers a fork handler before the library registers its handlers. So this handler runs after
+/// the library has frozen all caches.
 [[gnu::constructor(101)]] void listen_early()
 {
     ::pthread_atfork(

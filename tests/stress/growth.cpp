@@ -9,8 +9,8 @@ using namespace mallard;
 
 constexpr pool_options small_steps{.chunk = 4096, .grow = growth::fixed(4096)};
 
-/// At the beginning of each test, one thread is inside the source: it grows the pool and stays
-/// there until the test ends.
+/// At the beginning of each test, one thread (the grower) is inside the source. It grows the pool,
+/// and stays in the source until the test ends.
 template <class Kind>
 class shared_growth : public ::testing::Test {
 protected:
@@ -56,7 +56,7 @@ protected:
         }
     }
 
-    /// Whether `thread` returns from `f` while the grower is still inside the source.
+    /// Returns whether `thread` returns from `f` while the grower is still inside the source.
     template <class F>
     bool ends_meanwhile(puppet& thread, F f)
     {
@@ -131,8 +131,8 @@ TYPED_TEST(shared_growth, lets_another_thread_query)
     }));
 }
 
-/// All blocks are in use and the source fails. If another thread frees a block while the source is
-/// being called, the calling thread gets that block.
+/// All blocks are in use and the source fails. If another thread frees a block during the failing
+/// call of the source, the calling thread gets that block.
 template <class Kind>
 class failing_growth : public ::testing::Test {
 protected:

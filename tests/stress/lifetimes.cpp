@@ -1,5 +1,5 @@
-// Tests pools and threads that end in any order, pools at the address of an ended pool, and threads
-// that use more pools than their table has places.
+// Tests pools and threads that end in any order, pools at the address of a destroyed pool, and
+// threads that use more pools than their table of thread caches has places for.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -18,7 +18,7 @@ class shared_lifetimes : public ::testing::Test {
 protected:
     using small_pool = typename Kind::template pool<small_steps>;
 
-    /// Allocates 100 blocks, frees 70 of all blocks, and leaves the others in use.
+    /// Allocates 100 blocks, frees 70 of the blocks in `blocks`, and leaves the others in use.
     static void use(small_pool& pool, std::vector<stamped>& blocks, std::size_t number)
     {
         for (std::size_t i = 0; i < 100; ++i)
@@ -69,7 +69,7 @@ TYPED_TEST(shared_lifetimes, allow_a_pool_to_end_at_the_same_time_as_its_threads
             threads.emplace_back([&, i] {
                 std::vector<stamped> blocks;
                 this->use(*pool, blocks, i);
-                done.count_down(); // then this thread ends
+                done.count_down(); // this thread exits after this call
             });
         done.wait();
         pool.reset();

@@ -1,5 +1,5 @@
-// Random programs, compared with a single-threaded model. Each step runs in another thread, one
-// step at a time.
+// Random programs, compared with a single-threaded model. Each step runs in another thread, and
+// only one thread runs at a time.
 #include "../random/seeds.hpp"
 #include "../support/threads.hpp"
 
@@ -14,7 +14,7 @@ using namespace mallard::testing;
 using namespace mallard;
 
 /// A subject of a random program that makes each call in one of four threads, chosen at random.
-/// Sometimes a thread ends and a new one replaces it. The blocks in use are counted after each
+/// Sometimes a thread exits and a new thread replaces it. The blocks in use are counted after each
 /// call.
 class in_turns final : public subject {
     template <class F>
@@ -107,7 +107,7 @@ public:
         elsewhere([&] { of_.trim(keep); });
         count(0);
     }
-    void move(void (*)(subject&)) override {} // shared pools do not move
+    void move(void (*)(subject&)) override {} // shared pools cannot be moved
 
 private:
     void* counted(void* block)

@@ -1,5 +1,5 @@
-// A shared object with a static pool can be unloaded only when the last thread that used the pool
-// has ended.
+// A shared object with a static pool is unloaded only when the last thread that used the pool has
+// exited.
 #include "../support/threads.hpp"
 
 #include <mallard/pool.hpp>
@@ -49,12 +49,11 @@ private:
     void* const handle_ = ::dlopen(STATIC_POOL_MODULE, RTLD_NOW);
 };
 
-/// Each thread frees blocks that another thread allocated; 30 blocks stay in use.
+/// Lets each thread free blocks that another thread allocated. 30 blocks stay in use.
 void use(module& m, std::array<puppet, 3>& threads)
 {
     std::array<std::vector<void*>, 3> blocks;
-    // The number of blocks that an earlier use has left behind, if a thread has kept the module
-    // loaded.
+    // The number of blocks from an earlier use. It is not 0 if a thread has kept the module loaded.
     std::size_t before = 0;
     threads[0]([&] { before = m.blocks_live(); });
     for (std::size_t i = 0; i < threads.size(); ++i)
@@ -94,7 +93,7 @@ TEST(a_module_with_a_pool, stays_loaded_while_a_thread_that_used_it_lives)
             m.reset();
             EXPECT_TRUE(module::is_loaded());
         }
-        module const again; // a second handle: closing it unloads the module
+        module const again; // a second handle, so that closing it unloads the module
     }
     EXPECT_FALSE(module::is_loaded());
 }

@@ -18,8 +18,8 @@ using namespace mallard;
 constexpr std::size_t workers = 3;
 constexpr int alive = 0x5ca1ab1e;
 
-/// Each thread writes a mark of its own with plain stores. The destructor reads all marks, so
-/// ThreadSanitizer checks whether the handles order these accesses.
+/// An object to which each thread writes its own mark with plain stores. The destructor reads all
+/// marks, so ThreadSanitizer checks whether the handles order these accesses.
 struct shared_object {
     explicit shared_object(std::atomic<std::size_t>& count) : dead(count) {}
     ~shared_object()
@@ -67,7 +67,7 @@ protected:
 
     arc make() { return objects.make_arc(dead); }
 
-    /// Makes `count` objects; each thread gets a handle of each object.
+    /// Makes `count` objects. Each thread gets a handle of each object.
     std::array<std::vector<arc>, workers> handles_for_each_thread(std::size_t count)
     {
         std::array<std::vector<arc>, workers> of;
@@ -121,7 +121,7 @@ TYPED_TEST(shared_objects, are_locked_only_while_alive_when_the_last_handle_is_d
                 ++found[number];
                 EXPECT_FALSE(watching.expired());
             }
-            watching.reset(); // possibly drops the last handle of the slot
+            watching.reset(); // this may drop the last handle of the slot
         }
     });
     EXPECT_EQ(this->dead, count);

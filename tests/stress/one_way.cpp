@@ -1,5 +1,5 @@
-// One thread allocates blocks and another thread frees them, for a long time. The pool must not
-// take more memory than the blocks in transit need.
+// One thread allocates blocks and another thread frees them, for a long time. The pool must not use
+// more memory than the blocks in transit need.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -44,8 +44,8 @@ class one_way : public ::testing::Test {
 protected:
     using small_pool = typename Kind::template pool<small_steps>;
 
-    /// Bytes of the pages and arrays for `blocks` blocks. Headers leave room for 48 blocks in a
-    /// page, in all modes.
+    /// Returns the bytes of the pages and arrays for `blocks` blocks. Headers leave room for 48
+    /// blocks in a page, in all modes.
     static constexpr std::size_t bytes_for(std::size_t blocks)
     {
         return (blocks + 47) / 48 * 4096 + 8192;
@@ -73,9 +73,8 @@ TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
         });
     }
     EXPECT_EQ(pool->stats().blocks_live, 0U);
-    // The pool grows only when all blocks are in one of these places: the cache of the thread that
-    // frees, with at most one full array; the queue; or the hands of the two threads, one block
-    // each.
+    // The pool grows only when all blocks are in one of three places: the cache of the thread that
+    // frees, with at most one full array; the queue; or the two threads, with one block each.
     std::size_t const cached = TypeParam::threads == sync::thread_cached ? array_entries : 0;
     EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(in_transit + 2 + cached));
 }
@@ -90,7 +89,7 @@ TYPED_TEST(one_way, traffic_that_changes_direction_takes_memory_for_two_threads_
         (round % 2 == 0 ? one : other)([&] { pool->allocate_batch(blocks); });
         (round % 2 == 0 ? other : one)([&] { pool->deallocate_batch(blocks); });
     }
-    // Each of the two threads owns chunks for the largest number of blocks that it ever had in use.
+    // Each of the two threads owns chunks for the maximum number of blocks that it ever had in use.
     std::size_t const owners = TypeParam::threads == sync::thread_cached ? 2 : 1;
     EXPECT_LE(this->heap.bytes_peak(), owners * this->bytes_for(500 + array_entries));
 }

@@ -1,4 +1,4 @@
-// No block is ever in use twice at the same time, whichever threads allocate and free.
+// No block is allocated twice at the same time, whichever threads allocate and free.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 

@@ -1,4 +1,4 @@
-// Tests the local allocators of plans with threads that start and end, and that free each other's
+// Tests the local allocators of plans with threads that start and exit, and that free each other's
 // blocks.
 #include "../support/choices.hpp"
 #include "../support/plan_program.hpp"
@@ -122,8 +122,8 @@ TEST(plan_threads, get_blocks_of_malloc_when_a_rule_is_full)
     in_threads(threads, [&](std::size_t number) { all.trade(number, rounds(5'000)); });
 }
 
-/// One thread allocates, and others free, so that each chunk is freed by threads that do not own
-/// it.
+/// One thread allocates, and others free, so that each chunk gets frees from threads that do not
+/// own it.
 TEST(plan_threads, free_all_that_one_thread_allocates)
 {
     start_plan();

@@ -23,7 +23,7 @@ private:
     std::atomic<std::size_t> n_ = 0;
 };
 
-/// Counters of one worker's calls, from which a reader derives bounds of the worker's blocks in
+/// Counters of one worker's calls. They give a reader bounds of the worker's number of blocks in
 /// use.
 struct account {
     counter allocations_begun, allocations_done, frees_begun, frees_done;
@@ -50,8 +50,8 @@ void during(Work work, Look look)
 template <class Kind>
 class pool_queries : public ::testing::Test {
 protected:
-    /// In a `lock_free` pool only one thread at a time may call `trim`, and `stats` is exact only
-    /// if no other thread uses the pool.
+    /// In a lock-free pool only one thread at a time may call `trim`, and `stats` is exact only if
+    /// no other thread uses the pool.
     static constexpr bool may_trim = Kind::threads != sync::lock_free;
     static constexpr bool counts_exactly = Kind::threads != sync::lock_free;
 
@@ -161,7 +161,7 @@ TYPED_TEST(multipool_queries, disturb_no_other_thread)
     EXPECT_EQ(of->stats().chunks, 0U);
 }
 
-/// A pool of one chunk needs no search for the chunk of an address.
+/// Tests `stats` and `trim`. A pool of one chunk does not search for the chunk of an address.
 TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
@@ -239,7 +239,7 @@ TYPED_TEST(pool_queries, count_no_block_after_all_frees_and_trim_returns_all_mem
                     for (void*& block : blocks[i])
                         block = of->allocate_single(true);
                 });
-            in_a_thread([&] { // leaves a cache of a thread that ended
+            in_a_thread([&] { // leaves the cache of an exited thread
                 for (std::size_t i = 0; i < 100; ++i)
                     of->deallocate_single(std::exchange(blocks[3][i], of->allocate_single(true)));
             });
@@ -255,7 +255,7 @@ TYPED_TEST(pool_queries, count_no_block_after_all_frees_and_trim_returns_all_mem
             of->trim(0);
             EXPECT_EQ(of->stats().chunks, 0U);
             EXPECT_EQ(of->stats().bytes_taken, this->heap.bytes());
-            // One of the thread caches is part of the pool, so only the others come from the
+            // One of the thread caches is part of the pool object, so only the others come from the
             // source.
             EXPECT_LE(this->heap.live().size(),
                       TypeParam::threads == sync::thread_cached ? 3U : 0U);

@@ -1,4 +1,4 @@
-// The mutex under which a shared allocator grows.
+// Tests the mutex that is locked while a shared allocator grows.
 #include <mallard/detail/threads/thread_caches.hpp>
 
 #include <gtest/gtest.h>

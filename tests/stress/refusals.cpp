@@ -1,4 +1,4 @@
-// Sources that fail sometimes, or nearly always: no block and no byte is lost.
+// Sources that fail sometimes, or nearly always. No block and no byte may be lost.
 #include "../support/kinds.hpp"
 #include "../support/market.hpp"
 
@@ -11,7 +11,7 @@ constexpr std::size_t threads = 4;
 constexpr pool_options small_steps{
     .chunk = 1024, .grow = growth::fixed(4096), .cached_bytes = 2048};
 
-/// A source that fails in one of four ways: never, in one call of three at random, in every second
+/// A source that fails in one of four ways: never, in one of three calls at random, in every second
 /// call, or always.
 class unreliable_source : public counting_source {
 public:
@@ -39,9 +39,9 @@ public:
     }
 };
 
-/// Threads trade blocks until the source has refused more than 20 requests. Trims the
-/// allocator after each round: otherwise later rounds might need no chunk from the source, which
-/// depends on the scheduler.
+/// Threads trade blocks until the source has failed more than 20 requests. Trims the allocator
+/// after each round, because later rounds might otherwise need no chunk from the source, depending
+/// on the scheduler.
 void trade_until_refused(subject& of, unreliable_source& heap, demand const& goods)
 {
     for (int round = 0; round < 100 && heap.refusals() <= 20; ++round) {
@@ -74,8 +74,8 @@ TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_multipool)
                         {.batches = false, .largest = 4096, .large_one_in = 10, .may_fail = true});
 }
 
-/// Two threads exchange blocks. The second thread ends and starts again. The blocks are counted
-/// after each step.
+/// Two threads exchange blocks. The second thread sometimes exits and is replaced. The blocks are
+/// counted after each step.
 class small_scene {
 public:
     explicit small_scene(subject& of) : of_(of) {}

@@ -17,8 +17,8 @@ using namespace mallard;
 constexpr std::size_t threads = 4;
 constexpr std::size_t places = 64;
 
-/// An element in which every word depends on its number. A torn copy would mix the words of two
-/// elements, and so be noticed.
+/// An element in which every word depends on its number. So a torn copy, which would mix the words
+/// of two elements, is detected.
 struct stamp {
     std::uint64_t number, again, inverse;
     explicit stamp(std::uint64_t n) : number(n), again(n), inverse(~n) {}

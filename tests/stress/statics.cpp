@@ -19,7 +19,7 @@ constexpr pool_options of_nodes(mallard::sync threads, check checks)
 template <mallard::sync Threads, check Checks>
 using nodes = pool<default_heap, of_nodes(Threads, Checks)>;
 
-/// Holds blocks of a pool. Its destructor frees the blocks and allocates once more.
+/// Holds blocks of a pool. The destructor frees the blocks and allocates once more.
 template <class Pool, Pool& From>
 struct user {
     std::vector<void*> blocks;
@@ -85,7 +85,7 @@ TEST(static_pools, serve_detached_threads)
                 cached.deallocate(cached.allocate());
                 watched.deallocate(watched.allocate());
             }
-            // These blocks are freed when this thread ends, if it ever ends.
+            // These blocks are freed when this detached thread exits, if it ever exits.
             take(cached, cached_in_thread.blocks, 10);
             all_at_work.count_down();
             for (;;)

@@ -239,7 +239,7 @@ TYPED_TEST(any_counted, counts_nested_scopes_separately)
 
 template <class Limited>
 class any_limited : public ::testing::Test {};
-using strict = multipool<counting_source>; // fails requests larger than the address space
+using strict = multipool<counting_source>; // rejects requests larger than the address space
 using all_limited = ::testing::Types<limited<strict>, limited<strict, sync::lock_free>>;
 TYPED_TEST_SUITE(any_limited, all_limited);
 

@@ -82,8 +82,8 @@ TEST(fallback, returns_empty_chunks_to_the_source_that_gave_them)
     std::array<std::byte, 32> bytes;
     fallback<borrowed, ref<counting_source>> source(borrowed{std::span(bytes)}, heap);
     chunk const first = source.take({32, 1});
-    // The buffer is full. An empty chunk at its end would lie outside the buffer, so the heap gives
-    // it.
+    // The buffer is full. An empty chunk at its end would be outside of the buffer, so the request
+    // goes to the heap.
     chunk const none = source.take({0, 1});
     EXPECT_EQ(heap.calls(), 1u);
     source.give(none);

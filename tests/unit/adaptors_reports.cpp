@@ -90,7 +90,7 @@ TYPED_TEST(any_counted_pool, counts_refills_and_flushes_on_slow_paths)
     std::size_t const refills = blocks.stats().refills;
     EXPECT_GE(refills, 1u);
     EXPECT_LE(refills, 20u) << "far fewer refills than blocks";
-    for (int round = 0; round < 4; ++round) { // until the array of the free list is full
+    for (int round = 0; round < 4; ++round) { // fills the array of the free list
         for (void* const block : some)
             blocks.deallocate(block);
         for (void*& block : some)

@@ -229,7 +229,8 @@ TYPED_TEST(arena_of_min_align, stays_within_an_initial_buffer_of_any_size_and_al
                 ASSERT_EQ(address(block) % TestFixture::min_align, 0u);
                 ASSERT_TRUE(memory + offset <= block && block + 5 <= memory + offset + size);
             }
-            // An arena that has moved on to a chunk does not use the rest of the buffer again.
+            // After the arena has moved on to a chunk, it does not use the rest of the buffer
+            // again.
             for (std::size_t i = 0; i < 100; ++i)
                 std::ignore = a.allocate({16, 16});
             EXPECT_EQ(heap.calls(), 1u) << offset << ' ' << size;

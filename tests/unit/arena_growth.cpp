@@ -16,7 +16,7 @@ using mallard::ref;
 
 constexpr std::size_t footer_bytes = 32;
 
-/// A heap that rounds chunks up to whole pages.
+/// A source over the heap that rounds chunks up to whole pages.
 struct generous : counting_source {
     chunk try_take(layout l) noexcept
     {

@@ -107,7 +107,7 @@ TEST(arena_rewind, works_after_a_block_older_than_the_mark_was_freed)
     void* const block = a.allocate({10, 1});
     mark = a.mark();
     a.deallocate(block, {10, 1});
-    a.rewind(mark); // the mark is not stale, because there was no rewind
+    a.rewind(mark); // the mark is not stale, because there was no rewind before
     EXPECT_NE(a.allocate({1, 1}), nullptr);
 }
 
@@ -229,7 +229,7 @@ TEST(arena_trim, gives_idle_chunks_back_oldest_first)
 {
     counting_source heap;
     counted_arena a(heap);
-    while (heap.calls() < 6) // 1, 4, 16, 64, 256, 1024 KiB
+    while (heap.calls() < 6) // chunks of 1, 4, 16, 64, 256 and 1024 KiB
         std::ignore = a.allocate(900);
     a.reset();
     EXPECT_EQ(heap.bytes(), 1365u << 10);

@@ -91,7 +91,7 @@ TEST(arena_own, destroys_objects_and_runs_deferred_calls_newest_first)
         a.defer([&] { destroyed.push_back(1); });
         a.own<witness>(destroyed, 2);
         a.defer(
-            // The captured object must not leak.
+            // The captured object must not leak if registering the function fails.
             [&, held = std::make_unique<int>(3)] { destroyed.push_back(*held); });
     }
     EXPECT_EQ(destroyed, (log{3, 2, 1}));
@@ -189,8 +189,8 @@ TEST(arena_objects, are_made_completely_or_not_at_all_when_the_source_fails)
         failing_source source;
         {
             arena<ref<failing_source>, one_block_a_chunk> a(source);
-            // Two calls of the source fail: the request for the whole step, and the request for
-            // half of it.
+            // Two calls of the source fail: the chunk request, and a second request for half of the
+            // bytes.
             source.fail_at(call, call + 1);
             for (int i = 0; i < 8; ++i) {
                 try {

@@ -27,7 +27,7 @@ static_assert(block_allocator<checked_multipool> && resettable<checked_multipool
 static_assert(chunk_source<checked<>> && !block_allocator<checked<>>);
 static_assert(block_allocator<checked<checked<arena<>>>>);
 
-/// A checked pool with a collector of its faults.
+/// A checked pool with a collector of its fault reports.
 struct watched {
     ~watched() { EXPECT_TRUE(faults.empty()); }
 
@@ -191,7 +191,7 @@ TEST(checked, keeps_freed_blocks_in_quarantine_up_to_its_limit)
     EXPECT_EQ(heap.bytes(), 1000 / each * each);
     chunks.give(taken.back());
     EXPECT_TRUE(faults.were(fault_kind::double_free, taken.back().data));
-    chunks.give(taken.front()); // the record is freed by now
+    chunks.give(taken.front()); // by now, the record is freed
     EXPECT_TRUE(faults.were(fault_kind::foreign_free, nullptr));
 }
 
@@ -332,7 +332,7 @@ TEST(checked, can_be_called_by_many_threads)
     });
 }
 
-/// Runs a correct random program in which sometimes a byte outside a block is changed. Exactly
+/// Runs a correct random program in which sometimes a byte outside of a block is changed. Exactly
 /// these changes must be found.
 TEST(checked, finds_exactly_the_planted_bugs_in_random_programs)
 {

@@ -11,7 +11,7 @@ using namespace mallard;
 
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 
-/// `Maps` is the number of bitmaps in the header of a chunk.
+/// The layouts of chunks whose header has `Maps` bitmaps.
 template <std::size_t Maps>
 struct with {
     static constexpr header_shape header{Maps};

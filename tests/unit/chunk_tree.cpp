@@ -31,7 +31,7 @@ public:
     std::vector<node*> nodes;
 
 private:
-    std::unique_ptr<std::byte[]> memory_; // not cleared: most of this memory is never touched
+    std::unique_ptr<std::byte[]> memory_; // not cleared, because most of it is never touched
 };
 
 std::vector<node*> ascending(const tree& t)
@@ -106,7 +106,7 @@ TEST(chunk_tree, becomes_a_list_in_address_order_and_a_tree_again)
     for (node* n = t.flatten(); n != nullptr;) {
         listed.push_back(n);
         node* const next = n->right;
-        t.insert(n); // inserts during the iteration, as trim does
+        t.insert(n); // inserts a node during the iteration, as trim does
         n = next;
     }
     EXPECT_EQ(listed, of.nodes);
@@ -127,7 +127,7 @@ TEST(chunk_tree, is_empty_after_a_move)
 }
 
 // Chunks of one pool often have equal distances and ascending addresses. 144, 2584 and 46368 are
-// Fibonacci numbers, which cancel one multiplication by the golden ratio.
+// Fibonacci numbers. With such distances, one multiplication by the golden ratio is no good hash.
 TEST(chunk_tree, stays_shallow_whatever_the_distance_between_chunks)
 {
     constexpr std::size_t count = 1000; // log2 is 10

@@ -28,7 +28,7 @@ std::size_t reservation_count()
     return count;
 }
 
-// On AArch64 a page may be larger than a slice of the engine.
+// A purge may not begin or end at a page boundary: on AArch64, a page may be larger than a slice.
 TEST(engine_edges, a_purge_zeroes_the_parts_of_pages_at_the_ends_of_its_range)
 {
     auto const page = static_cast<std::size_t>(::getpagesize());
@@ -36,7 +36,7 @@ TEST(engine_edges, a_purge_zeroes_the_parts_of_pages_at_the_ends_of_its_range)
     ASSERT_NE(memory, nullptr);
     std::fill_n(memory, 4 * page, std::byte{1});
     EXPECT_TRUE(mallard::os::purge(memory + 100, 2 * page));
-    EXPECT_TRUE(mallard::os::purge(memory + 3 * page + 5, 10)); // in one page
+    EXPECT_TRUE(mallard::os::purge(memory + 3 * page + 5, 10)); // within one page
     for (std::size_t i = 0; i < 4 * page; ++i) {
         bool const is_purged = i - 100 < 2 * page || i - (3 * page + 5) < 10;
         ASSERT_EQ(memory[i], std::byte(is_purged ? 0 : 1)) << i;
@@ -51,8 +51,8 @@ TEST(engine_edges, a_thread_without_a_cache_frees_a_large_block)
         void* const block = engine::allocate_large(2 * mib, engine::slice_bytes);
         auto* const words = static_cast<void**>(block);
         // A free block has a check word, made from its address and the secret key of the process.
-        // The new thread still uses `empty_thread_cache`, whose key is 0. For the key 0 these two
-        // words look like those of a free block.
+        // The new thread still uses `empty_thread_cache`, whose key is 0. With a key of 0, this
+        // block looks like a free block.
         words[1] = words;
         in_a_thread([&] { engine::deallocate(block); });
     }
@@ -85,7 +85,7 @@ TEST(engine_edges, a_request_of_0_bytes_with_a_huge_alignment_returns_a_block)
     }
 }
 
-// The lists of a thread must not keep one block of every slab: then no slab could be returned.
+// If a thread's lists kept one block of every slab, no slab could be returned.
 TEST(engine_edges, slabs_are_returned_after_many_frees_in_any_order)
 {
     std::vector<void*> blocks(300'000);
@@ -98,7 +98,7 @@ TEST(engine_edges, slabs_are_returned_after_many_frees_in_any_order)
             for (void* const block : blocks)
                 engine::deallocate(block);
         }
-        EXPECT_LT(slices_used(), 400U); // the blocks took 1,172 slices before
+        EXPECT_LT(slices_used(), 400U); // the blocks used 1,172 slices before
     });
 }
 
@@ -120,8 +120,8 @@ TEST(engine_edges, requests_of_impossible_sizes_and_alignments_fail)
     EXPECT_EQ(engine::allocate_aligned(1, ~(~std::size_t{0} >> 1)), nullptr);
 }
 
-/// True under a sanitizer: its shadow memory needs more address space than a limit would leave, so
-/// tests cannot set memory limits.
+/// Returns whether a sanitizer runs. Its shadow memory needs more address space than a limit would
+/// leave, so tests cannot set memory limits.
 bool cannot_test_limits()
 {
     return has_asan() || has_tsan();

@@ -39,7 +39,7 @@ TEST(fatal_message, is_cut_at_the_end_of_its_buffer)
         "^x{512}$");
 }
 
-// A message says in three lines what happened, the state, and what to do next.
+// A message has three lines: what happened, the state of things, and what to do next.
 constexpr char third_line[] = "\n  help: [a-z`][^\n]*\n$";
 
 TEST(fatal, messages_have_three_lines)

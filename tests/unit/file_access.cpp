@@ -1,4 +1,4 @@
-// Tests which processes can open a file arena, at which address, and which files cannot be opened.
+// Tests which processes can open a file arena, at which address, and which files are rejected.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/child.hpp"

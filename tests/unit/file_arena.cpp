@@ -63,7 +63,8 @@ TEST(file_arena, loses_uncommitted_changes)
     EXPECT_EQ(file.root<list>()->sum(), 6);
 }
 
-/// Changes the file as another program would. A test below runs this program again, as a child.
+/// Changes the file in a new process. A test below starts this program again, as a child, to run
+/// this function.
 void extend(const char* path)
 {
     file_arena file;
@@ -159,7 +160,7 @@ TEST(file_arena, shrinks_the_file_by_a_commit_after_reset)
     std::string const path = folder / "file";
     file_arena file;
     ASSERT_TRUE(file.open(path.c_str()));
-    std::memset(file.allocate({9 << 20}), 1, 9 << 20); // needs three groups: five extents of pages
+    std::memset(file.allocate({9 << 20}), 1, 9 << 20); // three groups, five extents of pages
     ASSERT_TRUE(file.commit());
     EXPECT_GT(std::filesystem::file_size(path), std::uintmax_t{9 << 20});
     EXPECT_TRUE(file.verify());
@@ -175,14 +176,14 @@ TEST(file_arena, shrinks_the_file_by_a_commit_after_reset)
     EXPECT_TRUE(file.verify());
 }
 
-/// The number of lines of /proc/self/maps.
+/// Returns the number of lines of /proc/self/maps.
 std::size_t mappings()
 {
     std::ifstream maps("/proc/self/maps");
     return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
 }
 
-/// The number of anonymous pages, read from /proc/self/pagemap.
+/// Returns the number of anonymous pages, read from /proc/self/pagemap.
 std::size_t copied_pages(const void* from, std::size_t pages)
 {
     std::vector<std::uint64_t> entries(pages);

@@ -18,7 +18,7 @@ using mallard::file_blocks;
 
 static_assert(mallard::block_allocator<file_arena> && mallard::block_allocator<file_blocks>);
 
-/// A container in the file that allocates from the file.
+/// A container that is in the file and allocates from the file.
 using numbers = std::vector<int, mallard::allocator<int, file_blocks>>;
 using table = std::map<int, numbers, std::less<>,
                        mallard::allocator<std::pair<const int, numbers>, file_blocks>>;

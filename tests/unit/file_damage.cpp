@@ -1,4 +1,4 @@
-// Files that were damaged after a commit.
+// Tests files that were corrupted after a commit.
 #include <mallard/persist/file_arena.hpp>
 
 #include "../support/files.hpp"
@@ -164,12 +164,12 @@ TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
     EXPECT_TRUE(file.verify());
 }
 
-// ---- the format of spec/file_arena.md, tested against a file that is part of the tests ----
+// ---- the format in spec/file_arena.md, tested with a file that is part of the tests ----
 
 } // namespace
 
-// The file stores a hash of the name of its root type. Compilers spell an unnamed namespace
-// differently.
+// The file stores a hash of the name of its root type. The type is in a named namespace, because
+// compilers spell an unnamed namespace differently.
 namespace golden_file {
 struct root {
     std::uint64_t number;
@@ -247,7 +247,7 @@ TEST(the_format, is_written_exactly_as_in_the_golden_file)
     ASSERT_TRUE(file.commit());
     std::string made = bytes_of(folder / "file"), given = golden_bytes();
     ASSERT_EQ(made.size(), given.size());
-    // Skips the address, and the checksum of the header.
+    // Skips the two values that may differ: the address, and the checksum of the header.
     for (std::size_t const place_of : {16U, 4088U}) {
         made.replace(place_of, 8, 8, '\0').replace(page + place_of, 8, 8, '\0');
         given.replace(place_of, 8, 8, '\0').replace(page + place_of, 8, 8, '\0');

@@ -14,7 +14,7 @@ using namespace mallard;
 
 constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 
-/// The steps of a growth rule for small requests, until the limit.
+/// Returns the bytes of the chunk requests of a growth rule for small requests, until the limit.
 template <growth G>
 std::vector<std::size_t> steps(std::size_t count, growth_function custom = nullptr)
 {
@@ -31,7 +31,7 @@ std::vector<std::size_t> steps(std::size_t count, growth_function custom = nullp
 }
 using list = std::vector<std::size_t>;
 
-/// The usable part of a growth step. Here all of its bytes are usable.
+/// Returns the usable bytes of a chunk request. Here all bytes are usable.
 constexpr auto all_of_it = [](std::size_t bytes) { return bytes; };
 constexpr auto whole_pages = [](std::size_t bytes) { return bytes / 4096 * 4096; };
 

@@ -163,7 +163,7 @@ TEST(guarded, reuses_addresses_when_the_quarantine_is_full)
         block = blocks.allocate({8});
         blocks.deallocate(block, {8});
     }
-    EXPECT_EQ(rounds_until_again, 5); // four blocks were in quarantine
+    EXPECT_EQ(rounds_until_again, 5); // because four blocks were in quarantine
 }
 
 TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
@@ -189,7 +189,7 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
         GTEST_SKIP() << refuses_sanitizers;
     EXPECT_EXIT(
         {
-            // The chunks come from a buffer: under the limit below, the heap would fail too.
+            // The chunks come from a buffer, because the heap would fail too under the limit below.
             guarded<buffer<2 * page_bytes>> chunks;
             chunk const guarded_one = chunks.take({100});
             limit(RLIMIT_DATA, page_bytes);
@@ -212,7 +212,7 @@ TEST(guarded, guards_nothing_without_address_space)
         {
             guarded_multipool blocks;
             auto& below = blocks.upstream();
-            below.deallocate(below.allocate({100}), {100}); // takes a chunk before the limit is set
+            below.deallocate(below.allocate({100}), {100}); // takes a chunk before the limit
             limit(RLIMIT_AS, 0);
             void* const block = blocks.allocate({100});
             limit(RLIMIT_AS, RLIM_INFINITY);
@@ -261,7 +261,7 @@ TEST(guarded, guards_a_random_sample_of_allocations_with_the_option_one_in)
     EXPECT_EQ(blocks.upstream().stats().blocks_live, 0);
 }
 
-/// A correct random program. Sometimes the test changes a byte in the gap beside a block.
+/// Runs a correct random program. Sometimes the test changes a byte in the gap next to a block.
 TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
 {
     for (std::size_t seed = 1; seed <= 5; ++seed) {

@@ -223,7 +223,7 @@ TYPED_TEST(shared_handles, destroy_a_whole_chain_with_its_first_object)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-/// Objects that own each other in a ring live until the pool destroys them.
+/// Objects that own each other in a cycle live until the pool destroys them.
 TYPED_TEST(shared_handles, in_rings_are_destroyed_by_clear_and_release)
 {
     for (int round = 0; round < 3; ++round) {
@@ -253,7 +253,7 @@ TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_
         one->next = one; // keeps itself alive
         watchers.push_back(one);
     }
-    watchers.push_back(this->make()); // the object is destroyed already
+    watchers.push_back(this->make()); // the object is already destroyed
     this->nodes.clear();
     EXPECT_EQ(this->people.living(), 0U);
     EXPECT_EQ(this->slots(), watchers.size());
@@ -273,8 +273,8 @@ TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_
     }
 }
 
-/// During `clear` a destructor may copy and drop handles. Its weak handles find only objects that
-/// are not destroyed yet.
+/// During `clear`, a destructor may copy and drop handles. Its weak handles find only objects that
+/// are not yet destroyed.
 TYPED_TEST(shared_handles, that_are_weak_find_only_living_objects_in_destructors_during_a_clear)
 {
     static std::size_t found, missed;
@@ -332,8 +332,8 @@ TYPED_TEST(shared_handles, may_be_dropped_while_the_pool_visits_its_objects)
     EXPECT_EQ(this->people.living(), 50U);
 }
 
-/// Sets the counts that a large number of handles would have. Making 2^29 handles one by one would
-/// take too long.
+/// Returns the counts that a large number of handles would have. Making 2^29 handles one by one
+/// would take too long.
 template <counts Kind>
 handle_counts<Kind> with_handles(std::uint64_t strong, std::uint64_t weak)
 {

@@ -1,4 +1,5 @@
-// Lock-free protocols, interrupted after each instruction by calls that another thread could make.
+// Lock-free protocols that are interrupted after each instruction by calls that another thread
+// could make.
 #include "../support/single_step.hpp"
 #include "../support/sources.hpp"
 
@@ -16,9 +17,9 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-/// The ABA problem: during an allocation another thread pops two blocks and pushes the first one
-/// back. The top is the same block as before, but the block below it is another one. Only the tag
-/// of the head differs.
+/// The ABA problem: during an allocation, another thread pops two blocks and pushes the first one
+/// back. The top block is the same as before, but the block below the top is another one. Only the
+/// tag of the head differs.
 TEST(lock_free_pool,
      never_allocates_a_block_twice_when_the_top_is_popped_and_pushed_during_an_allocation)
 {
@@ -52,7 +53,7 @@ TEST(lock_free_pool,
     EXPECT_GT(steps, 5U);
 }
 
-/// During a free another thread pops the top, so the compare-exchange of the free has to be
+/// During a free, another thread pops the top, so the compare-exchange of the free must be
 /// repeated.
 TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
 {
@@ -90,7 +91,7 @@ TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
     std::size_t steps = 0;
     for (bool interrupted = true; interrupted; steps = single_step::after(steps)) {
         pool<default_heap, options> blocks;
-        blocks.deallocate(blocks.allocate()); // takes the chunk
+        blocks.deallocate(blocks.allocate()); // makes the pool request its chunk
         void *mine = nullptr, *of_handler = nullptr;
         interrupted = single_step::interrupts(
             steps, [&] { mine = blocks.try_allocate(); },

@@ -209,8 +209,8 @@ void promises_of_a_walk(Walk walk)
         EXPECT_FALSE(erased[static_cast<std::size_t>(value)]) << value;
         if (value % 10 != 2)
             return;
-        // The current element, the next one, a later one, an earlier one, and one of another group
-        // of slots.
+        // Erases the current element, the next one, a later one, an earlier one, and one of another
+        // group of slots.
         for (int const other : {value, value + 1, value + 5, value / 2, value + 100}) {
             auto const i = static_cast<std::size_t>(other) % 200;
             map.erase(keys[i]);

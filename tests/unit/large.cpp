@@ -1,4 +1,4 @@
-// Blocks that a pool takes from its source because they are too large for it.
+// Tests blocks that a pool allocates from its source because they are too large for the pool.
 #include "../support/model.hpp"
 #include "../support/sources.hpp"
 
@@ -80,7 +80,7 @@ TEST_F(large, blocks_move_with_their_list)
     EXPECT_EQ(blocks.stats().blocks_live, 0U);
     EXPECT_FALSE(blocks.owns(first));
     EXPECT_TRUE(moved.owns(first));
-    // Frees the block at the head of the list.
+    // Frees the block at the head of the list of large blocks.
     moved.deallocate<true>(heap, second, in_use.remove(second).bytes);
     moved.release(heap);
     in_use.clear();

@@ -15,8 +15,8 @@ using namespace mallard;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// A source over the heap that records its peak of bytes in use. It fails requests above 1 TiB, at
-/// which the heap of AddressSanitizer would abort.
+/// A source over the heap that records its peak of bytes in use. It rejects requests above 1 TiB,
+/// for which the heap of AddressSanitizer would abort.
 class heap_of_peak {
 public:
     chunk try_take(layout l) noexcept
@@ -40,8 +40,8 @@ private:
     std::size_t bytes_ = 0, peak_ = 0;
 };
 
-/// The limits for a test of blocks of `block` bytes: some have room for a few blocks, others do not
-/// depend on the block size.
+/// Returns the limits for a test of blocks of `block` bytes. Some have room for a few blocks,
+/// others do not depend on the block size.
 std::vector<std::size_t> limits_for(std::size_t block)
 {
     std::vector<std::size_t> limits;
@@ -58,15 +58,15 @@ std::vector<std::size_t> limits_for(std::size_t block)
     return limits;
 }
 
-/// The documented bookkeeping of a pool for each block, in eighths of a byte: one bit in each
-/// bitmap. A `lock_free` pool needs a link of 4 bytes instead.
+/// Returns the documented bookkeeping of a pool for each block, in eighths of a byte: one bit in
+/// each bitmap. A lock-free pool needs a link of 4 bytes instead.
 constexpr std::size_t eighths_beside(const pool_options& o)
 {
     std::size_t const bits = 1 + (o.checks == check::on) + (o.threads == sync::thread_cached);
     return o.threads == sync::lock_free ? 8 * 4 : bits;
 }
 
-/// The number of blocks that nine tenths of the limit must hold, bookkeeping included.
+/// Returns the number of blocks that nine tenths of the limit must hold, with their bookkeeping.
 constexpr std::size_t blocks_promised(const pool_options& o, std::size_t block, std::size_t limit)
 {
     return limit / 10 * 9 * 8 / (block * 8 + eighths_beside(o));
@@ -108,7 +108,7 @@ void sweep_blocks()
             auto const take = [&] { return fill([&] { return blocks.try_allocate(); }, block); };
             std::vector<void*> live = take();
             ASSERT_GE(live.size(), promised) << block << " bytes, limit " << limit;
-            if (Options.threads != sync::thread_cached) { // its caches may exceed the limit
+            if (Options.threads != sync::thread_cached) { // thread caches may exceed the limit
                 ASSERT_LE(heap.peak(), limit) << block << " bytes, limit " << limit;
             }
             if (limit > 100'000)
@@ -186,8 +186,8 @@ void expect_objects()
     std::size_t count = 0;
     for (; auto made = objects.try_make(); ++count)
         static_cast<void>(made.leak());
-    // A slot holds the object, the counts of its handles (8 bytes), and in a pool of one chunk a
-    // pointer to the pool.
+    // A slot holds the object, the counts of the object's handles (8 bytes), and, in a pool of one
+    // chunk, a pointer to the pool.
     std::size_t const slot =
         Bytes + 8 * (Options.counts != counts::none) + 8 * Options.grow.is_single();
     constexpr pool_options slots = Options.of_slots(Bytes, 1);

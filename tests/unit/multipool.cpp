@@ -277,7 +277,7 @@ TYPED_TEST(any_multipool, on_a_borrowed_arena_returns_its_chunks_one_by_one)
         this->blocks.clear();
     }
     EXPECT_TRUE(std::all_of(kept, kept + 100, [](char c) { return c == 7; }));
-    // No byte of this range may be poisoned any more.
+    // No byte of this range may still be poisoned.
     std::memset(below.allocate({100000, 1}), 1, 100000);
 }
 

@@ -1,4 +1,4 @@
-// Tests the memory that a multipool takes for few blocks, and the order in which it allocates free
+// Tests the memory that a multipool uses for few blocks, and the order in which it allocates free
 // blocks.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
@@ -78,9 +78,9 @@ TEST(reuse_in_a_multipool, by_fifo_keeps_lists_that_exchange_nodes_in_address_or
     for (list const& l : lists)
         for (auto at = l.begin(), next = std::next(at); next != l.end(); at = next++) {
             ++steps;
-            forward += &*at < &*next && &*next - &*at <= 16; // within 16 ints, a cache line
+            forward += &*at < &*next && &*next - &*at <= 16; // within a cache line of 16 ints
         }
-    EXPECT_GT(forward * 100, steps * 70); // 6 % if the block freed last is allocated first
+    EXPECT_GT(forward * 100, steps * 70); // it is 6 % if the last freed block is allocated first
 }
 
 TEST(slabs_of_a_multipool, are_returned_by_trim_when_they_are_idle)

@@ -312,10 +312,10 @@ TYPED_TEST(any_object_pool, destroys_objects_that_own_each_other)
     EXPECT_EQ(this->people.dead(), 254U);
     EXPECT_EQ(nodes.stats().blocks_live, 0U);
 
-    node* const upper = grow(grow, 0).leak(); // made first, so destroyed first
+    node* const upper = grow(grow, 0).leak(); // made first, so it is destroyed first
     node* const lower = grow(grow, 6).leak();
     upper->left = nodes.adopt(lower);
-    lower->left->left->right = nodes.adopt(upper); // closes the ring
+    lower->left->left->right = nodes.adopt(upper); // closes the cycle
     nodes.release();
     EXPECT_EQ(this->people.dead(), 382U);
 }

@@ -51,13 +51,13 @@ struct proc_file {
     char text[256];
 };
 
-/// The number of pages of address space that this process has mapped.
+/// Returns the number of pages of address space that this process has mapped.
 inline std::size_t mapped_pages()
 {
     return std::strtoull(proc_file("/proc/self/statm").text, nullptr, 10);
 }
 
-/// The bytes that RLIMIT_DATA counts in this process: those of writable private memory.
+/// Returns the bytes that RLIMIT_DATA counts in this process: those of writable private memory.
 inline std::size_t data_bytes()
 {
     proc_file const status("/proc/self/statm");
@@ -67,7 +67,7 @@ inline std::size_t data_bytes()
     return std::strtoull(words, nullptr, 10) * page_bytes;
 }
 
-/// Whether the page is mapped. Guard pages and reserved ranges count as mapped.
+/// Returns whether the page is mapped. Guard pages and reserved ranges count as mapped.
 inline bool is_mapped(const void* page)
 {
     unsigned char resident = 0;
@@ -102,9 +102,9 @@ inline void limit(int resource, rlim_t bytes)
     ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &now);
 }
 
-/// Whether a test may limit memory. False under ThreadSanitizer and AddressSanitizer, which map
-/// memory themselves and end the process if the system refuses it: since clang 17, AddressSanitizer
-/// maps some in each mmap of the program.
+/// Returns whether a test may limit memory. Under ThreadSanitizer and AddressSanitizer it may not,
+/// because they map memory themselves and stop the process if the system provides none. Since clang
+/// 17, AddressSanitizer maps memory in each mmap of the program.
 inline bool may_refuse_memory()
 {
     return !has_tsan() && !has_asan();
@@ -124,7 +124,8 @@ inline bool says(std::string_view refusal, std::string_view words)
     return refusal.find(words) != refusal.npos;
 }
 
-// RLIMIT_DATA counts writable memory: the system still reserves addresses, but refuses memory.
+// RLIMIT_DATA counts writable memory. So the system still reserves addresses, but commits no
+// memory.
 template <pages_options O>
 void take_without_memory()
 {

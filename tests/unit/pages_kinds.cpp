@@ -34,8 +34,8 @@ struct policy {
     }
 };
 
-/// The value in KiB of the line `key` in /proc/self/smaps for the mapping of `page`; -1 if there is
-/// none.
+/// Returns the value in KiB of the line `key` in /proc/self/smaps for the mapping of `page`, or -1
+/// if there is none.
 long kib_of_mapping(const void* page, const char* key)
 {
     auto const address = reinterpret_cast<std::uintptr_t>(page);
@@ -122,7 +122,8 @@ TEST(pages_of_a_node, fail_for_a_node_number_beyond_any_kernel)
     EXPECT_EQ(below.last_error(), EINVAL);
 }
 
-/// Whether the options `Preferring` and `Bound` behave as documented when mbind fails with `error`.
+/// Returns whether the options `Preferring` and `Bound` behave as documented when mbind fails with
+/// `error`.
 template <pages_options Preferring, pages_options Bound>
 bool tells_refused_mbind(int error, const char* words)
 {

@@ -1,4 +1,4 @@
-// Tests the table of answers of a plan without callers.
+// Tests the table of callers and their answers in a plan that has no callers.
 #include "../support/plan_program.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ TEST(plan_decision, a_caller_that_the_plan_does_not_have_is_decided_once)
     EXPECT_EQ(plan::answer_of(caller), plan::ignored);
 }
 
-/// A fork may stop a thread that has stored the caller, and not its answer yet.
+/// In the child of a fork, a caller may have no answer: another thread had stored the caller, and
+/// not yet its answer.
 TEST(plan_decision, a_caller_without_an_answer_gets_one)
 {
     plan::answer_table& table = start_empty_plan();

@@ -1,4 +1,4 @@
-// Tests the local allocators of plans in one thread against a model: the live blocks with their
+// Tests the local allocators of plans in one thread. A model has the live blocks with their
 // contents.
 #include "../support/choices.hpp"
 #include "../support/length.hpp"
@@ -92,7 +92,7 @@ TEST_P(plan_instance, keeps_the_contents_of_random_blocks)
 {
     seeded choose(GetParam());
     for (std::size_t i = 0; i < repeated(20'000, 5'000); ++i) {
-        // The number of live blocks grows and shrinks.
+        // Makes the number of live blocks grow and shrink.
         std::size_t const wanted = 1 + i / 64 * 37 % 500;
         if (blocks.size() < wanted) {
             std::size_t const below = choose(6) == 0 ? bytes_max() : 200;
@@ -112,7 +112,7 @@ TEST_P(plan_instance, cuts_blocks_up_to_the_end_of_a_page_only)
         std::byte* const fresh = b.fresh;
         allocate_one(bytes);
         if (fresh == b.fresh)
-            continue; // from the list, or of an arena
+            continue; // the block is from the free list, or from an arena
         auto const end = reinterpret_cast<std::uintptr_t>(
             last_block + plan::usable_bytes(plan::chunk_of(last_block), last_block));
         auto const end_of_cut = reinterpret_cast<std::uintptr_t>(b.fresh);
@@ -128,7 +128,8 @@ TEST_P(plan_instance, holds_a_bounded_multiple_of_the_live_bytes)
             allocate_one(1 + n % 300);
         free_all(i % 2 == 0);
     }
-    // In a pool a block has 512 bytes. An arena keeps 16 chunks, and 300 bytes have 13 classes.
+    // A block of the pool has 512 bytes. An arena keeps 16 chunks, and sizes up to 300 bytes have
+    // 13 size classes.
     EXPECT_LE(in->rule->held, bytes_before + 2000 * 512 + 34 * plan::chunk_bytes);
 }
 
@@ -200,7 +201,7 @@ TEST_P(plan_instance, keeps_its_limit_while_the_system_refuses_memory)
     fresh.allocator = in->allocator;
     in->rule->held_max = in->rule->held.load() - plan::chunk_bytes;
     std::size_t const limit = in->rule->held_max;
-    in->rule->held += 100 * plan::chunk_bytes; // by other threads
+    in->rule->held += 100 * plan::chunk_bytes; // as if other threads held them
     for (int i = 0; i < 100; ++i)
         EXPECT_EQ(plan::take_slowly(fresh, 16), nullptr);
     EXPECT_EQ(in->rule->held_max, limit);

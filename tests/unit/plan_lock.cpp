@@ -1,4 +1,4 @@
-// Tests the lock that no thread waits for without end.
+// Tests a lock for which threads wait only for a short time.
 #include "../../src/plan/short_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::atomic<int> yields = 0;
 
 }
 
-/// On a busy machine other processes run for a while before a yield returns.
+/// Imitates a busy machine, on which other processes run for a while before a yield returns.
 extern "C" int sched_yield() noexcept
 {
     yields += 1;
@@ -48,7 +48,7 @@ TEST(plan_lock, is_given_up_after_few_yields_if_a_yield_takes_long)
     owner.join();
     EXPECT_TRUE(lock.try_take());
     EXPECT_TRUE(lock.is_mine());
-    EXPECT_FALSE(lock.try_take()); // as in a signal handler that interrupts the owner
+    EXPECT_FALSE(lock.try_take()); // fails, as in a signal handler that interrupts the owner
     lock.give();
 }
 

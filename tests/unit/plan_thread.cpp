@@ -1,6 +1,6 @@
-// Tests which memory of ended threads plans use again, and what the child of a fork uses of the
-// memory that other threads return during the fork. Those tests call the handlers of fork, and the
-// test program goes on as the child would.
+// Tests which memory of exited threads plans use again, and what the child of a fork uses of the
+// memory that other threads return during the fork. Those tests call the fork handlers directly,
+// and the test program continues as the child would.
 #include "../support/plan_program.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace plan = mallard::plan;
 
 constexpr plan::chunk_use no_use{plan::no_thread, nullptr, nullptr, nullptr, 0};
 
-/// The instances of a thread that allocates, and ends when `must_end` is true.
+/// A thread that allocates, and exits when `must_end` is true. Provides access to its instances.
 class served_thread {
 public:
     served_thread()

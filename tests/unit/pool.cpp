@@ -154,7 +154,7 @@ TYPED_TEST(any_pool, allocates_freed_blocks_again_before_it_grows)
     auto pool = this->make(48);
     this->fill(pool, 20000);
     this->empty(pool);
-    this->fill(pool, 20000); // the array of recent frees has its final size now
+    this->fill(pool, 20000); // now the array of recent frees has its final size
     std::size_t const taken = pool.stats().bytes_taken;
     for (int i = 0; i < 3; ++i) {
         this->empty(pool);

@@ -1,4 +1,4 @@
-// Tests of the functions that look up addresses in a pool: owns, classify, for_each.
+// Tests the functions that look up addresses in a pool: owns, classify, for_each.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 

@@ -1,4 +1,4 @@
-// Pools without a heap: in a buffer of their own, or in a buffer of the caller.
+// Tests pools without a heap: in a buffer inside of the pool, or in a buffer of the caller.
 #include "../support/kinds.hpp"
 #include "../support/model.hpp"
 
@@ -44,7 +44,7 @@ TEST(pool_fixed, is_constant_initialised_and_works_at_once)
     expect_service(static_multipool, 1000);
 }
 
-/// One case of the tests: a pool of `count` blocks of `block` bytes.
+/// A test case: a pool of `count` blocks of `block` bytes.
 struct capacity {
     std::size_t block, align, count;
 };
@@ -57,7 +57,7 @@ constexpr pool_options options_for(std::size_t bytes)
     return Kind::of({.block = C.block, .align = C.align, .grow = growth::none(bytes)});
 }
 
-/// The bytes that `bytes_for` promises to be enough.
+/// Returns the bytes that are enough, according to `bytes_for`.
 template <class Kind, capacity C>
 constexpr std::size_t enough = pool<null, options_for<Kind, C>(1)>::bytes_for(C.count);
 
@@ -174,8 +174,8 @@ TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_the_count_passed_to_bytes_for)
     }
 }
 
-/// The bytes that a pool that grows needs for one block. The files of nocompile/ show that a type
-/// with one byte less does not compile.
+/// Pools with the minimum bytes that a pool that grows needs for one block. The files of nocompile/
+/// show that a type with one byte less does not compile.
 using least_ordered = pool<buffer<131056>, pool_options{.block = 48}>;
 using least_lifo = pool<buffer<176>, pool_options{.block = 48, .order = reuse::lifo}>;
 using least_multipool = multipool<buffer<1048>>;

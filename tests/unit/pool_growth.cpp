@@ -12,7 +12,7 @@ constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
 template <class Kind>
 class pool_growth : public ::testing::Test {
 protected:
-    /// A pool with chunks of 4 KiB, so that the growth rule alone decides.
+    /// A pool with chunks of 4 KiB, so that only the growth rule decides how much is requested.
     template <growth G>
     using grown = typename Kind::template pool<pool_options{.chunk = 4096, .grow = G}>;
 
@@ -39,7 +39,7 @@ protected:
         blocks.clear();
     }
 
-    /// The bytes of each request for a chunk. Leaves out requests for the array in which an ordered
+    /// Returns the bytes of each chunk request. Omits requests for the array in which an ordered
     /// pool keeps recently freed blocks.
     std::vector<std::size_t> steps() const
     {

@@ -166,7 +166,7 @@ TYPED_TEST(pool_lifetime, accepts_frees_after_a_trim)
     for (int i = 0; i < 500; ++i)
         this->give(pool, this->blocks[0]);
     pool.trim();
-    while (!this->blocks.empty()) // no request for the array of recent frees
+    while (!this->blocks.empty()) // makes no request for the array of recent frees
         this->give(pool, this->blocks[0]);
     EXPECT_EQ(pool.stats().blocks_live, 0U);
     pool.trim();
@@ -189,7 +189,7 @@ TYPED_TEST(pool_lifetime, moves_its_blocks_along_and_leaves_an_empty_usable_pool
     EXPECT_EQ(b.stats().blocks_live, before.blocks_live);
     EXPECT_EQ(b.stats().bytes_taken, before.bytes_taken);
     EXPECT_EQ(a.block_bytes(), b.block_bytes());
-    for (int i = 0; i < 300; ++i) // frees from both lists in turn
+    for (int i = 0; i < 300; ++i) // frees from both lists alternately
         this->take(i % 2 == 0 ? a : b);
     this->blocks.verify();
 }

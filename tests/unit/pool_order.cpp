@@ -34,7 +34,7 @@ std::vector<void*> shuffled(std::vector<void*> blocks)
     return blocks;
 }
 
-/// The percentage of neighbouring pairs in ascending order.
+/// Returns the percentage of neighbouring pairs in ascending order.
 std::size_t ascending(const std::vector<void*>& blocks)
 {
     std::size_t count = 0;
@@ -43,7 +43,7 @@ std::size_t ascending(const std::vector<void*>& blocks)
     return count * 100 / (blocks.size() - 1);
 }
 
-// AddressSanitizer does not check this function, which reads free blocks: they are poisoned.
+// AddressSanitizer does not check this function, because it reads free blocks, which are poisoned.
 [[gnu::no_sanitize_address]] bool holds(const void* block, std::size_t bytes, unsigned char value)
 {
     bool same = true;
@@ -116,7 +116,7 @@ TEST(pool_order, of_ordered_neither_reads_nor_writes_a_free_block)
             pool.deallocate(block);
         for (void* const block : blocks)
             ASSERT_TRUE(holds(block, bytes, 0x77));
-        model again; // garbage in free blocks does not disturb the pool
+        model again; // what is written to free blocks does not disturb the pool
         for (void* const block : take(pool, 5000))
             again.add(block, {bytes, 1});
     }
@@ -170,7 +170,7 @@ protected:
             GTEST_SKIP() << "not built with AddressSanitizer";
     }
 
-    /// The number of poisoned bytes among the `bytes` bytes from `p` on.
+    /// Returns the number of poisoned bytes among the `bytes` bytes from `p` on.
     static std::size_t poisoned(const void* p, std::size_t bytes)
     {
         std::size_t count = 0;
@@ -206,7 +206,7 @@ TYPED_TEST(pool_poison, covers_blocks_that_were_never_allocated)
     EXPECT_EQ(this->poisoned(block + 48, 40000), 40000U);
 }
 
-// The header of a chunk is among its blocks, at a place that varies.
+// The header of a chunk is between its blocks, at a place that depends on the address of the chunk.
 TYPED_TEST(pool_poison, is_right_for_every_block_size_in_every_chunk)
 {
     failing_source heap;

@@ -27,8 +27,8 @@ static_assert(!std::is_copy_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_constructible_v<protected_pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<protected_pages<>>);
 
-// Writes to `p` in a child process, which handles SIGSEGV itself: ThreadSanitizer and
-// AddressSanitizer would print a report and exit instead of letting the signal end the child.
+// Writes to `p` in a child process, which handles SIGSEGV itself, because ThreadSanitizer and
+// AddressSanitizer would print a report and exit instead of letting the signal kill the child.
 std::string write_to(std::byte* p)
 {
     return in_a_child([p] {
@@ -212,8 +212,8 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
 
 TEST(protected_pages, are_all_unsealed_again_when_the_system_refuses_one)
 {
-    // The kernel refuses to protect an address range that is not mapped. So the test unmaps a
-    // chunk, and the source does not know that the chunk is gone.
+    // The kernel fails to protect an address range that is not mapped. So the test unmaps a chunk
+    // of which the source does not know that it is gone.
     EXPECT_EQ(in_a_child([] {
                   protected_pages<pages_options{.guard = true}> source;
                   chunk const first = source.try_take({page_bytes});

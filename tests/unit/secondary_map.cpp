@@ -50,7 +50,7 @@ TYPED_TEST(a_secondary_map, has_no_value_for_a_newer_key_of_the_slot)
     EXPECT_FALSE(names.contains(young));
     EXPECT_EQ(*names.set(young, "young"), "young");
     EXPECT_FALSE(names.contains(old));
-    // A newer element has replaced the one of the older key.
+    // A newer element has replaced the element of the older key.
     EXPECT_EQ(names.set(old, "late"), nullptr);
     EXPECT_EQ(*names.get(young), "young");
     EXPECT_EQ(names.size(), 1U);
@@ -142,7 +142,7 @@ TYPED_TEST(a_secondary_map_of_any_key, takes_no_more_memory_for_a_made_up_key_th
     EXPECT_EQ(texts.get(key64()), nullptr);
 }
 
-/// A map, and a `std::map` that says what it holds.
+/// A map, and a `std::map` with the contents that it must have.
 template <class Map>
 struct map_and_model {
     Map texts;

@@ -1,4 +1,4 @@
-// Tests of a shared_arena that several threads use at once.
+// Tests a shared_arena that several threads use at the same time.
 #include "../support/sources.hpp"
 
 #include <mallard/pmr.hpp>
@@ -144,8 +144,8 @@ TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
     std::ignore = arena.allocate({8, 8});
     std::latch both(2);
     in_threads(2, [&](int) {
-        // One of the two threads gets the built-in arena. That thread may have ended when the other
-        // thread needs an arena.
+        // One of the two threads gets the built-in arena. That thread may have exited when the
+        // other thread needs an arena.
         both.arrive_and_wait();
         EXPECT_NE(arena.try_allocate({100, 8}), nullptr);
     });
@@ -183,7 +183,7 @@ TEST(shared_arena, may_end_before_the_threads_that_used_it)
     });
     used.wait();
     arena.reset();
-    arena.emplace(); // made at the same address
+    arena.emplace(); // made at the address of the destroyed one
     std::ignore = arena->allocate({8, 8});
     gone.count_down();
     other.join();

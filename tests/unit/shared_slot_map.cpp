@@ -71,7 +71,7 @@ TEST(shared_slot_map, destroys_its_elements_at_its_end)
     auto const owner = std::make_shared<int>(5);
     {
         shared_slot_map<std::shared_ptr<int>, key<20, 1>>
-            owners; // one generation: each slot has one element
+            owners; // has one generation, so each slot gets one element
         for (int i = 0; i < 1000; ++i) {
             auto const k = owners.insert(owner);
             if (i % 3 != 0)
@@ -124,7 +124,7 @@ TEST(shared_slot_map, retires_a_slot_whose_generations_are_used_up)
         keys.push_back(numbers.insert(i));
         numbers.remove(keys.back());
     }
-    EXPECT_EQ(numbers.retired(), 6U); // 15 elements for each slot
+    EXPECT_EQ(numbers.retired(), 6U); // each slot had 15 elements
     std::ranges::sort(keys);
     EXPECT_EQ(std::ranges::adjacent_find(keys), keys.end());
     for (auto const k : keys)

@@ -31,7 +31,7 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_stale_key)
         stale.push_back(k);
     }
     key32 const fresh = numbers.insert(7);
-    EXPECT_EQ(fresh.index(), stale.back().index()); // the slot erased last is used first
+    EXPECT_EQ(fresh.index(), stale.back().index()); // the last freed slot is used first
     for (key32 const k : stale) {
         EXPECT_EQ(numbers.get(k), nullptr);
         EXPECT_FALSE(numbers.erase(k));
@@ -149,7 +149,7 @@ TYPED_TEST(a_slot_map, reserves_the_key_of_a_detached_element)
     EXPECT_EQ(words.detached(), 0U);
 
     EXPECT_TRUE(words.detach(k));
-    EXPECT_TRUE(words.erase(k)); // ends the reservation of the key
+    EXPECT_TRUE(words.erase(k)); // ends the reservation of the key's slot
     EXPECT_FALSE(words.erase(k));
     EXPECT_EQ(words.reattach(k, "late"), nullptr);
     EXPECT_EQ(words.insert("next").index(), k.index());

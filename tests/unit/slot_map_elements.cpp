@@ -121,7 +121,7 @@ TYPED_TEST(a_slot_map, finds_no_element_during_its_destructor)
 {
     typename TestFixture::template map<looks_itself_up> elements;
     int looks = 0;
-    for (int i = 0; i < 2; ++i) { // the second element uses a slot that was used before
+    for (int i = 0; i < 2; ++i) { // the second element reuses the slot
         key32 key;
         key = elements.emplace([&] {
             looks += 1;

@@ -143,7 +143,7 @@ TEST(slot_map_growth, touches_pages_only_when_they_are_used)
 
 constexpr std::size_t word_and_value = 4 + 4096;
 
-/// Expects that the map keeps its elements after a failure, and that the failure says what to do.
+/// Returns whether the map keeps its elements after a failure whose message contains `words`.
 template <class Map>
 bool survives_refusal(int resource, rlim_t bytes, std::string_view words)
 {
@@ -179,7 +179,7 @@ TEST(slot_map_growth, survives_when_the_system_commits_no_more_memory)
                 ::testing::ExitedWithCode(0), "");
 }
 
-/// Expects that a map reserves less address space when the address space is limited.
+/// Returns whether a map reserves less address space when the address space is limited.
 template <class Map>
 bool makes_do_with_less()
 {
@@ -203,7 +203,8 @@ TEST(slot_map_growth, works_with_less_address_space)
                 ::testing::ExitedWithCode(0), "");
 }
 
-/// Whether a refused key leaves a secondary map as it was, and the map works after the limit.
+/// Returns whether a rejected key leaves a secondary map unchanged, and whether the key works after
+/// the limit is removed.
 bool refuses_a_made_up_key()
 {
     limit(RLIMIT_AS, (mapped_pages() * page_bytes) + 128 * mib);

@@ -1,4 +1,4 @@
-// What allocators require of their sources.
+// Tests what allocators require of their sources.
 #include "../support/sources.hpp"
 
 #include <mallard/arena.hpp>
@@ -39,7 +39,8 @@ struct broken_source {
 
 constexpr layout small(40, 8), large(100'000, 64);
 
-/// Calls `allocate` with an allocator of each kind over `Source`. Each call takes the first memory.
+/// Calls `allocate` with an allocator of each kind over `Source`. Each call makes the first chunk
+/// request.
 template <class Source, class F>
 void for_each_kind(F f)
 {
@@ -88,7 +89,7 @@ TEST(a_source_that_breaks_its_contract, stops_every_allocator_with_a_message)
         "  help: throw an exception in `take`");
 }
 
-/// The alignments that `allocate` requests from its source, without those of other memory.
+/// Returns the largest alignment that `allocate` requests from its source.
 template <class Allocator, class F>
 std::size_t alignment_of_chunks(F allocate)
 {

@@ -35,7 +35,7 @@ template <mallard::sync Threads>
 void expect_at_most_1024_in_the_array()
 {
     pool<default_heap, pool_options{.block = 8, .threads = Threads}> small;
-    for (int i = 0; i < 20; ++i) // so that the array grows to its largest size
+    for (int i = 0; i < 20; ++i) // makes the array grow to its largest size
         deallocate(small, allocate(small, 10'000));
     std::vector<void*> const blocks = allocate(small, 10'000);
     std::size_t const flushes = small.stats().flushes;
@@ -61,7 +61,7 @@ TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_ch
     std::vector<void*> mine;
     std::size_t chunks = 0;
     std::jthread other([&] {
-        blocks.deallocate(blocks.allocate()); // this thread has a cache of its own from now on
+        blocks.deallocate(blocks.allocate()); // from now on, this thread has a separate cache
         alive.open();
         ended.wait();
         chunks = blocks.stats().chunks;
@@ -75,8 +75,8 @@ TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_ch
     deallocate(blocks, mine);
 }
 
-/// Regression: after a release, the caches of size classes that were not used again still had the
-/// bounds of an array that was returned to the source.
+/// A regression test: after a release, the caches of size classes that were not used again still
+/// had the bounds of an array that had been returned to the source.
 TEST(thread_cached_multipool, frees_a_block_of_another_thread_after_a_release)
 {
     multipool<default_heap, multipool_options{.threads = mallard::sync::thread_cached}> sizes;

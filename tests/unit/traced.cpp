@@ -26,7 +26,7 @@ using namespace mallard::testing;
 static_assert(block_allocator<traced<multipool<>>> && resettable<traced<arena<>>>);
 static_assert(chunk_source<traced<>>);
 
-/// A file that is removed at the end of the test.
+/// The path of a file that is removed at the end of the test.
 struct temporary {
     temporary() : path(::testing::TempDir() + "mallard-" + std::to_string(::getpid()) + ".trace")
     {
@@ -74,7 +74,7 @@ TEST(traced, reports_failures_by_null_and_by_exception)
     }
 }
 
-/// Records the order of events and calls.
+/// Records in which order the source is called and events are reported.
 struct ordered_source : counting_source {
     std::vector<std::string>* order = nullptr;
     chunk try_take(layout l) noexcept
@@ -208,7 +208,7 @@ TEST(traced, explains_why_a_file_cannot_be_opened_and_continues)
 
 TEST(traced, explains_a_full_disk)
 {
-    trace_file trace("/dev/full"); // on this disk even the header cannot be written
+    trace_file trace("/dev/full"); // on this device, even the header cannot be written
     EXPECT_EQ(trace.last_error(), ENOSPC);
     EXPECT_NE(std::string(trace.last_failure()).find("df"), std::string::npos);
     EXPECT_FALSE(trace.close());

@@ -39,7 +39,7 @@ TEST(unwind, returns_only_new_frames)
         EXPECT_GT(w.change.fresh, 50u);
         auto const frames = w.memory.depth;
         for (int i = 0; i < 2; ++i) {
-            w.compare(); // at first, the return address of this call is new
+            w.compare(); // the first time, the return address of this call is new
             EXPECT_EQ(w.memory.depth, frames);
             EXPECT_EQ(w.change.fresh, i == 0 ? 1u : 0u);
         }
@@ -202,7 +202,8 @@ struct fiber {
     {
         fiber& self = *now;
         for (int i = 0; i < 3; ++i) {
-            // The walk is cut at glibc's function that starts a fiber, which has no unwind table.
+            // The walk ends at glibc's function that starts a fiber, because it has no unwind
+            // table.
             deep(5 * i, [&] { self.w->compare(true); });
             EXPECT_EQ(self.w->change.kept, 0u);
             ::swapcontext(&self.own, &self.main);
@@ -258,7 +259,8 @@ TEST(unwind, remembers_the_stacks_of_threads)
 TEST(unwind, follows_frame_pointers)
 {
     walked w;
-    // Three frames, each a pair: the frame pointer of the caller, and the return address.
+    // The memory holds three frames. Each frame is a pair: the caller's frame pointer, and the
+    // return address.
     std::uintptr_t frames[6] = {0, 30, 0, 20, 0, 10};
     auto const at = [&](int i) { return reinterpret_cast<std::uintptr_t>(frames + i); };
     frames[0] = at(2);

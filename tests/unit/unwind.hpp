@@ -37,7 +37,8 @@ inline _Unwind_Reason_Code append(_Unwind_Context* at, void* argument)
     return _URC_NO_REASON;
 }
 
-/// A walk with its memory, and a reader that rebuilds each stack from the changes of the walks.
+/// A walk with its memory, and a reader that rebuilds each stack from the changes that the walks
+/// report.
 struct walked {
     std::vector<stack_frame> room;
     stack_memory memory;
@@ -45,7 +46,7 @@ struct walked {
     stack reader;   // outermost first
     stack expected; // the stack that the exception unwinder found, innermost first
 
-    /// Allocates all memory here, because signal handlers use the object.
+    /// Allocates all memory in the constructor, because signal handlers use the object.
     explicit walked(std::size_t frames = 8192) : room(frames)
     {
         memory.frames = room;
@@ -99,7 +100,8 @@ struct walked {
     left = 0; // prevents a tail call
 }
 
-/// A function with an aligned stack and a frame size that the compiler does not know.
+/// Calls the walk in a function with an aligned stack and a frame size that the compiler does not
+/// know.
 [[gnu::noinline]] inline void with_aligned_frame(walked& w, std::size_t bytes)
 {
     alignas(64) char volatile aligned[64] = {};

@@ -1,4 +1,4 @@
-// Tests walks of call stacks that are damaged, have code without an unwind table, or have more
+// Tests walks of call stacks that are corrupt, contain code without an unwind table, or have more
 // calls than there is room for.
 #include "../support/length.hpp"
 #include "unwind.hpp"
@@ -14,7 +14,7 @@ using namespace mallard::os;
 using namespace mallard::testing;
 
 // Fills a page with return addresses, saved registers and numbers in random order. The pages on
-// both sides are unreadable. Each walk must stay in the page, and end.
+// both sides are unreadable. Each walk must stay in the page, and must end.
 TEST(unwind, never_leaves_a_damaged_stack)
 {
     constexpr std::size_t words = 512;
@@ -123,7 +123,7 @@ struct recursion {
         }
     }
 
-    // ThreadSanitizer has room for 65,536 calls.
+    // ThreadSanitizer has room for 65,536 nested calls, and this test makes more.
     __attribute__((noinline, no_sanitize("thread"))) void
     enter(int level, int levels) // NOLINT(misc-no-recursion)
     {

@@ -1,4 +1,5 @@
-// A library that allocates in the resolver of an indirect function of its own.
+// A library that allocates in the resolver of an indirect function (ifunc) that the library
+// defines.
 #include <stdlib.h>
 
 static void* kept;

@@ -1,10 +1,10 @@
-// Helpers of the programs in this folder. Each program misuses malloc, then checks the consequences
-// and prints them: `nothing`, or the damage.
+// Helpers for the programs in this directory. Each program misuses malloc, then checks the
+// consequences and prints them: `nothing`, or the damage.
 //
-// Each program runs with two libraries, and must end as its first two lines say. The first line
-// (`dies:`, `lives:` or `segfaults:`) is for the ordinary malloc, libmallard-malloc.so. The second
-// line (`checked dies:` and so on) is for libmallard-checked.so, a malloc that also has redzones
-// and a quarantine and so detects more misuse. tests/misuse/run.py explains the notation.
+// Each program runs with two libraries. Its first two lines have the expected outcomes. The first
+// line (`dies:`, `lives:` or `segfaults:`) is for the ordinary malloc, libmallard-malloc.so. The
+// second line (`checked dies:` and so on) is for libmallard-checked.so, a malloc that also has
+// redzones and a quarantine and so detects more misuse. tests/misuse/run.py explains the notation.
 #pragma once
 
 #include "../family.hpp"
@@ -33,7 +33,8 @@ inline void* at(void* block, std::ptrdiff_t offset)
     return hidden(static_cast<char*>(block) + offset);
 }
 
-/// Allocates a block, and makes room in the thread's list of its size class for the next frees.
+/// Allocates a block. Also allocates others, so that the thread's list of this size class has room
+/// for the next frees.
 inline void* allocate_with_room(std::size_t bytes)
 {
     for (int i = 0; i < 4; ++i)
@@ -59,7 +60,7 @@ inline int say(const char* what)
     return 0;
 }
 
-/// After a double free: checks whether malloc returns the block twice.
+/// Checks, after a double free, whether malloc returns the same block twice.
 inline int look_for_twins(std::size_t bytes)
 {
     void* blocks[512];
@@ -77,7 +78,7 @@ inline int look_for_twins(std::size_t bytes)
 /// The address that an attacker wants malloc to return.
 alignas(64) inline char target[1024];
 
-/// Writes the address of the target into some words of a block.
+/// Writes the address of the target into words `first` to `last` of a block.
 inline void scribble(void* block, int first, int last)
 {
     for (int word = first; word < last; ++word)
@@ -92,7 +93,7 @@ inline int look_for_target(std::size_t bytes)
     return say("nothing");
 }
 
-/// Writes outside the second of three blocks, and checks the other two.
+/// Writes outside of the second of three blocks, and checks the other two blocks.
 inline int write_around(std::size_t bytes, std::ptrdiff_t start, std::size_t count,
                         bool from_usable_end = false)
 {

@@ -4,7 +4,8 @@
 
 int main()
 {
-    // The address stays in the thread's list, and is checked when the list is emptied.
+    // The address stays in the thread's list. It is checked when the list is emptied, at the
+    // thread's exit.
     auto const run = [](void*) -> void* {
         set_free(at(allocate_with_room(48), 16));
         return nullptr;

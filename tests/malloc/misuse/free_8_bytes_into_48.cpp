@@ -5,8 +5,9 @@
 int main()
 {
     void* const block = allocate_with_room(48);
-    // Frees an address that C++ programs free by mistake: by a delete through a second base class
-    // without a virtual destructor, or by a delete of an array that stores its count in front.
+    // C++ programs free such an address by mistake: by a delete through a second base class without
+    // a virtual destructor, or by a delete of an array whose count is stored before the first
+    // element.
     set_free(at(block, 8));
     return say("nothing");
 }

@@ -1,5 +1,5 @@
 <?php
-// Arrays, the structures of SPL, and those of the extensions ds and apcu.
+// Uses arrays, the structures of SPL, and those of the extensions ds and apcu.
 
 /** Returns pseudo-random numbers that do not depend on the version of PHP. */
 function lehmer(int $count, int $seed): array

@@ -136,7 +136,7 @@ return [
         unlink("$folder/data.db");
         return $results;
     },
-    // Databases in a server: each client library prepares a connection, and is refused.
+    // Databases in a server: each client library prepares a connection, which fails.
     'mysqli' => function (int $round) {
         mysqli_report(MYSQLI_REPORT_OFF);
         return [@(new mysqli(NO_SERVER, 'user', 'word', 'data', NO_PORT))->connect_errno,

@@ -1,5 +1,5 @@
 <?php
-// Documents: XML in all ways, HTML, and SOAP.
+// Documents: XML with each XML extension, HTML, and SOAP.
 
 /** Returns a library as XML. */
 function library(int $books): string
@@ -21,14 +21,14 @@ const STYLE = '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/X
       <xsl:value-of select="php:function(\'strtoupper\', string(title))"/></li></xsl:for-each></ul></xsl:template>
 </xsl:stylesheet>';
 
-/** Serves the tests of SOAP. */
+/** The server of the SOAP test. */
 class Calculator
 {
     public function add(int $a, int $b): int { return $a + $b; }
     public function repeat(string $text, int $times): array { return array_fill(0, $times, $text); }
 }
 
-/** A client of SOAP whose server is in the same process. */
+/** A SOAP client whose server is in the same process. */
 if (extension_loaded('soap')) {
     class LocalClient extends SoapClient
     {

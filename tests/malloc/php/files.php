@@ -1,7 +1,7 @@
 <?php
 // Files: archives, compression, images, and streams with filters and wrappers.
 
-/** A stream whose data is in an array: $opened[name]. */
+/** A stream whose data is in an array, $opened[name]. */
 class Memory
 {
     public static array $files = [];
@@ -27,7 +27,7 @@ class Memory
     public function unlink(string $path): bool { unset(self::$files[$path]); return true; }
 }
 
-/** Doubles each vowel. */
+/** A filter that doubles each vowel. */
 class Vowels extends php_user_filter
 {
     public function filter($in, $out, &$consumed, bool $closing): int

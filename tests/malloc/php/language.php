@@ -1,6 +1,6 @@
 <?php
-// The language itself: objects, closures, generators, fibers, references, exceptions, and collection
-// of cycles.
+// The language itself: objects, closures, generators, fibers, references, exceptions, and the cycle
+// collector.
 
 enum Suit: string
 {
@@ -40,7 +40,7 @@ final class Rectangle extends Shape
     public function __clone() { $this->width *= 2; }
 }
 
-/** Keeps any property, as objects of configuration files do. */
+/** Accepts any property, as objects of configuration files do. */
 class Bag implements ArrayAccess, Countable
 {
     private array $entries = [];
@@ -67,7 +67,7 @@ class Bag implements ArrayAccess, Countable
     public function count(): int { return count($this->entries); }
 }
 
-/** A node of a ring, which only the collector of cycles can free. */
+/** A node of a cycle, which only PHP's cycle collector can free. */
 class Ring
 {
     public static int $freed = 0;

@@ -1,5 +1,5 @@
 <?php
-// Numbers: of any size, by chance, and as keys of ciphers.
+// Numbers: of any size, random, and as keys of ciphers.
 
 return [
     'standard' => function (int $round) {
@@ -85,7 +85,7 @@ return [
         }
         $results[] = [openssl_digest($text, 'sha3-256'), openssl_decrypt('nonsense', 'aes-256-cbc', $key,
             0, str_repeat("\1", 16))];
-        if ($round < 3) { // The keys are random: their use has a result that is not.
+        if ($round < 3) { // With random keys, only the result of their use is the same in each run.
             $pair = openssl_pkey_new(['private_key_type' => OPENSSL_KEYTYPE_EC,
                 'curve_name' => 'prime256v1']);
             openssl_sign($text, $signature, $pair, OPENSSL_ALGO_SHA256);

@@ -4,10 +4,11 @@
 //
 //     php tests/malloc/php/run.php [EXTENSION...]
 //
-// Each other file of this directory returns functions by the name of the extension that they use.
-// Each round calls each function with another number, so that blocks of other sizes are allocated.
+// Each other file of this directory returns functions, with the names of the extensions that they
+// use as keys. Each round calls each function with another number, so that blocks of other sizes
+// are allocated.
 const ROUNDS = 10;
-ini_set('memory_limit', '256M'); // A script with a mistake must not take the memory of the machine.
+ini_set('memory_limit', '256M'); // A script with a bug must not use all memory of the machine.
 
 /** A text that grows with the round. */
 function text(int $round): string
@@ -15,7 +16,7 @@ function text(int $round): string
     return str_repeat("Line $round: the quick brown fox ", 1 + $round * 50);
 }
 
-/** A node of a tree, as programs build them. */
+/** A node of a tree, as in typical programs. */
 class Node implements JsonSerializable, IteratorAggregate
 {
     public function __construct(public int $number, public array $children = []) {}
@@ -40,7 +41,7 @@ function thrown(callable $use): string
     return 'nothing was thrown';
 }
 
-// No server listens here: connections are refused.
+// No server listens here, so connections fail.
 const NO_SERVER = '127.0.0.1';
 const NO_PORT = 1;
 

@@ -68,14 +68,14 @@ return [
             '/fox/i' => fn($m) => '<fox>'], $text);
         $results[] = preg_split('/[\s:]+/', $text, 20, PREG_SPLIT_DELIM_CAPTURE | PREG_SPLIT_NO_EMPTY);
         $results[] = preg_match('/^(\((?:[^()]|(?1))*\))$/',
-            str_repeat('(', 50) . str_repeat(')', 50)); // recursive
+            str_repeat('(', 50) . str_repeat(')', 50)); // deep recursion
         $results[] = [preg_match('/(?<=quick )brown(?! bear)/', $text), preg_quote("a.b*c$round"),
                       preg_grep('/^\d+$/', ['1', 'a', "$round"], PREG_GREP_INVERT)];
         $results[] = [@preg_match('/(?:a+)+$/', str_repeat('a', 30) . 'b'),
-            preg_last_error_msg()]; // backtracks
+            preg_last_error_msg()]; // backtracking up to the limit
         $results[] = [@preg_match('/(unclosed/', 'x'), preg_match('/\p{Cyrillic}+/u', LANGUAGES[2], $word),
             $word];
-        for ($i = 0; $i < 100; ++$i) // The cache of compiled expressions gets many of them.
+        for ($i = 0; $i < 100; ++$i) // fills the cache of compiled expressions
             $results[] = preg_match("/x{{$i}}y[$round]z?/", str_repeat('x', $i) . "y$round");
         return $results;
     },

@@ -1,4 +1,4 @@
-// A plugin for programs/deep_plugin.cpp. It exchanges blocks with the program.
+// A plugin for programs/deep_plugin.cpp. The plugin and the program free each other's blocks.
 #include "../family.hpp"
 
 extern "C" [[gnu::visibility("default")]] void* exchange_blocks(void* block)

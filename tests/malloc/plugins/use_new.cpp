@@ -1,4 +1,4 @@
-// A plugin for programs/late_runtime.c.
+// A plugin that uses operator new, for programs/late_runtime.c.
 #include "../family.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A plugin for programs/many_plugins.c.
+// A plugin that allocates, for programs/many_plugins.c.
 #include "../family.hpp"
 
 #include <memory>

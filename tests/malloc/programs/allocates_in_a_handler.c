@@ -1,5 +1,6 @@
-/* Allocates in a signal handler a thousand times a second, and in the main program. Sooner or later
- * the handler interrupts malloc. If malloc uses a lock, the handler waits for that lock forever. */
+/* Allocates in a signal handler a thousand times a second, and in the main program. Sooner or
+ * later, the handler interrupts malloc. If malloc uses a lock, the handler then waits for that
+ * lock forever. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>

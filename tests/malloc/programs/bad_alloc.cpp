@@ -1,5 +1,5 @@
-// Tests every form of operator new without memory: exceptions, null results and calls of the
-// new_handler. The same program is linked with each kind of C++ runtime.
+// Tests every form of operator new when memory is exhausted: exceptions, null results and calls of
+// the new_handler. The same program is linked with each kind of C++ runtime.
 #include "../family.hpp"
 #include "check.hpp"
 

@@ -1,4 +1,4 @@
-// Reports a failed check in a program without a test framework.
+// Reports a failed check in programs without a test framework.
 #pragma once
 
 #include <cstdio>

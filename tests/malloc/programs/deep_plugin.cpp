@@ -1,8 +1,8 @@
 // Loads a plugin with RTLD_DEEPBIND and exchanges blocks with it, as Debian's PHP does with its
 // extensions. `deep_plugin NAME`
 //
-// The name has no directory. The loader finds the plugin because this program has a DT_RUNPATH, and
-// uses that only if it sees that this program has called dlopen.
+// The name has no directory. The loader finds the plugin by this program's DT_RUNPATH, which it
+// uses only if it sees this program as the caller of dlopen.
 #include "../family.hpp"
 #include "check.hpp"
 

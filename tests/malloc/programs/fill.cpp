@@ -52,7 +52,7 @@ void fill_again_in_other_sizes()
         all.free_all();
         std::printf("%zu MiB in blocks of 1000, then %zu MiB of %zu\n", first / mebibyte,
                     again / mebibyte, bytes);
-        // In glibc, the header of a small block takes a part of the memory.
+        // With glibc, the headers of small blocks use a part of the memory.
         check(again >= first / 10 * (bytes == 64 ? 7 : 9), "nine tenths come back");
     }
 }

@@ -1,6 +1,6 @@
-/* Prints whether malloc asks the kernel for huge pages, for three blocks: the first block, the last
- * one of 64 MiB of small blocks, and a block of 64 MiB. Also checks that blocks keep their
- * contents, before and after a free. */
+/* Prints whether malloc asks the kernel for huge pages, for three blocks: the first block, the
+ * last one of many small blocks (64 MiB in all), and a block of 64 MiB. Also checks that blocks
+ * keep their contents, before and after a free. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 enum { count = 640, bytes = 100 * 1024, large = 64 << 20 };
 
-/* Whether malloc has asked for huge pages for the block: 1 or 0. -1 if /proc does not say. */
+/* Returns 1 if malloc has asked for huge pages for the block, 0 if not, and -1 if /proc does not
+   show it. */
 static int is_huge(const void* block)
 {
     FILE* const maps = fopen("/proc/self/smaps", "r");

@@ -36,7 +36,7 @@ static void* work_and_sleep(void* unused)
         work();
     pthread_barrier_wait(&all_have_freed);
     pthread_barrier_wait(&all_may_go);
-    work(); /* the thread can still allocate and free */
+    work(); /* the thread must still be able to allocate and free */
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* Calls mlockall as the user nobody, who usually may lock no more than 8 MiB. Address space that
-   malloc only reserves would count. */
+   malloc only reserves would count, too. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

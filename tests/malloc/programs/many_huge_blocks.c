@@ -1,5 +1,5 @@
-/* Allocates 20,000 blocks of more than 32 MiB and frees every second one. Checks that they take few
-   of the mappings that a process may have, and that all memory is returned in the end. */
+/* Allocates 20,000 blocks of more than 32 MiB and frees every second one. Checks that the blocks
+   use few of the mappings that a process may have, and that all memory is returned in the end. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// Uses up the mappings of the process. malloc then allocates from the memory that it has, or fails.
-// When mappings are available again, malloc works as before.
+// Uses up the mappings that the process may have. malloc then allocates from memory that it already
+// has, or fails. When mappings are available again, malloc works as before.
 #include "../family.hpp"
 #include "check.hpp"
 

@@ -1,5 +1,5 @@
-// Takes all keys of thread-specific data before the first call of malloc. Threads that end must
-// nevertheless leave their memory to the next threads.
+// Creates keys of thread-specific data until none is left, before the first call of malloc. New
+// threads must nevertheless use the memory of exited threads again.
 #include "check.hpp"
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Resident pages. Calls no function that allocates.
+/// Returns the number of resident pages. Calls no function that allocates.
 long resident_pages()
 {
     static char buffer[BUFSIZ];

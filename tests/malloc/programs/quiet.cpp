@@ -7,7 +7,8 @@
 //     quiet large      does its large work in blocks of 20 MiB
 //     quiet resize     then resizes a block again and again
 //
-// The program does not wait: its clock, which malloc reads, too, goes on when the program says so.
+// The program does not wait. It defines a clock, which malloc reads too, and advances this clock
+// itself.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -42,7 +43,8 @@ constexpr std::size_t mebibyte = 1 << 20;
 
 void* blocks[300'000];
 
-/// Allocates and writes 256 MiB in blocks of this size, and frees them. Takes 50 us for each MiB.
+/// Allocates 256 MiB in blocks of this size, writes to them, and frees them. Advances the clock by
+/// 50 us for each MiB.
 void work_in_blocks_of(std::size_t bytes)
 {
     std::size_t const count = 256 * mebibyte / bytes;

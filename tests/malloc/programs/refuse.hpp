@@ -1,8 +1,8 @@
 // Makes system calls of its own process fail before the first constructor runs. The arguments of
 // the program name the calls: `mprotect=EPERM`, or `data` for all memory.
 //
-// The failures start after exec, since the loader itself needs mprotect. They start before main, so
-// that malloc has to initialise itself without these calls.
+// The failures start after the loader has run, because the loader itself needs mprotect. They start
+// before main, so that malloc has to initialise itself without these calls.
 #pragma once
 
 #include <cerrno>

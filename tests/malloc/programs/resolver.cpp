@@ -1,5 +1,5 @@
 // Allocates in the resolver of an indirect function. The loader runs resolvers before thread-local
-// variables have their initial values. Later two threads resize and free the blocks.
+// variables have their initial values. Later, two threads resize and free the resolver's blocks.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -94,6 +94,6 @@ int main()
         std::free(block);
     });
     std::free(resized);
-    // The checked malloc keeps freed blocks of 16 MiB in all.
+    // The checked malloc keeps up to 16 MiB of freed blocks in quarantine.
     check(bytes_in_use() <= before - all / 2, "the statistics do not count freed blocks");
 }

@@ -1,8 +1,8 @@
 // Uses malloc in a sandbox that kills the process for every system call except those that the
 // arguments name and those that the program itself makes. `sandboxed CALL...`
 //
-// The program enters the sandbox after its start. Its clock, which malloc reads, too, runs faster
-// than the time: malloc does what it does after seconds, and no test waits.
+// The program enters the sandbox after its start. It defines a clock, which malloc reads too. This
+// clock runs fast, so that malloc does without a wait what it otherwise does after seconds.
 #include "../family.hpp"
 #include "check.hpp"
 
@@ -46,7 +46,8 @@ struct {
     {"write", SYS_write},
 };
 
-// Threads start and end, the program writes its last line, and the process ends.
+// System calls of the program itself: threads start and exit, the program writes its last line, and
+// the process exits.
 constexpr unsigned of_the_program[] = {SYS_clone,          SYS_clone3,       SYS_set_robust_list,
                                        SYS_rseq,           SYS_exit,         SYS_exit_group,
                                        SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_mmap,
@@ -85,7 +86,8 @@ void enter_sandbox(int count, char** names)
     }
 }
 
-/// Whether `ulimit -v` limits the address space, so that there may be no memory for a stack.
+/// Returns whether `ulimit -v` limits the address space. Then there may be no memory for a thread's
+/// stack.
 bool is_limited()
 {
     rlimit limit{};

@@ -3,7 +3,7 @@
 // survive small|large|threads|all [CALL=ERROR...]
 //
 // A null result is correct if errno is ENOMEM and nothing else has changed. The program needs no
-// C++ runtime, and has no memory except malloc's.
+// C++ runtime, and gets memory only from malloc.
 #include "../family.hpp"
 #include "check.hpp"
 #include "refuse.hpp"
