@@ -1,18 +1,18 @@
-"""The expected answers of `mallard advise`, and a comparison of an advice with them."""
+"""The expected answers of `mallard advise`, and functions that compare an advice with them."""
 import re
 from dataclasses import dataclass
 
-# Strategies that differ only in binding make the same calls of an allocator.
+# Strategies that differ only in their binding make the same allocator calls.
 SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
 WINK_OUT = ("AS4", "AS8", "AS12") # no destructor runs, so no block may outlive its call
-OF_A_PLACE = ("convert", "pool", "fix") # actions whose card names a function
+OF_A_PLACE = ("convert", "pool", "fix") # actions whose card (recommendation) names a function
 ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
-NEAR = 0.03 # a strategy whose saving is as near to that of the best one counts too
+NEAR = 0.03 # a strategy counts too if its saving is this near to the best one
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The right answers of a program: pairs of action and strategy, and the function of the card."""
+    """The right answers for a program: pairs of action and strategy, and the function that the card must name."""
 
     pairs: tuple
     function: str = ""
@@ -28,14 +28,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class Judged:
-    is_right: bool # action, strategy and function
+    is_right: bool # right in action, strategy and function
     is_action_right: bool
     is_undecided: bool
-    why: str # what differs, for a reader
+    why: str # what differs, as a text for a reader
 
 
 def parse(line, begin="// advises: "):
-    """Reads `// advises: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None if it is something else."""
+    """Parses `// advises: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None for any other text."""
     match = re.fullmatch(re.escape(begin) + r"(.+?)(?: in (\S+))?", line)
     if match is None:
         return None
@@ -57,18 +57,18 @@ def binding_apart(strategy):
 
 
 def function_of(card):
-    """Returns the function that a card names, or an empty text."""
+    """Returns the function that a card (recommendation) names, or an empty text."""
     place = card.get("region") or card.get("site") or {}
     return place.get("function") or ""
 
 
 def names(function, wanted):
-    """Whether a name with scopes and arguments names the wanted function."""
+    """Returns whether `function`, which may have scopes and arguments, is the wanted function."""
     return re.search(rf"(?<![\w]){re.escape(wanted)}(?![\w])", function) is not None
 
 
 def is_near(advice, card, strategy):
-    """Whether the strategy saves nearly as much as the first card, by the matrix."""
+    """Returns whether the strategy, by the matrix of measured savings, saves nearly as much as the best one."""
     best = ((card.get("saving") or {}).get("total") or {}).get("saving")
     wanted = binding_apart(strategy)
     region = function_of(card)
@@ -79,8 +79,8 @@ def is_near(advice, card, strategy):
 
 
 def is_level_switch(expected, advice):
-    """Whether the first card asks for another malloc, and an expected strategy saves about the same by replay. Of
-    such changes, the card of the one with the least work comes first."""
+    """Returns whether the first card recommends another malloc, and an expected strategy saves about the same by
+    replay. Among such equal changes, the card for the change with the least work comes first."""
     card = advice["cards"][0]
     if card["action"] != "switch":
         return False
@@ -94,8 +94,8 @@ def is_level_switch(expected, advice):
 
 
 def winks_out_wrongly(expected, advice):
-    """Whether a card asks for wink-out although no expected strategy does. Such a card is wrong in any place: the
-    changed program would use memory that is gone."""
+    """Returns whether a card recommends wink-out although no expected strategy does. Such a card is wrong in any
+    place, because the changed program would use freed memory."""
     is_expected = any(binding_apart(strategy) in WINK_OUT for _, strategy in expected.pairs)
     return not is_expected and any(binding_apart(card.get("strategy")) in WINK_OUT for card in advice["cards"])
 
@@ -127,9 +127,9 @@ def shown(advice):
 
 
 def row_of(followed, advice, has_figures):
-    """Returns the row of the matrix for the change that the advised form of a program makes: the strategy and the
-    function of `followed`. If several places have the strategy, this is the place with the largest saving. None if
-    no row of the change has the wanted figures."""
+    """Returns the entry of the matrix for the change that the advised form of a program makes: the strategy and the
+    function of `followed`. If several places have the strategy, returns the place with the largest saving. Returns
+    None if no entry for the change has the wanted figures."""
     (action, strategy), = followed.pairs
     is_here = (lambda row: not row.get("region")) if action == "pool" else (lambda row: True) # a pool is for a site
     rows = [row for row in advice.get("matrix", ())
@@ -139,14 +139,14 @@ def row_of(followed, advice, has_figures):
 
 
 def predicted(followed, advice):
-    """Returns the interval in which an advice expects the saving of the changed source, or (None, None)."""
+    """Returns the interval in which the advice predicts the saving of the changed source, or (None, None)."""
     row = row_of(followed, advice, lambda row: row.get("expected"))
     return (row["expected"]["low"], row["expected"]["high"]) if row else (None, None)
 
 
 def in_program(followed, advice):
-    """Returns what the change saves in the program as it is, with the plan in force and beside its control, or None.
-    Cards alone have that saving. Wink-out makes no difference to it."""
+    """Returns the saving of the change in the unchanged program, which was measured in runs with the plan in force
+    and with its control, or None. Only cards have that saving. It does not depend on wink-out."""
     (action, _), = followed.pairs
     for card in advice["cards"]:
         measured = (card.get("saving") or {}).get("in_program")
@@ -157,15 +157,15 @@ def in_program(followed, advice):
 
 
 def of_mallocs(advice):
-    """Yields whether the saving of each malloc that gains, measured in runs of the program, is in the interval that
-    the replay of the recording predicted."""
+    """For each malloc that is a gain in runs of the program, yields whether the measured saving is in the interval
+    that the replay of the recording predicted."""
     for row in advice.get("matrix", ()):
         if row.get("measured_by") == "try" and row.get("predicted") and row.get("verdict") == "gain":
             yield is_inside(row, row["predicted"]["low"], row["predicted"]["high"])
 
 
 def is_inside(measured, low, high):
-    """Whether the measured saving is in the predicted interval."""
+    """Returns whether the measured saving is in the predicted interval."""
     return None not in (low, high, measured["saving"]) and low <= measured["saving"] <= high
 
 

@@ -1,6 +1,6 @@
 // advises: convert AS4 in render_document
 //
-// Converts the Markdown documents of docs/ to HTML with the library of cmark-gfm. All blocks of a
+// Converts the Markdown documents of docs/ to HTML with the library cmark-gfm. All blocks of a
 // document are freed before the next one begins.
 #include "known.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-/// cmark-gfm passes no size when it frees or resizes a block, so each block begins with its size.
+/// Starts each block. It has the size, because cmark-gfm passes none to free or realloc.
 struct sized_block {
     alignas(16) std::size_t bytes;
 };

@@ -1,4 +1,4 @@
-// Runs a workload of the suite demo under one strategy.
+// Runs a workload of bench/demo (the suite `demo`) under one strategy.
 #pragma once
 
 #include "known.hpp"
@@ -12,7 +12,7 @@
 
 namespace known {
 
-/// Builds, uses and ends the structure of a workload for a corpus. Advice on this program names
+/// Builds, uses and destroys the structure of a workload for a corpus. Advice on this program names
 /// this function as the region.
 template <class Workload, class S>
 mallard::demo::answer answer_of(mallard::demo::corpus all)
@@ -26,8 +26,8 @@ mallard::demo::answer answer_of(mallard::demo::corpus all)
     return says;
 }
 
-/// Runs a workload `rounds` times. Each round leaves out another document, so that no two inputs
-/// are equal.
+/// Runs a workload `rounds` times. Each round omits another document, so that no two inputs are
+/// equal.
 template <class Workload, class S>
 void run_workload(int rounds)
 {
@@ -43,7 +43,7 @@ void run_workload(int rounds)
     print(sum);
 }
 
-/// The main function of a program that runs a workload.
+/// Runs a workload, as the main function of a program.
 template <class Workload, class S>
 int main_of(int count, char** arguments, int usual)
 {

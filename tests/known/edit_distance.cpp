@@ -1,6 +1,6 @@
 // advises: leave
 //
-// Computes edit distances between words. Each comparison allocates two rows of numbers, and the
+// Computes edit distances between words. Each comparison allocates two arrays of numbers, and the
 // computation takes a hundred times as long as the allocations.
 #include "known.hpp"
 

@@ -1,6 +1,6 @@
 // advises: convert AS4 in value_of
 //
-// Makes a tree of each formula and computes the value twice. The nodes have one size and die
+// Makes a tree of each formula and computes the value twice. The nodes have one size and are freed
 // together.
 #include "formulas.hpp"
 

@@ -19,7 +19,7 @@ inline void append_formula(std::string& text, random_numbers& random, int depth)
     text += ')';
 }
 
-/// A leaf has the operator '#' and a value. `Pointer` is a pointer to a node, which may own the
+/// A node. A leaf has the operator '#' and a value. `Pointer` points to a node, and may own the
 /// node.
 template <template <class> class Pointer>
 struct formula {
@@ -37,7 +37,7 @@ struct formula {
     }
 };
 
-/// Reads the formula at `at`, and moves `at` behind the formula. `make` makes a node of the four
+/// Reads the formula at `at`, and moves `at` past the formula. `make` makes a node from its four
 /// members.
 template <class Make>
 auto read_formula(const char*& at, Make& make) -> decltype(make('#', 0u, nullptr, nullptr))

@@ -1,6 +1,6 @@
 // follows the advice: convert AS4 in value_of
 //
-// The program formulas.cpp with an arena for each tree, whose nodes have no owner.
+// The program formulas.cpp with an arena for each tree, so nodes need no owners.
 #include "formulas.hpp"
 
 #include <mallard/arena.hpp>

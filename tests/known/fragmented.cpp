@@ -1,7 +1,7 @@
 // advises: switch
 //
-// Makes drafts and the pages that follow from them, drops the drafts, and goes on with drafts that
-// are a little longer. In a malloc that puts blocks of all sizes side by side, the dropped drafts
+// Makes drafts, and pages from the drafts, drops the drafts, and continues with drafts that are a
+// little longer. In a malloc that puts blocks of all sizes next to each other, the dropped drafts
 // leave gaps between the pages. Each gap is too small for a longer draft or for a page, so the heap
 // of such a malloc is a third larger than the blocks in use.
 #include "known.hpp"

@@ -32,7 +32,7 @@ static inline uint32_t known_below(uint64_t* state, uint32_t end)
     return (uint32_t)((*state >> 32) * end >> 32);
 }
 
-/* The FNV-1a hash of some bytes, continued from `hash`. */
+/* Returns the FNV-1a hash of some bytes, continued from `hash`. */
 static inline uint64_t known_hash(uint64_t hash, const char* bytes, size_t count)
 {
     for (size_t i = 0; i < count; ++i)
@@ -40,7 +40,7 @@ static inline uint64_t known_hash(uint64_t hash, const char* bytes, size_t count
     return hash;
 }
 
-/* Returns the block, or stops the program if there is none. */
+/* Returns the block, or stops the program if malloc returned null. */
 static inline void* known_block(void* block)
 {
     if (block != NULL)

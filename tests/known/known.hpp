@@ -30,7 +30,7 @@ inline int rounds(int count, char** arguments, int usual)
     std::exit(2);
 }
 
-/// The FNV-1a hash of a text, continued from `hash`.
+/// Returns the FNV-1a hash of a text, continued from `hash`.
 constexpr std::uint64_t hash_of(std::string_view text,
                                 std::uint64_t hash = 0xcbf29ce484222325) noexcept
 {
@@ -39,7 +39,7 @@ constexpr std::uint64_t hash_of(std::string_view text,
     return hash;
 }
 
-/// Random numbers that are the same in each run.
+/// Generates random numbers that are the same in each run.
 class random_numbers {
 public:
     explicit constexpr random_numbers(std::uint64_t seed) noexcept : state_(seed | 1) {}

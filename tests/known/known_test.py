@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-"""Checks that `mallard advise` gives the known answer for each program of this folder.
+"""Checks that `mallard advise` gives the known answer for each program of this directory.
 
     known_test.py [--runs N] [--budget SECONDS] [--case REGEX] [--set NAME] [--verify SECONDS] [--replay SECONDS]
                   [--json] [--keep FOLDER]
     known_test.py --same FOLDER NAME
 
-The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further answers
-that are right too follow after `or`. NAME_advised.cpp is the program that followed the advice.
+The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further right answers
+follow after `or`. NAME_advised.cpp is the program that followed the advice.
 
 Once (--runs 1, the default), this is a test: the status is 1 if an action is wrong twice, the second time with twice
-the budget. An advice is a measurement, so noise alone makes one in some twenty wrong. A machine that is too noisy to
-decide passes. With more runs it prints for how many of them the first card is right, with its
-strategy and function, and in how many runs a change is advised although there is nothing to gain.
---verify also measures each advised program, and compares the saving with the interval that was predicted
-for the change in its first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --replay also asks for an
-advice without runs of the program, whose intervals are from replays alone. --json prints rows
-of the suite `advise`, with the seconds of each stage and the peak memory until its end, and writes the table to the
-standard error output. --keep saves the JSON of each advice in a folder.
+the budget. An advice is a measurement, so noise alone makes about one in twenty wrong. A test on a machine that is
+too noisy to decide passes. With more runs, the script prints in how many runs the first card is right, also in its
+strategy and function, and in how many runs a change is advised although nothing can be gained. --verify also
+measures each advised program, and compares the saving with the interval that was predicted for the change in its
+first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --replay also asks for an advice without runs of
+the program, whose intervals are from replays alone. --json prints results of the suite `advise`, with the seconds of
+each stage and the peak memory until its end, and writes the table to stderr. --keep saves the JSON of each advice in
+a directory.
 
 --set measured asks about the programs of measured/ instead, and --set held_out about those of held_out/, which
-measure_truth.py builds. Use the latter only to judge an advice that is complete: they are not to be used while the
-advice is changed.
+measure_truth.py builds. Use --set held_out only to judge finished code of `mallard advise`, and not while that code
+is changed.
 
---same only checks that a program and its advised form print the same.
+--same only checks that a program and its advised form print the same text.
 """
 import argparse
 import json
@@ -49,7 +49,7 @@ def say(text):
 
 
 def check_same(folder, name):
-    """Fails unless the two forms of a program print the same."""
+    """Fails unless the two forms of a program print the same text."""
     forms = [str(Path(folder) / f"known-{form}") for form in (name, f"{name}_advised")]
     printed = [subprocess.run([form, "2"], check=True, capture_output=True, text=True).stdout for form in forms]
     if printed[0] != printed[1] or not printed[0]:
@@ -57,7 +57,7 @@ def check_same(folder, name):
 
 
 class Failed(Exception):
-    """Raised when `mallard` has no answer. The message says why."""
+    """Raised when `mallard` gives no answer. The message contains the reason."""
 
 
 def json_of(command, folder):
@@ -78,7 +78,7 @@ def json_of(command, folder):
 
 
 class Known:
-    """A program with its answer, and what `mallard` said about it."""
+    """A program with its right answer, and what `mallard` printed about it."""
 
     def __init__(self, name, command, expected, advised=None, followed=None):
         self.name, self.command, self.expected = name, command, expected
@@ -86,7 +86,7 @@ class Known:
         self.advices = []
         self.used = []
         self.verified = None
-        self.replayed = None # the advice without runs of the program
+        self.replayed = None # the advice from replays alone, without runs of the program
 
     def advise(self, mallard, budget, folder):
         command = [mallard, "advise", "--json", "--quiet", "--budget", f"{budget}s", "--", *self.command]
@@ -110,7 +110,7 @@ class Known:
 
 
 def programs_of(folder, wanted):
-    """Returns the programs of a set with known answers. `folder` has the built ones."""
+    """Returns the programs of a set with known answers. `folder` has the compiled programs."""
     found = []
     sources, prefix = (here.glob("*.cpp"), "known-") if wanted == "known" else ((here / wanted).iterdir(), "")
     for source in sorted(sources):
@@ -134,7 +134,7 @@ def programs_of(folder, wanted):
 
 
 def summary(known):
-    """Returns the line of a program in the table: right answers, changes, and the prediction."""
+    """Returns the line of the table for a program: right answers, changes, and the prediction."""
     judged = [answers.judge(known.expected, advice) for advice in known.advices]
     right = sum(one.is_right for one in judged)
     undecided = sum(one.is_undecided for one in judged)
@@ -171,7 +171,7 @@ def totals(programs):
 
 
 def check_once(known, options, budget, folder):
-    """Asks once about a program. Returns why the advice is wrong, or an empty text."""
+    """Runs `mallard advise` once on a program. Returns why the advice is wrong, or an empty text."""
     advice = known.advise(options.mallard, budget, folder)
     keep(known, options.keep)
     judged = answers.judge(known.expected, advice)
@@ -179,7 +179,8 @@ def check_once(known, options, budget, folder):
 
 
 def check(known, options, folder):
-    """Returns why the advice about a program is wrong, or an empty text. A test asks again after a wrong answer."""
+    """Returns why the advice about a program is wrong, or an empty text. A test runs `mallard advise` again after a
+    wrong answer."""
     wrong = check_once(known, options, options.budget, folder)
     if wrong and options.runs == 1:
         say(f"known_test.py: {known.name}: {wrong}; asked again with twice the budget")
@@ -188,14 +189,14 @@ def check(known, options, folder):
 
 
 def keep(known, folder):
-    """Saves the last advice in a folder, if one is given."""
+    """Saves the last advice in a directory, if one is given."""
     if folder:
         path = Path(folder) / f"{known.name}-{len(known.advices)}.json"
         path.write_text(json.dumps(known.advices[-1], indent=1))
 
 
 def run(programs, options, folder):
-    """Asks about all programs. Returns 1 if a program has no answer, or a wrong one in a test."""
+    """Checks all programs. Returns 1 if a program has no answer, or if in a test an answer is wrong."""
     status = 0
     for number in range(options.runs):
         for known in programs:

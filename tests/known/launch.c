@@ -1,5 +1,5 @@
-/* Runs a program, and prints its status, its CPU time in ms and its peak memory in KiB. What the
- * program prints is thrown away.
+/* Runs a program, and prints its status, its CPU time in ms and its peak memory in KiB. Discards
+ * what the program prints.
  *
  *     launch MALLOC PROGRAM [ARGUMENT ...]
  *

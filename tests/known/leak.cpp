@@ -6,7 +6,7 @@
 
 #include <unordered_map>
 
-/// Keeps the answer to a request, in case the same request comes again.
+/// Stores the answer to a request, in case the same request comes again.
 void remember(std::uint64_t request, const std::string& answer)
 {
     static auto& answers = *new std::unordered_map<std::uint64_t, std::string>;

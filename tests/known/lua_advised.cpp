@@ -1,7 +1,7 @@
 // follows the advice: convert AS12 in run_script
 //
 // The program lua.cpp with a multipool over an arena for each script. The state is not closed,
-// since no script has finalizers. Releasing the multipool frees all of the state.
+// because no script has finalizers. Releasing the multipool frees all of the state.
 #include "known.hpp"
 
 #include <mallard/arena.hpp>

@@ -3,15 +3,15 @@
 
     measure_truth.py [--runs N] [--case REGEX] [--libraries FOLDER] [--mallocs FOLDER]
 
-The table says what each change of a program really saves. It has a row for the program as it is, for the same again
-(what differs between these two is noise), for the program under each malloc, and for each changed form: NAME_advised,
-the best form that is known, and NAME_second, the second best. The runs are in blocks, each of which has all rows of a
-program in random order. A saving is the median of the savings in the blocks, as a share of the program as it is. Its
-interval has 95 % confidence: it is made of ranks, and assumes nothing about the noise. With --case, the rows of the other
-programs stay as they are. With --runs 0 the programs are only built.
+The table has what each change of a program really saves. It has a row for the unchanged program, one for a second run
+of it (the difference between these two is noise), one for the program under each malloc, and one for each changed form:
+NAME_advised, the best known form, and NAME_second, the second best. The runs are in blocks, each of which has all rows
+of a program in random order. A saving is the median of the savings in the blocks, as a share of the unchanged program.
+The interval of a saving has 95 % confidence. It is computed from ranks, and assumes nothing about the noise. With
+--case, the rows of the other programs stay unchanged. With --runs 0 the programs are only built.
 
-The programs are built by g++, gcc and rustc in build/truth. --libraries is a build folder with Mallard's libraries
-(build/release: `./x build release mallard-core mallard-c-static mallard-malloc`). --mallocs is the folder with the
+The programs are built by g++, gcc and rustc in build/truth. --libraries is a build directory with Mallard's libraries
+(build/release: `./x build release mallard-core mallard-c-static mallard-malloc`). --mallocs is the directory with the
 libraries of libmimalloc2.0, libjemalloc2 and libtcmalloc-minimal4.
 """
 import argparse
@@ -54,7 +54,7 @@ def library(path):
 
 
 def build_rust_library():
-    """Builds the crate mallard-alloc, which has no dependency."""
+    """Compiles the crate mallard-alloc, which has no dependencies."""
     crate = build / "libmallard.rlib"
     if not crate.exists():
         run("rustc", "--crate-name", "mallard", "--crate-type", "rlib", "--edition", "2024", "-C", "opt-level=3",
@@ -81,8 +81,9 @@ def build_program(source, libraries):
 def measure(program, malloc, seed):
     """Runs a program once. Returns its CPU time in ms and its peak memory in MiB.
 
-    A process begins with the peak of the process that made it, and Python's is large: so launch.c makes it."""
-    environment = {**os.environ, "PADDING": "x" * seed.randrange(4096)} # moves the stack
+    A new process inherits the peak memory of the process that starts it, and Python's is large. So launch.c starts the
+    program."""
+    environment = {**os.environ, "PADDING": "x" * seed.randrange(4096)} # moves the program's stack
     ran = subprocess.run([build / "launch", malloc or "", program], env=environment, check=True, capture_output=True,
                          text=True)
     status, cpu_ms, peak_kib = ran.stdout.split()
@@ -92,7 +93,7 @@ def measure(program, malloc, seed):
 
 
 def interval(values):
-    """Returns the interval of ranks that has the median with a confidence of 95 %, or all values."""
+    """Returns the interval, computed from ranks, that contains the median with a confidence of 95 %, or all values."""
     values, count, below, rank = sorted(values), len(values), 0.0, 0
     while True:
         below += math.comb(count, rank) / 2 ** count

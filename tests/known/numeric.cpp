@@ -1,6 +1,6 @@
 // advises: leave
 //
-// Solves systems of equations by the method of conjugate gradients. A solution takes some vectors
+// Solves systems of equations by the method of conjugate gradients. A solution needs a few vectors
 // and many multiplications, so no allocator can save time.
 #include "known.hpp"
 
@@ -14,7 +14,7 @@ double product(const numbers& a, const numbers& b)
     return sum;
 }
 
-/// Multiplies by the matrix of a grid: each point minus a part of its four neighbours.
+/// Multiplies by the matrix of a grid: subtracts from each point a part of its four neighbours.
 numbers times_matrix(const numbers& x, std::size_t width)
 {
     numbers y(x.size());

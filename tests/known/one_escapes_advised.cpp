@@ -25,7 +25,7 @@ struct element {
     std::pmr::vector<element> parts;
 };
 
-/// Reads `<name>text<name>...</>text</>`: elements with text, and with elements in them.
+/// Parses `<name>text<name>...</>text</>`: elements that contain text and elements.
 class reader {
 public:
     reader(std::string_view text, std::pmr::memory_resource& memory) : text_(text), memory_(memory)
@@ -82,7 +82,7 @@ std::uint64_t sum_of(const element& at)
     return sum;
 }
 
-/// Returns a number for the content of a document. Keeps the title.
+/// Returns a number computed from the content of a document. Keeps the title.
 std::uint64_t read_document(std::string_view text, std::vector<std::string>& titles)
 {
     mallard::pmr_resource<mallard::multipool<mallard::arena<>>> memory;

@@ -1,8 +1,8 @@
 // advises: switch
 //
-// Parses the text of the suite demo into a tree in each round, walks the tree and destroys it. A
-// multipool over an arena for each round saves a third of the time in user mode. The saving is lost
-// again, because the system clears the pages of the next round.
+// Parses the text of bench/demo into a tree in each round, walks the tree and destroys it. A
+// multipool over an arena for each round saves a third of the time in user mode. But the saving is
+// lost, because the system has to clear the pages of the next round.
 #include "demo.hpp"
 
 #include <bench/demo/parse_tree.hpp>

@@ -1,8 +1,8 @@
 // advises: leave or switch or pool AS7 or convert AS7 or AS8 or AS11 or AS12
 //
-// Counts the phrases in a window that slides over the text of the suite demo.
-// Hashing, comparing and searching take most of the time. A multipool or another malloc saves 4 to
-// 10 %, which is near the noise of most machines.
+// Counts the phrases in a window that slides over the text of bench/demo. Hashing, comparing and
+// searching take most of the time. A multipool or another malloc saves 4 to 10 %, which is near the
+// noise of most machines.
 #include "demo.hpp"
 
 #include <bench/demo/phrase_window.hpp>

@@ -1,4 +1,4 @@
-"""Rows of the suite `advise`, in the form that all suites have."""
+"""Prints results of the suite `advise`, in the form ("rows") that all benchmark suites have."""
 import json
 import statistics
 import sys
@@ -12,14 +12,14 @@ from machine import machine, text_of  # noqa: E402
 
 
 def asked_words():
-    """Returns the options without those that name places of this machine."""
+    """Returns the options, except for those that name places of this machine."""
     of_places = {"--mallard", "--programs", "--keep"}
     return [word for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]])
             if before not in of_places and word.partition("=")[0] not in of_places]
 
 
 def origin():
-    """Returns what all rows have: commit, machine and command."""
+    """Returns what all results have in common: commit, machine and command."""
     commit = text_of("git", "rev-parse", "--short", "HEAD", folder=root)
     if text_of("git", "status", "--porcelain", "--untracked-files=no", folder=root):
         commit += "-dirty"
@@ -55,8 +55,8 @@ def count(number, runs):
 
 
 def answer_counts(knowns):
-    """Yields (metric, figures) of all answers to programs. Some right answers are equal switches: another malloc that
-    saves as much as the expected change."""
+    """Yields (metric, figures) of all answers to programs. Some right answers are equal switches: they recommend
+    another malloc that saves as much as the expected change."""
     pairs = [(known, advice) for known in knowns for advice in known.advices]
     judged = [answers.judge(known.expected, advice) for known, advice in pairs]
     yield "right_answers", count(sum(one.is_right for one in judged), len(pairs))
@@ -81,9 +81,9 @@ def measured(row):
 
 
 def savings(known):
-    """Yields (metric, figures) of the change that the advised form of a program makes: the saving that was measured,
-    the interval that the last advice predicted, what the change saved in the program as it is, and the interval that
-    an advice without runs of the program predicted from a replay."""
+    """Yields (metric, figures) of the change that the advised form of a program makes: the measured saving; the
+    interval that the last advice predicted; the saving of the change in the unchanged program; and the interval that an
+    advice without runs of the program predicted from a replay."""
     yield "measured_saving", measured(known.verified)
     in_program = answers.in_program(known.followed, known.advices[-1])
     if in_program:
@@ -97,7 +97,7 @@ def savings(known):
 
 
 def all_rows(programs):
-    """Yields (case, variant, contender, metric, figures). The variant of a row about an advised program is its change."""
+    """Yields (case, variant, contender, metric, figures). For an advised program, the variant is the change."""
     for known in programs:
         for stage, metric, values in stages(known):
             yield known.name, "", stage, metric, figures(values)
@@ -111,7 +111,7 @@ def all_rows(programs):
 
 
 def print_all(programs):
-    """Prints the rows, one JSON object a line."""
+    """Prints the results, one JSON object a line."""
     of_all = origin()
     for case, variant, contender, metric, figure in all_rows(programs):
         change = {"variant": variant} if variant else {}

@@ -1,6 +1,6 @@
 // follows the advice: pool AS7
 //
-// The program sessions.cpp with an object pool, whose handles own the sessions.
+// The program sessions.cpp with an object pool. Handles of the pool own the sessions.
 #include "known.hpp"
 
 #include <mallard/object_pool.hpp>

@@ -1,6 +1,6 @@
 // follows the advice: convert AS4 in different_words
 //
-// The program words.cpp with an arena for each call, and a map in it that is never destroyed.
+// The program words.cpp with an arena for each call. The map in it is never destroyed.
 #include "known.hpp"
 
 #include <mallard/arena.hpp>

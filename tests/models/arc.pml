@@ -1,20 +1,20 @@
 /* counts::shared: handles of one object that several threads copy, drop and lock.
 
-   The inlines add_strong, lock, drop_strong, drop_weak and is_sole stand for the functions of
-   handle_counts with these names; reset stands for shared_handle::reset and
-   object_pool::drop_last. Each load, addition or compare_exchange of the model stands for one in the
-   code. Three threads start with a strong handle, a weak handle, and one handle of each kind. They
-   copy, drop, lock and make weak handles in any order. The pool may put another object into a freed
-   slot at once, so no thread may touch a freed slot.
+   The inlines add_strong, lock, drop_strong, drop_weak and is_sole model the functions of
+   handle_counts with these names. reset models shared_handle::reset and object_pool::drop_last.
+   Each load, addition or compare_exchange of the model is one in the code. Three threads start
+   with a strong handle, a weak handle, and one handle of each kind. They copy, drop, lock and
+   make weak handles in any order. The pool may immediately put another object into a freed slot,
+   so no thread may touch a freed slot.
 
    The model leaves out memory orders weaker than sequential consistency, the destruction of all
-   objects at once by one thread, and overflow of the counts.
+   objects together by one thread, and overflow of the counts.
 
    Checked: the object is destroyed once, when it has no strong handle. Later the slot is freed
    once, when it has no handle at all and no thread reads it. No call of lock returns a handle of a
    destroyed object. When all handles are gone, the object is destroyed and the slot is free. */
 
-#define handles_max 2      /* number of handles of each kind and thread */
+#define handles_max 2      /* maximum of handles of each kind in each thread */
 
 /* The word {weak, strong}, which changes as a whole. */
 byte strong = 2;
@@ -25,7 +25,7 @@ byte owners = 2;           /* strong handles that threads have */
 byte watchers = 2;         /* weak handles that threads have, or that drop_last holds */
 bool destroyed;
 bool freed;
-byte copies_left = 3;      /* number of copies and locks: bounds the search */
+byte copies_left = 3;      /* number of copies and locks; limits the search */
 
 inline touch()
 {
@@ -53,7 +53,7 @@ inline add_weak()
     }
 }
 
-/* Precondition: the caller has loaded `seen`. */
+/* Before the call, the caller must have loaded `seen`. */
 inline lock()
 {
     do
@@ -117,7 +117,7 @@ inline drop_weak()
     fi
 }
 
-/* Whether the caller has the only handle. No other thread can then make a handle. */
+/* Returns whether the caller has the only handle. Then no other thread can make a handle. */
 inline is_sole()
 {
     d_step {
@@ -130,8 +130,7 @@ inline is_sole()
     }
 }
 
-/* Drops a strong handle. `owners` counts this handle until the handle no longer keeps the object
-   alive. */
+/* Drops a strong handle. `owners` includes this handle until it no longer keeps the object alive. */
 inline reset()
 {
     is_sole();
@@ -170,7 +169,8 @@ inline reset()
     fi
 }
 
-/* Clears locals that no later step reads: their values would only make more states. */
+/* Clears local variables that no later step reads, because their values would only multiply the
+   states. */
 inline forget_locals()
 {
     seen = 0;

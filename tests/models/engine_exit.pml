@@ -1,20 +1,21 @@
-/* The engine of malloc: threads end, and other threads use the caches that the ended threads leave.
+/* The malloc engine: threads exit, and other threads use the caches that the exited threads
+ * leave.
  *
- * The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned stand for the
- * functions of these names in src/heap/threads.cpp, and flush for the one in refill.cpp.
- * free_a_block stands for free_elsewhere and the fast path before it. Three threads start,
- * allocate, free blocks that any thread has allocated, flush the abandoned caches, and end. Some
- * threads free one more block after their end has begun. There are two caches for three threads:
- * one thread gets no cache, or a cache that an ended thread has left.
+ * The inlines own_cache, abandon_at_exit, reclaim_slab and flush_abandoned model the functions
+ * of these names in src/heap/threads.cpp, and flush models the one in refill.cpp. free_a_block
+ * models free_elsewhere and the fast path before it. Three threads start, allocate, free blocks
+ * that any thread has allocated, flush the abandoned caches, and exit. Some threads free one
+ * more block after their exit has begun. There are two caches for three threads, so one thread
+ * gets no cache, or a cache that an exited thread has left.
  *
- * The model leaves out memory weaker than sequential consistency, and more than one slab. Sending a
- * message and returning a slab are one step each (engine_remote.pml models these steps). The code
- * also keeps bits that say which size classes the abandoned caches have. The model leaves out these
- * bits, because a thread that overlooks a class does no harm.
+ * The model leaves out memory weaker than sequential consistency, and more than one slab.
+ * Sending a message and returning a slab are one step each (engine_remote.pml models these
+ * steps). The code also keeps a bit for each size class that abandoned caches have. The model
+ * leaves out these bits, because a thread that overlooks a class does no harm.
  *
  * Properties: One thread at a time touches a cache. The list of a cache has only blocks of slabs
- * that the cache owns. A thread that has ended touches no cache. When all threads have ended, all
- * caches are abandoned, and each block is in the slab or the list that it belongs to. */
+ * that the cache owns. A thread that has exited touches no cache. When all threads have exited,
+ * all caches are abandoned, and each block is in the slab or the list that it belongs to. */
 
 #define none       7
 #define departed   6
@@ -278,7 +279,7 @@ proctype thread()
     if
     :: mine < caches ->
         abandon_at_exit();
-        free_a_block()         /* stands for a free in a destructor that runs later */
+        free_a_block()         /* models a free in a destructor that runs later */
     :: else
     fi
 }
@@ -287,7 +288,7 @@ init
 {
     byte set, messages, left, to;
     atomic {
-        abandoned[0] = true;      /* a thread that has ended before left this cache */
+        abandoned[0] = true;      /* a thread that exited before left this cache */
         run thread();
         run thread();
         run thread()

@@ -1,22 +1,23 @@
-/* The engine of malloc: one thread forks, while other threads read lines from a stream and flush all
+/* The malloc engine: one thread forks, while other threads read lines from a stream and flush all
    streams.
 
-   take, give, keep, open_lock, become_guest and stop_being_guest stand for functions in
-   src/os/lock.hpp and src/heap/guests.cpp. The model has one lock of the engine: that of the slice
-   heap. The forking thread runs its fork handlers. Then the C library waits for the lock of its
-   list of streams, and forks. A second thread flushes all streams: it holds the list and waits for
-   a stream. A third thread reads a line: it holds that stream and calls malloc. Two more threads
-   call malloc, and release the lock for a while in the middle, as a purge does.
+   take, give, keep, open_lock, become_guest and stop_being_guest model functions in
+   src/os/lock.hpp and src/heap/guests.cpp. The model has one lock of the engine, that of the
+   slice heap. The forking thread runs its fork handlers. Then the C library waits for the lock of
+   its list of streams, and forks. A second thread flushes all streams. It holds the lock of the
+   list and waits for a stream. A third thread reads a line. It holds that stream's lock and calls
+   malloc. Two more threads call malloc, and release the lock for a while in the middle, as a
+   purge does.
 
-   A thread that calls malloc while the fork keeps the lock does not wait. It becomes a guest, which
-   reads the protected data and writes only data of its own.
+   A thread that calls malloc while the forking thread keeps the lock does not wait. It becomes a
+   guest: it reads the protected data, and writes only data of guests.
 
    The fork handler first takes the lock (state `taken`) and then keeps it (state `kept`). A kept
    lock stays closed until the fork is over, and its waiting threads are woken to become guests.
 
-   The model leaves out the engine's other locks: a fork takes all of them in one order before it
-   keeps any of them. It also leaves out two threads that fork at once, which the lock prevents, and
-   memory weaker than sequential consistency.
+   The model leaves out the engine's other locks, because a fork takes all of them in one order
+   before it keeps any of them. It also leaves out two threads that fork at the same time, which
+   the lock prevents, and memory weaker than sequential consistency.
 
    Properties: No thread waits for ever. One thread at a time touches the protected data, and no
    thread touches the data between the handlers and the end of the fork. There is one guest at a
@@ -34,7 +35,7 @@ bool list_taken, stream_taken;     /* locks of the C library */
 /* Variables that only the properties read. */
 bool touched, touched_by_guest;
 bool forked;
-byte asleep, woken;                /* number of sleeping threads that were woken */
+byte asleep, woken;                /* number of threads that slept and were woken */
 
 inline wake_one()
 {
@@ -49,7 +50,7 @@ inline wake_all()
     woken = asleep
 }
 
-/* Sets `is_guest` if a fork keeps the lock. */
+/* Takes the lock, or sets `is_guest` if a forking thread keeps the lock. */
 inline take_unless_kept()
 {
     do
@@ -131,7 +132,7 @@ inline allocate()
     give()
 }
 
-/* Stands for a purge: no thread waits for the lock during its system call. */
+/* Models a purge: no thread waits for the lock during the system call of the purge. */
 inline allocate_and_purge()
 {
     take();
@@ -156,7 +157,7 @@ inline allocate_and_purge()
 proctype forks()
 {
     bool is_guest, has_slept;
-    /* the engine's handlers before the fork */
+    /* The engine's handlers before the fork. */
     take();
     assert(!is_guest);
     atomic {
@@ -168,12 +169,12 @@ proctype forks()
 #endif
         state = kept
     };
-    /* the C library's part of the fork */
+    /* The C library's part of the fork. */
     atomic { !list_taken -> list_taken = true };
-    /* the system call fork */
+    /* The system call fork. */
     atomic { assert(!touched); forked = true };
     list_taken = false;
-    /* the engine's handlers after the fork, in the parent */
+    /* The engine's handlers after the fork, in the parent. */
 #ifndef BREAK_OPEN_WITH_GUESTS
     atomic { !guests -> guests = true };
 #endif

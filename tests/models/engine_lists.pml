@@ -1,10 +1,10 @@
-/* The engine of malloc: a visitor takes the list of free blocks from a thread. The thread uses the
+/* The malloc engine: a visitor takes the list of free blocks from a thread. The thread uses the
    list without a lock and without a barrier, and may have been interrupted at any instruction.
 
-   push and pop stand for the functions of these names in src/heap/thread_cache.hpp, refill for
-   that in requests.cpp, busy_begins for the constructor of busy_scope, resume_after_visit for
-   that in visit.cpp, and visit for visit_some there. Stores go through buffers, as in
-   engine_visit.pml; an exchange waits until the buffer of its thread is empty.
+   push and pop model the functions of these names in src/heap/thread_cache.hpp; refill, the one
+   in requests.cpp; busy_begins, the constructor of busy_scope; resume_after_visit, the one in
+   visit.cpp; and visit, visit_some there. Stores go through store buffers, as in
+   engine_visit.pml. An exchange waits until the buffer of its thread is empty.
 
    There is one list, with two blocks at first. The thread writes to each block that it allocates.
    The visitor returns the blocks of the list to their slab, from which refill takes blocks.
@@ -37,7 +37,7 @@ bool visits_ended;
 byte in_doubt;
 
 mtype = { in_list, with_thread, in_slab };
-mtype where[3];                    /* read by the properties only */
+mtype where[3];                    /* the place of each block; only the properties read it */
 
 inline store(word, value)
 {
@@ -76,7 +76,7 @@ inline unlock()
     registry_lock = false
 }
 
-/* Counts the blocks of the caller's own list, to which no other thread writes. */
+/* Counts the blocks of the calling thread's list, to which no other thread writes. */
 inline count_list()
 {
     d_step {
@@ -228,7 +228,7 @@ proctype works()
 }
 
 /* Counts the blocks of the list that the visitor took. Stops at a block that is not marked as free.
-   */
+*/
 inline count_taken()
 {
     d_step {

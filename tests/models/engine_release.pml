@@ -1,19 +1,19 @@
-/* The engine of malloc: a heap is released, reset, confined to another thread, and trimmed.
-   Other threads have freed blocks of the heap before, or free blocks during the trim.
+/* The malloc engine: a heap is released, reset, confined to another thread, and trimmed. Other
+   threads have freed blocks of the heap before, or free blocks during the trim.
 
-   free_it stands for free_of_heap in src/heap/heap.cpp, release and trim for the functions of
-   these names there, push_to_inbox and splice for those in remote.cpp. Two threads allocate, free
-   blocks of each other, trim, and release. The documentation requires that no other thread is in a
-   call on the heap when a thread releases the heap or confines it to itself. The model keeps to
-   this rule. A third thread takes released memory for another use.
+   free_it models free_of_heap in src/heap/heap.cpp. release and trim model the functions of
+   these names there, and push_to_inbox and splice those in remote.cpp. Two threads allocate,
+   free blocks of each other, trim, and release. The documentation requires that no other thread
+   is in a call on the heap when a thread releases the heap or confines it to itself. The model
+   keeps to this rule. A third thread takes released memory for another use.
 
-   The model leaves out memory weaker than sequential consistency; the push of a message, which is
-   one step (see engine_remote.pml); more than one slab and one chunk; and blocks above 1 MiB, which
-   any thread frees at once (see engine_run.pml).
+   The model leaves out memory weaker than sequential consistency; the push of a message, which
+   is one step (see engine_remote.pml); more than one slab and one chunk; and blocks above 1 MiB,
+   which any thread frees directly (see engine_run.pml).
 
    Properties: No thread reads or writes memory for a heap that has released the memory. One
    thread at a time touches the heap's cache. Each block is in one place. After a release the
-   heap has no block. At the end `used` counts the blocks that callers and the list have. */
+   heap has no block. At the end `used` is the number of blocks that callers and the list have. */
 
 #define shared     7               /* as `holder`: any thread may use the heap */
 #define all        7               /* three blocks */
@@ -22,7 +22,7 @@
 
 byte holder;                       /* the thread that the heap is confined to */
 bool heap_lock;
-/* Whether the entries of the chunk in the slice map name the heap. */
+/* True while the entries of the chunk in the slice map name the heap. */
 bool has;
 byte slab_free;
 byte used;
@@ -35,7 +35,7 @@ bool unused = true;                /* whether the slice heap has the chunk */
 byte held;                         /* blocks that callers hold */
 byte collected[2];
 bool in_call[2];
-/* Whether no other thread is in a call, which the program has to ensure. */
+/* True while no other thread is in a call. The program has to ensure this before a release. */
 bool alone;
 bool touched;
 byte calls_left = 8;
@@ -149,7 +149,7 @@ inline free_a_block()
     block = 0
 }
 
-/* Reads some messages. Others may wait for the next call. */
+/* Reads some messages. Others may stay for the next call. */
 inline read_messages()
 {
     if
@@ -303,8 +303,8 @@ inline reset()
     end_touch()
 }
 
-/* Waits until no other thread is in a call, as a program must before it releases the heap. A
- * confined heap must be confined to this thread. */
+/* Waits until no other thread is in a call, as a program must before it releases the heap. If
+ * the heap is confined, it must be confined to this thread. */
 inline alone_in_the_program()
 {
     atomic { !alone && !in_call[1 - me] -> alone = true }

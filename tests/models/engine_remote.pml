@@ -1,22 +1,22 @@
-/* The engine of malloc: a thread frees blocks of another thread's slab.
+/* The malloc engine: a thread frees blocks of another thread's slab.
 
-   The inlines add_to_batch, push_to_inbox, splice and read_messages stand for the functions of
-   these names in src/heap/remote.cpp, reclaim for reclaim_slab in threads.cpp, visit for
-   splice_if_idle in visit.cpp, settle for that in cached_slabs.cpp. Each load, store and
-   compare_exchange of the model stands for one in the code. Two threads allocate, free blocks that
-   either of them has allocated, send freed blocks in messages, read messages, reclaim the slab, and
-   visit the abandoned cache, in any order.
+   The inlines add_to_batch, push_to_inbox, splice and read_messages model the functions of these
+   names in src/heap/remote.cpp; reclaim, reclaim_slab in threads.cpp; visit, splice_if_idle in
+   visit.cpp; settle, the one in cached_slabs.cpp. Each load, store and compare_exchange of the
+   model is one in the code. Two threads allocate, free blocks that either of them has allocated,
+   send freed blocks in messages, read messages, reclaim the slab, and visit the abandoned cache,
+   in any order.
 
-   The model leaves out memory weaker than sequential consistency; more than one slab, because all
-   blocks of a message are of one slab; the links within a message; free lists, so freed blocks go
-   to the slab at once; and threads that end (see engine_exit.pml).
+   The model leaves out memory weaker than sequential consistency; more than one slab, because
+   all blocks of a message are of one slab; the links within a message; free lists, so freed
+   blocks go to the slab immediately; and threads that exit (see engine_exit.pml).
 
    Properties: Only the thread whose cache owns the slab writes to the slab. Each block is in one
    place. A slab is never returned while blocks of it are in messages. No message is lost. At the
-   end `used` counts the blocks that callers have. */
+   end `used` is the number of blocks that callers have. */
 
 #define none       7
-#define abandoned     2            /* the cache whose thread has ended */
+#define abandoned     2            /* the cache whose thread has exited */
 #define all        7               /* three blocks */
 #define bit_of(i)  (1 << (i))
 #define count(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1))
@@ -25,7 +25,7 @@ byte owner = abandoned;
 byte tag = abandoned;              /* the owner of the slab according to the slice map */
 byte free_blocks = 4;
 byte used = 2;
-/* Whether the slab was returned. Any thread may then take its memory. */
+/* True after the slab was returned. Then any thread may use its memory. */
 bool gone;
 bool registry_lock;
 byte inbox[3] = none;              /* for each cache: the last block of the newest message */
@@ -280,7 +280,7 @@ proctype thread(byte me)
     fi
 }
 
-/* When the threads have ended, reads the remaining messages. */
+/* Reads the remaining messages when the threads have ended. */
 init
 {
     byte me, left, to, before, messages, last, set;

@@ -1,14 +1,16 @@
-/* The engine of malloc: any thread frees a span, which is a row of slices used as one block.
+/* The malloc engine: any thread frees a span, that is, adjacent slices that are used as one
+   block.
 
-   The inlines free_span and resize_span stand for the functions of these names in
-   src/heap/requests.cpp, and for those in large.cpp; take, give, extend and purge for those in
-   slice_heap.cpp. Two threads free the same span at once, or one thread resizes the span that the
-   other frees. Both are errors of the program, and the engine must stop it. A third thread takes
-   spans and frees them. A fourth thread purges dirty slices.
+   The inlines free_span and resize_span model the functions of these names in
+   src/heap/requests.cpp, and those in large.cpp. take, give, extend and purge model those in
+   slice_heap.cpp. Two threads free the same span at the same time, or one thread resizes the
+   span that the other frees. Both are errors of the program, and the engine must stop the
+   program. A third thread takes spans and frees them. A fourth thread purges dirty slices.
 
-   The model leaves out memory weaker than sequential consistency, and the lists of a cache, which
-   take the spans of the cache first. It also leaves out a span that is allocated again with the
-   same entry in the slice map, because the engine cannot distinguish that span from the old one.
+   The model leaves out memory weaker than sequential consistency, and the lists of a cache,
+   which serve requests for spans first. It also leaves out a span that is allocated again with
+   the same entry in the slice map, because the engine cannot distinguish that span from the old
+   one.
 
    Properties: A slice has one holder. While a slice has a holder, it is never purged and its entry
    does not change. Memory that the slice heap calls zero is zero. If two threads free a span, or

@@ -1,22 +1,22 @@
-/* The engine of malloc: one thread works with its cache, and two other threads, the visitors, use
+/* The malloc engine: one thread works with its cache, and two other threads, the visitors, use
    that cache while the thread is idle. Only the visitors run a barrier.
 
-   busy_begins stands for the constructor of busy_scope in src/heap/thread_cache.hpp, visit_if_idle
-   for splice_if_idle in visit.cpp, barrier_in_all_threads for the system call. Each thread has a
-   store buffer. The thread itself reads the buffer first. Other threads see a store when it leaves
-   the buffer, which happens in order and at any time. So a later load may overtake a store, as
-   processors allow.
+   busy_begins models the constructor of busy_scope in src/heap/thread_cache.hpp; visit_if_idle,
+   splice_if_idle in visit.cpp; barrier_in_all_threads, the system call membarrier. Each thread
+   has a store buffer. The thread itself reads the buffer first. Other threads see a store when
+   it leaves the buffer, which happens in order and at any time. So a later load may overtake a
+   store, as processors allow.
 
    A visitor that has taken the lists leaves the cache in the state `wanted`. The thread then waits
    before it uses the cache (see engine_lists.pml), and the next visitor needs no barrier.
 
-   The model leaves out the visitor's test whether the thread is idle: the properties must hold
-   whatever that test finds. No store leaves the buffer out of order and no load is early, because
-   the code uses release and acquire order where this matters. Threads that end are in
-   engine_exit.pml.
+   The model leaves out the visitor's test whether the thread is idle, because the properties
+   must hold whatever that test finds. No store leaves the buffer out of order and no load is
+   early, because the code uses release and acquire order where this matters. engine_exit.pml
+   models threads that exit.
 
    Properties: One thread at a time touches the cache, and sees all that was written there
-   before. All threads come to an end; then no thread is in a slow path. */
+   before. All threads end, and then no thread is in a slow path. */
 
 #define busy    0
 #define wanted  1
@@ -170,7 +170,7 @@ inline visit_if_at_home()
         touch();
         if
         :: store(wanted, 0)
-        :: true                    /* another visitor visits the thread already */
+        :: true                    /* another visitor is already visiting the thread */
         fi
 #endif
     :: else

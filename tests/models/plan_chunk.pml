@@ -1,10 +1,10 @@
 /* The chunks of an arena of libmallard-plan.so whose blocks other threads free: src/plan/chunk.hpp.
 
-   The owner is the thread of an instance: it allocates, frees its own blocks, and takes the list
-   `touched` as count_touched of src/plan/instance.cpp does. The inline free_elsewhere is
-   give_from_elsewhere. Each load, store, exchange or compare-exchange of the model is one in the code.
-   Two other threads free blocks of two chunks, while the owner uses each chunk again as soon as all its
-   blocks are free.
+   The owner is the thread of an instance. It allocates, frees its own blocks, and reads the list
+   `touched` as count_touched of src/plan/instance.cpp does. The inline free_elsewhere models
+   give_from_elsewhere. Each load, store, exchange or compare-exchange of the model is one in the
+   code. Two other threads free blocks of two chunks, while the owner uses each chunk again as soon as
+   all its blocks are free.
 
    Not modelled: memory orders weaker than sequential consistency; how a block reaches another thread
    (here by a slot, which the thread empties in one step).
@@ -50,7 +50,7 @@ inline free_elsewhere(c)
         do
         :: first = touched;
             next_touched[c] = first;
-            /* The compare-exchange is the last access. */
+            /* This compare-exchange is the last access. */
             d_step {
                 done = (touched == first);
                 if
@@ -81,8 +81,8 @@ proctype other()
     ended++
 }
 
-/* `empty` of src/plan/instance.cpp: the next block may be at the begin of the chunk, or another instance
-   takes the chunk. So another thread must not write to the header any more. */
+/* Models `empty` of src/plan/instance.cpp. The next block may be at the beginning of the chunk, or
+   another instance may get the chunk. So another thread must not write to the header any more. */
 inline use_again(c)
 {
     assert(writers[c] == 0);
@@ -123,7 +123,7 @@ inline count_touched()
     atomic { at = 0; next = 0; freed = 0 }
 }
 
-/* Allocates a block of the chunk c, which a thread frees. */
+/* Allocates a block of the chunk c. A thread frees the block later. */
 inline allocate(c)
 {
     atomic {

@@ -1,12 +1,13 @@
 /* The ring between a recorded program and the command: segments go from the stack of free segments
    to a thread, are sealed by that thread, and are drained and pushed back by the command.
 
-   The inline pop is pop_segment, fill is append, and finish is seal of src/record/segments.cpp. The
-   process command is a pass over the table of segments, as in ring.py and in `mallard record`: it
-   loads the state of a segment, then its count, reads, and pushes a sealed segment back. Each load,
-   store or compare-exchange of the model is one in the code. Two threads and the command share two
-   segments of two records, so that a segment is popped, drained and pushed while another thread is
-   between its read of the stack and its compare-exchange.
+   The inline pop models pop_segment, fill models append, and finish models seal of
+   src/record/segments.cpp. The process command models passes over the table of segments, as in
+   ring.py and in `mallard record`: it loads the state of a segment, then its count, reads, and
+   pushes a sealed segment back. Each load, store or compare-exchange of the model is one in the
+   code. Two threads and the command share two segments of two records, so that a segment is
+   popped, drained and pushed while another thread is between its read of the stack and its
+   compare-exchange.
 
    Not modelled: memory orders weaker than sequential consistency; the wrap of the tag; processes
    that are killed; the choice to drop events when no segment is free.
@@ -49,7 +50,7 @@ inline compare_exchange(word, expected, wanted)
     }
 }
 
-/* Leaves `mine` unchanged (none) if no segment is free. */
+/* Pops a segment into `mine`. If no segment is free, `mine` stays none. */
 inline pop()
 {
     seen = head;
@@ -180,7 +181,7 @@ active proctype command()
     :: else -> break
     od;
     ended == 2;
-    /* Every segment is sealed or free, and what is sealed has been read. */
+    /* Every segment is sealed or free, and all sealed segments have been read. */
     assert(got[0] == total && got[1] == total);
     i = 0;
     do

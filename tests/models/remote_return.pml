@@ -1,15 +1,15 @@
 /* sync::thread_cached: blocks that other threads free return to their chunk.
 
-   The inlines free_remotely, post and collect stand for functions of cached_blocks. Each load,
-   store, exchange, fetch_or or compare_exchange of the model stands for one in the code. Two threads
-   free blocks in any order. A third thread, the owner of the chunks, collects the returned blocks
-   at any time, and allocates each of them once more.
+   The inlines free_remotely, post and collect model functions of cached_blocks. Each load, store,
+   exchange, fetch_or or compare_exchange of the model is one in the code. Two threads free blocks
+   in any order. A third thread, the owner of the chunks, collects the returned blocks at any
+   time, and allocates each of them once more.
 
-   The model leaves out memory orders weaker than sequential consistency, and the end of the
-   owner's thread, after which the cache of that thread keeps the chunks.
+   The model leaves out memory orders weaker than sequential consistency, and the exit of the
+   owner, after which the cache of that thread keeps the chunks.
 
-   Checked: a chunk in a list is not posted again, so lists end. At the end the owner has each freed
-   block once, and no bit is set in a word or a summary. */
+   Checked: a chunk in a list is not posted again, so no list becomes a cycle. At the end the
+   owner has each freed block once, and no bit is set in a word or a summary. */
 
 #define none         7
 #define bit_of(i)    (1 << (i))
@@ -144,8 +144,8 @@ proctype freer()
     od
 }
 
-/* The word may be empty: a thread sets the bit in `summary` after the bit of its block, maybe much
-   later. */
+/* The word may be empty, because a thread sets the bit in `summary` after the bit of its block,
+   possibly much later. */
 inline take_word(w)
 {
     if
@@ -175,7 +175,8 @@ inline collect()
     do
     :: chunk != none ->
 #ifndef BREAK_NEXT_AFTER_SUMMARY
-        /* Reads the link now: once the summary is empty, another thread may post the chunk. */
+        /* Reads the link before the summary is empty, because another thread may then post the
+           chunk. */
         read_next();
 #endif
 #ifdef BREAK_SUMMARY_AFTER_WORDS
@@ -192,8 +193,8 @@ inline collect()
         summary[chunk] = 0;
 #endif
 #ifdef BREAK_RELEASE_WHEN_FREE
-        /* All blocks of the chunk are free here, but the thread that freed the last one may be about
-           to mark it. So cached_core::trim freezes all caches first. */
+        /* All blocks of the chunk are free here, but the thread that freed the last block may be
+           about to mark it in the summary. So cached_core::trim first freezes all caches. */
         if
         :: chunk == 0 && (free_list & 7) == 7 && handed_out_again -> released = bit_of(0)
         :: else

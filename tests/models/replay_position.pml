@@ -1,10 +1,10 @@
 /* The published position of a thread, for which two other threads wait.
 
-   The inline publish is position::publish of src/replay/position.hpp with wake_all of position.cpp,
-   and the inline wait is position::wait_longer after its spinning. Each load, store or exchange of
-   the model is one in the code. The futex compares and falls asleep in one step, as in the system.
-   The barrier of a waiter, which stands for a fence in the publisher, is the sequential consistency
-   of the model.
+   The inline publish models position::publish of src/replay/position.hpp with wake_all of
+   position.cpp. The inline wait models position::wait_longer after it has spun. Each load, store
+   or exchange of the model is one in the code. The futex compares and falls asleep in one step,
+   as in the system. The barrier of a waiter replaces a fence in the publisher. The model has no
+   barrier, because its memory is sequentially consistent.
 
    Not modelled: memory orders weaker than sequential consistency; the wrap of `wakes`; the short
    sleep on systems without the barrier.

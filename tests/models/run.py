@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Verifies one model, and checks that each way to break it is noticed. `run.py MODEL.pml`
+"""Verifies one model, and checks that each way to break the model is detected. `run.py MODEL.pml`
 
 The model guards its key lines with names: `#ifdef BREAK_TAG`. If no name is defined, the search is
-complete and must find no error. If one name is defined, that line is changed or missing, and the
-search must find an error: otherwise the model would say nothing about the line.
+complete and must find no error. If one name is defined, that line is changed or missing, and the search
+must find an error. Otherwise the model would not test the line.
 """
 import re
 import shutil
@@ -17,12 +17,12 @@ skipped = 77
 # which is less than the time to compile, except for the longest searches.
 compiler = shutil.which("tcc") or "cc"
 compiler_flags = ["-O0", "-w", "-DSAFETY", "-DNOCLAIM", "-DMEMLIM=1024"]
-# -m: the maximal number of steps of a run. -w: log2 of the number of hash table slots.
+# -m: the maximum number of steps of a run. -w: log2 of the number of hash table slots.
 search_flags = ["-m1000000", "-w22"]
 
 
 def search(model, *defines):
-    """Returns the output of the search."""
+    """Searches all states of a model, and returns the output of the search."""
     with tempfile.TemporaryDirectory() as directory:
         def run(*command):
             done = subprocess.run(command, cwd=directory, capture_output=True, text=True)

@@ -1,18 +1,19 @@
-/* segment_pool: the stack of stack.pml in processes that may be killed anywhere. While a block is
-   in use, its link holds a mark.
+/* segment_pool: the stack of stack.pml, in processes that may be killed at any instruction. While
+   a block is in use, its link holds a mark.
 
-   The inlines pop and push stand for functions of tagged_stack; carve, try_allocate and deallocate
-   for functions of segment_pool. Each load, store or compare_exchange of the model stands for one in
-   the code. Any process may free any block that it sees in use, so two processes may free the same
-   block at the same time. There are two blocks.
+   The inlines pop and push model functions of tagged_stack. carve, try_allocate and deallocate
+   model functions of segment_pool. Each load, store or compare_exchange of the model is one in
+   the code. Any process may free any block that it sees in use, so two processes may free the
+   same block at the same time. There are two blocks.
 
    The model leaves out memory orders weaker than sequential consistency, and tags that wrap.
 
    Checked: a block is allocated once before it is freed, and freed once. An allocation returns
    nothing only if at some moment of the call no block was free. At the end each block is in use,
-   in the stack or not carved, exactly once. Each killed process loses one block at most. That block
-   is then in use without a mark. No process waits for another process: a process only repeats a
-   compare_exchange that failed because that of another process succeeded. */
+   in the stack or not carved, exactly once. Each killed process loses at most one block. That
+   block is then in use without a mark. No process waits for another process. A process only
+   repeats a compare_exchange that failed because the compare_exchange of another process
+   succeeded. */
 
 #define blocks_max 2
 #define in_use     6
@@ -34,7 +35,7 @@ byte kills_left = 1;
 byte killed;             /* a bit for each process */
 byte out;                /* a bit for each block that is not in the pool */
 byte inside;             /* a bit for each process that is inside allocate */
-byte saw_none_free;      /* a bit for each such process if during its call no block was free */
+byte saw_none_free;      /* a bit for each of these, if no block was free during its call */
 #define none_free (first_of(head) == none && carved == blocks_max)
 
 inline note_none_free()
@@ -59,7 +60,8 @@ inline pop()
         if
         :: first_of(seen) == none -> break
         :: else ->
-            /* The link may be a mark. The tag of `seen` is stale then. */
+            /* The link may be a mark. Then the tag of `seen` is stale, and the compare_exchange
+               fails. */
             next = links[first_of(seen)];
             d_step {
                 done = (head == seen);

@@ -1,14 +1,14 @@
 /* A slot of shared_slot_map: any thread inserts, holds, reads and removes, by any key.
  *
- * The inlines try_hold, let_go and try_remove stand for functions of shared_slot, the others for
- * functions of shared_slot_map. Each load, store or compare_exchange of the model stands for one in
- * the code. There is only one slot, so each element replaces the previous one. Three threads
+ * The inlines try_hold, let_go and try_remove model functions of shared_slot. The others model
+ * functions of shared_slot_map. Each load, store or compare_exchange of the model is one in the
+ * code. There is only one slot, so each element replaces the previous one. Three threads
  * together make a few calls. There are fewer generations than calls, so that the slot retires.
  *
- * The model leaves out memory weaker than sequential consistency (shared_slot says which orders
- * it needs), and more than one slot, because slots share nothing. One bit stands for the pool: it
- * says whether the slot is free. A thread that takes the slot sees all writes that happened before
- * the slot was freed.
+ * The model leaves out memory weaker than sequential consistency (comments in shared_slot
+ * explain the orders that it needs), and more than one slot, because slots share nothing. The
+ * pool is one bit, which is set while the slot is free. A thread that gets the slot sees all
+ * writes that happened before the slot was freed.
  *
  * Checked: a key is returned once. A guard holds the element of its key, and both words of the
  * element belong together. A read returns the whole element of its key, or nothing. Only one remove
@@ -213,7 +213,8 @@ proctype thread()
         :: try_remove()
         :: read()
         fi;
-        /* Clears locals that no later step reads: their values would only make more states. */
+        /* Clears local variables that no later step reads, because their values would only
+           multiply the states. */
         atomic { s = 0; k = 0; g = 0; first = 0; second = 0; done = false }
     :: calls_left == 0 -> break
     od

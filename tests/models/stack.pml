@@ -1,17 +1,18 @@
-/* sync::lock_free: a stack of block indices over one chunk, which the first allocation takes.
+/* sync::lock_free: a stack of block indices over one chunk, which the first allocation requests.
 
-   The inlines pop and push stand for functions of tagged_stack; carve, allocate_slowly, take_chunk
-   and open for functions of lock_free_core. Each load, store or compare-exchange of the model stands
-   for one in the code. Threads pop and push in any order. One run has two threads that start without
-   a chunk. Another run has three threads, two of which hold a block of a chunk of three blocks.
+   The inlines pop and push model functions of tagged_stack. carve, allocate_slowly, take_chunk
+   and open model functions of lock_free_core. Each load, store or compare-exchange of the model
+   is one in the code. Threads pop and push in any order. One run has two threads that start
+   without a chunk. Another run has three threads, two of which hold a block of a chunk of three
+   blocks.
 
    The model leaves out memory orders weaker than sequential consistency; tags that wrap, which takes
    2^32 pops between two lines of another pop; a source that fails; and functions that may run only
    while no other thread is inside a call.
 
-   Checked: a block has one holder. While a block is held and no thread pops or pushes, its link says
-   "in use". An allocation returns nothing only if at some moment of the call no block was free. At
-   the end each block is held, in the stack or not carved, exactly once. */
+   Checked: a block has one holder. While a block is held and no thread pops or pushes, its link
+   is "in use". An allocation returns nothing only if at some moment of the call no block was
+   free. At the end each block is held, in the stack or not carved, exactly once. */
 
 #define blocks_max 3
 #define none       7  /* all bits of an index; as a link: "in use" */
@@ -26,13 +27,13 @@ byte head = none;     /* {index of the top, tag} */
 byte carved;          /* {blocks allocated at least once, blocks of the chunk}; 0: no chunk */
 byte links[blocks_max];
 #define end 6         /* the link of the lowest block in the stack */
-bool growing;         /* the lock of the thread that takes the chunk */
+bool growing;         /* the lock of the thread that requests the chunk */
 
 /* Variables that only the properties read. */
 byte pops_left;       /* smaller than the number of tags, so that no tag repeats */
 byte held;            /* a bit for each block */
 byte inside;          /* a bit for each thread that is inside allocate */
-byte saw_none_free;   /* a bit for each such thread if during its call no block was free */
+byte saw_none_free;   /* a bit for each of these, if no block was free during its call */
 #define none_free (first_of(head) == none && carved == pack(blocks_max, blocks_max))
 
 inline compare_exchange(word, expected, wanted)
@@ -79,8 +80,8 @@ inline pop()
     od
 }
 
-/* Pushes a block, and keeps the tag. Other threads may have popped and pushed the top in between.
-   The top is then still the block that belongs below the new one. */
+/* Pushes a block, and keeps the tag. Other threads may have popped and pushed the top in the
+   meantime. The top is then still the block that must be below the new one. */
 inline push()
 {
     do
@@ -114,7 +115,8 @@ inline carve()
             fi
         :: else ->
 #ifndef BREAK_LAST_LOOK
-            /* A block may have been freed before another thread carved the last one. */
+            /* Tries again, because a block may have been freed before another thread carved the
+               last one. */
             pop();
 #endif
             break
@@ -150,7 +152,8 @@ inline allocate_slowly()
     carve()
 }
 
-/* Clears locals that no later step reads: their values would only make more states. */
+/* Clears local variables that no later step reads, because their values would only multiply the
+   states. */
 inline forget_locals()
 {
     seen = 0;

@@ -1,23 +1,23 @@
 /* sync::thread_cached: which thread may use the content of a thread cache, and when.
 
-   The inlines enter and leave stand for functions of thread_cache; freeze, thaw, detach_all and
-   find_or_reclaim (which also stands for attach) for functions of thread_cache_list; retire,
-   before_fork and in_child for functions of registry; refill, grow and trim for functions of
-   cached_core. Two threads start, use the pool, trim it and end, again and again, while another
+   The inlines enter and leave model functions of thread_cache. freeze, thaw, detach_all and
+   find_or_reclaim (which also models attach) model functions of thread_cache_list; retire,
+   before_fork and in_child, functions of registry; refill, grow and trim, functions of
+   cached_core. Two threads start, use the pool, trim it and exit, again and again, while another
    thread forks the process. When both threads have stopped using the pool, the pool is released,
    although the threads may still run.
 
    The stores of `busy` have no fence. Each of these stores waits in a store buffer of one entry,
    which drains at any time.
 
-   `frozen` stands for the flag, and for the bounds of the magazines, which are closed together with
-   the flag (closable_magazine).
+   `frozen` models the flag, and the bounds of the magazines, which are closed together with the
+   flag (closable_magazine).
 
    The model leaves out memory orders weaker than TSO, and the content of a cache except for the
    number of its blocks.
 
-   Checked: one thread at a time uses the content of a cache. A cache has one thread at most.
-   The blocks of a cache stay when its thread ends. The child of a fork finds no cache in use. No
+   Checked: one thread at a time uses the content of a cache. A cache has one thread at most. The
+   blocks of a cache stay when its thread exits. The child of a fork finds no cache in use. No
    thread uses a cache that is released. There is no deadlock. */
 
 #define none 7
@@ -38,7 +38,7 @@ bool gone;
 bool touched[2];
 byte blocks_live;
 byte users;
-bool stopped;              /* the caller promises that no thread uses the pool any more */
+bool stopped;              /* the caller guarantees that no thread uses the pool any more */
 
 inline lock(mutex)
 {
@@ -115,7 +115,7 @@ inline freeze()
     frozen[0] = true;
     frozen[1] = true;
 #ifndef BREAK_BARRIER
-    drain(0);   /* stands for barrier_in_all_threads, which reaches one thread after the other */
+    drain(0);   /* models barrier_in_all_threads, which reaches one thread after another */
     drain(1);
 #endif
 #ifndef BREAK_WAIT
@@ -196,7 +196,7 @@ inline retire()
     f = 0
 }
 
-/* Stands for allocate or deallocate, repeated until the cache is not frozen. */
+/* Models allocate or deallocate, repeated until the cache is not frozen. */
 inline exchange_a_block()
 {
     do
@@ -214,14 +214,14 @@ inline exchange_a_block()
             break
         :: else ->
             leave();
-            lock(pool_lock);     /* stands for wait_for_thaw */
+            lock(pool_lock);     /* models wait_for_thaw */
             unlock(pool_lock)
         fi
     od;
     entered = false
 }
 
-/* Calls the source, which may be another pool: this thread may have no cache there yet. */
+/* Calls the source, which may be another pool. In that pool, this thread may have no cache yet. */
 inline call_source()
 {
     lock(registry_lock);
@@ -243,8 +243,8 @@ inline grow()
     unlock(growing)
 }
 
-/* Before this thread waits for a lock, it leaves the cache: the thread that holds the lock may wait
- * until no thread is in the cache. */
+/* Leaves the cache before this thread waits for a lock, because the thread that holds the lock
+ * may wait until no thread is in the cache. */
 inline refill()
 {
 #ifdef BREAK_REFILL_STAYS
@@ -277,8 +277,8 @@ proctype thread(byte me)
     od
 }
 
-/* Unlocks the registry while it waits for `growing`: the thread that holds `growing` may wait for
- * the registry. */
+/* Unlocks the registry while it waits for `growing`, because the thread that holds `growing` may
+ * wait for the registry. */
 inline before_fork()
 {
     lock(registry_lock);
@@ -308,8 +308,8 @@ inline after_fork()
     unlock(registry_lock)
 }
 
-/* In the child of a fork. The other threads do not exist there, and one of them may have stopped
-   between the two lines of enter, so a freeze would wait for it for ever. */
+/* Runs in the child of a fork, in which the other threads do not exist. One of them may have
+   stopped between the two lines of enter, so a freeze would wait for that thread for ever. */
 inline in_child()
 {
 #ifndef BREAK_CHILD_STAYS_BUSY

@@ -22,7 +22,7 @@ struct batch {
     std::vector<std::unique_ptr<record>> records;
 };
 
-/// Passes batches from one thread to another, at most eight at a time. Null is the end.
+/// Passes batches from one thread to another, at most eight at a time. Null marks the end.
 class channel {
 public:
     void send(std::unique_ptr<batch> sent)
@@ -49,7 +49,7 @@ private:
     std::deque<std::unique_ptr<batch>> waiting_;
 };
 
-/// Takes the text before the next blank.
+/// Removes the text before the next blank, and returns it.
 std::string_view next_word(std::string_view& line)
 {
     auto const word = line.substr(0, line.find(' '));

@@ -1,7 +1,7 @@
 // follows the advice: convert AS4
 //
-// The program batches.cpp with an arena in each batch, which one thread at a time uses. A dropped
-// batch is used again.
+// The program batches.cpp with an arena in each batch, because one thread at a time uses a batch.
+// Dropped batches are reused.
 #include "../known.hpp"
 
 #include <mallard/arena.hpp>
@@ -62,7 +62,7 @@ private:
     std::vector<std::unique_ptr<batch>> spare_;
 };
 
-/// Passes batches from one thread to another, at most eight at a time. Null is the end.
+/// Passes batches from one thread to another, at most eight at a time. Null marks the end.
 class channel {
 public:
     void send(std::unique_ptr<batch> sent)
@@ -89,7 +89,7 @@ private:
     std::deque<std::unique_ptr<batch>> waiting_;
 };
 
-/// Takes the text before the next blank.
+/// Removes the text before the next blank, and returns it.
 std::string_view next_word(std::string_view& line)
 {
     auto const word = line.substr(0, line.find(' '));

@@ -1,7 +1,7 @@
 // advises: fix in describe
 //
-// A table of metrics, each with its newest samples. Metrics that nobody asked for are dropped with
-// all that they own, except for the description, which is lost: the memory only grows. Another
+// A table of metrics, each with its newest samples. Metrics that nobody requested are dropped with
+// all that they own, except for the description, which leaks. So the memory only grows. Another
 // malloc saves about as much time as the fix, and little of the memory.
 #include "../known.h"
 
@@ -15,7 +15,7 @@ struct metric {
     struct metric* next;
     char* name;
     char* description;
-    struct sample* samples; /* a ring */
+    struct sample* samples; /* a ring buffer */
     uint32_t count;
 };
 
@@ -56,7 +56,7 @@ static void drop_metric(struct metric** place)
     free(dropped);
 }
 
-/* Adds a sample to a metric. Makes the metric if there is none. */
+/* Adds a sample to a metric. Creates the metric if it does not exist. */
 static void add_sample(const char* name, const char* host, uint32_t time, uint32_t number)
 {
     struct metric** const place = place_of(name);

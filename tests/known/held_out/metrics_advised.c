@@ -1,6 +1,6 @@
 // follows the advice: fix in drop_metric
 //
-// The program metrics.c, which frees the description of a metric that it drops.
+// The program metrics.c, changed so that it frees the description of a dropped metric.
 #include "../known.h"
 
 enum { slots = 4096, samples_max = 24 };
@@ -13,7 +13,7 @@ struct metric {
     struct metric* next;
     char* name;
     char* description;
-    struct sample* samples; /* a ring */
+    struct sample* samples; /* a ring buffer */
     uint32_t count;
 };
 
@@ -55,7 +55,7 @@ static void drop_metric(struct metric** place)
     free(dropped);
 }
 
-/* Adds a sample to a metric. Makes the metric if there is none. */
+/* Adds a sample to a metric. Creates the metric if it does not exist. */
 static void add_sample(const char* name, const char* host, uint32_t time, uint32_t number)
 {
     struct metric** const place = place_of(name);

@@ -1,7 +1,7 @@
 // advises: pool AS7
 //
 // The order books of an exchange. Orders rest in a queue at each price, and are filled, replaced
-// and cancelled in random order, so the blocks of all books come and go one by one.
+// and cancelled in random order, so the blocks of all books are allocated and freed one by one.
 #include "../known.hpp"
 
 #include <list>
@@ -41,7 +41,7 @@ public:
         return filled;
     }
 
-    /// Removes an order that waits. Returns false if it does not.
+    /// Removes an order that waits. Returns false if it does not wait.
     bool cancel(std::uint32_t number)
     {
         auto const found = places_.find(number);

@@ -53,7 +53,7 @@ public:
         return filled;
     }
 
-    /// Removes an order that waits. Returns false if it does not.
+    /// Removes an order that waits. Returns false if it does not wait.
     bool cancel(std::uint32_t number)
     {
         auto const found = places_.find(number);

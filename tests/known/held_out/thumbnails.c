@@ -1,6 +1,6 @@
 // advises: leave
 //
-// Makes small images of large ones. Each image takes some buffers, a row at a time, and its list of
+// Makes small images of large ones. Each image needs some buffers, one row at a time, and a list of
 // colours, but blurring and comparing takes nearly all of the time.
 #include "../known.h"
 

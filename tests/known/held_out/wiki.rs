@@ -63,7 +63,7 @@ fn main() {
     let mut sum = 0_u64;
     for _ in 0..rounds {
         for _ in 0..40_000 {
-            // A new article takes the place of an old one, now and then.
+            // Sometimes, a new article takes the place of an old one.
             if next < 2_000 || random.below(40) == 0 {
                 articles.insert(next, Article::new(next));
                 next += 1;

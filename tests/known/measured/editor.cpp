@@ -1,20 +1,20 @@
 // advises: switch
 //
 // Edits several documents in turn. A document is a table of pieces, and each of its edits can be
-// undone and done again. Pieces and edits come and go one by one, until the program ends. A
-// multipool saves less than a malloc, because each text in it is 8 bytes larger.
+// undone and done again. Pieces and edits are allocated and freed one by one, until the program
+// ends. A multipool saves less than a malloc, because each text in it is 8 bytes larger.
 #include "../known.hpp"
 
 #include <deque>
 #include <list>
 #include <memory>
 
-/// A piece of a document: its own text.
+/// A piece of a document, with its own text.
 struct piece {
     std::string text;
 };
 
-/// A change: from `at`, these pieces were replaced by those.
+/// A change: the pieces `removed` at `at` were replaced by the pieces `added`.
 struct edit {
     std::size_t at;
     std::list<piece> removed, added;
@@ -40,7 +40,7 @@ public:
             done_.pop_front();
     }
 
-    /// Takes the last edit back. Returns false if there is none.
+    /// Undoes the last edit. Returns false if there is none.
     bool undo()
     {
         if (done_.empty())
@@ -52,7 +52,7 @@ public:
         return true;
     }
 
-    /// Does the edit again that was taken back last. Returns false if there is none.
+    /// Does the edit again that was undone last. Returns false if there is none.
     bool redo()
     {
         if (undone_.empty())
@@ -64,7 +64,7 @@ public:
         return true;
     }
 
-    /// Joins all pieces, as an editor does when it saves. The edits are forgotten.
+    /// Joins all pieces, as an editor does when it saves. Discards the edits.
     std::uint64_t save()
     {
         std::string whole;

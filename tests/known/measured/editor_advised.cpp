@@ -16,13 +16,13 @@ template <class T>
 using from_memory = mallard::allocator<T, memory_type>;
 using text_type = std::basic_string<char, std::char_traits<char>, from_memory<char>>;
 
-/// A piece of a document: its own text.
+/// A piece of a document, with its own text.
 struct piece {
     text_type text;
 };
 using list_type = std::list<piece, from_memory<piece>>;
 
-/// A change: from `at`, these pieces were replaced by those.
+/// A change: the pieces `removed` at `at` were replaced by the pieces `added`.
 struct edit {
     explicit edit(memory_type& memory) : removed(memory), added(memory) {}
 
@@ -55,7 +55,7 @@ public:
             done_.pop_front();
     }
 
-    /// Takes the last edit back. Returns false if there is none.
+    /// Undoes the last edit. Returns false if there is none.
     bool undo()
     {
         if (done_.empty())
@@ -67,7 +67,7 @@ public:
         return true;
     }
 
-    /// Does the edit again that was taken back last. Returns false if there is none.
+    /// Does the edit again that was undone last. Returns false if there is none.
     bool redo()
     {
         if (undone_.empty())
@@ -79,7 +79,7 @@ public:
         return true;
     }
 
-    /// Joins all pieces, as an editor does when it saves. The edits are forgotten.
+    /// Joins all pieces, as an editor does when it saves. Discards the edits.
     std::uint64_t save()
     {
         text_type whole(memory_);

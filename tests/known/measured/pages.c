@@ -30,7 +30,7 @@ static void append_number(struct string* to, unsigned number)
     append(to, digits, (size_t)snprintf(digits, sizeof digits, "%u", number));
 }
 
-/* Appends a text in which the special characters of HTML are written as names. */
+/* Appends a text, with the special characters of HTML replaced by their names. */
 static void append_escaped(struct string* to, const char* text)
 {
     size_t plain;

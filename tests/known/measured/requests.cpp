@@ -97,7 +97,7 @@ std::uint64_t total_of(const value& at)
     return total;
 }
 
-/// Returns the number that is the answer to a request.
+/// Handles a request, and returns the number that is the answer to it.
 std::uint64_t handle(std::string_view text)
 {
     request const asked = parser(text).read();

@@ -44,7 +44,7 @@ class parser {
 public:
     parser(std::string_view text, memory_type& memory) : rest_(text), memory_(memory) {}
 
-    /// Returns a request that is never destroyed: all of it is in the arena.
+    /// Returns a request. It is never destroyed, because all of it is in the arena.
     const request& read()
     {
         request& made = memory_.make<request>(memory_);
@@ -119,10 +119,10 @@ std::uint64_t total_of(const value& at)
     return total;
 }
 
-/// Returns the number that is the answer to a request.
+/// Handles a request, and returns the number that is the answer to it.
 std::uint64_t handle(std::string_view text, memory_type& memory)
 {
-    memory.reset(); // frees the request before this one
+    memory.reset(); // frees the previous request
     request const& asked = parser(text, memory).read();
     std::uint64_t answer = asked.method.size() + asked.path.size();
     for (const auto& [name, wanted] : asked.query)

@@ -130,10 +130,10 @@ std::uint64_t total_of(const value& at)
     return total;
 }
 
-/// Returns the number that is the answer to a request.
+/// Handles a request, and returns the number that is the answer to it.
 std::uint64_t handle(std::string_view text, memory_type& memory)
 {
-    memory.reset(); // frees the request before this one
+    memory.reset(); // frees the previous request
     request const asked = parser(text, memory).read();
     std::uint64_t answer = asked.method.size() + asked.path.size();
     for (const auto& [name, wanted] : asked.query)

@@ -1,7 +1,7 @@
 // follows the advice: convert AS4 in find_route
 //
 // The program routes.cpp with an arena, which is reset before each search. Nodes are never
-// destroyed, and so need no counts.
+// destroyed, so they need no reference counts.
 #include "../known.hpp"
 
 #include <mallard/arena.hpp>
@@ -78,7 +78,7 @@ int distance(point a, point b)
 /// Returns the points of the shortest route, or nothing if there is none.
 std::vector<point> find_route(const city& where, point begin, point end, memory_type& memory)
 {
-    memory.reset(); // frees the nodes of the search before this one
+    memory.reset(); // frees the nodes of the previous search
     mallard::winked<best_type> const all_best(memory);
     mallard::winked<queue_type> const all_open(memory);
     best_type& best = *all_best;

@@ -1,7 +1,7 @@
 // advises: convert AS4 in run
 //
-// Runs small scripts of a Lisp, each in an interpreter of its own. Every call of a function makes an
-// environment, and lists are made of pairs; both are dropped when nothing refers to them.
+// Runs small Lisp scripts, each in a separate interpreter. Every call of a function makes an
+// environment, and lists are made of pairs. Both are dropped when nothing refers to them.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -189,7 +189,7 @@ fn run(script: &str) -> i64 {
         }
         sum = sum.wrapping_add(number(&result));
     }
-    global.names.borrow_mut().clear(); // the functions refer to the environment that has them
+    global.names.borrow_mut().clear(); // functions refer to the environment that contains them
     sum
 }
 

@@ -1,7 +1,7 @@
 // follows the advice: convert AS4 in run
 //
 // The program scheme.rs with an arena, which is reset after each script. Values are references into
-// the arena, so they need no counts.
+// the arena, so they need no reference counts.
 use mallard::Arena;
 use std::cell::Cell;
 use std::collections::HashMap;

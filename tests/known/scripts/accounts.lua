@@ -1,4 +1,4 @@
--- Moves money between accounts: objects with methods, and closures that are kept.
+-- Moves money between accounts. Uses objects with methods, and closures that are kept.
 local account = {}
 account.__index = account
 

@@ -1,4 +1,4 @@
--- Fills templates, and keeps the last 20 pages: patterns, replacements and buffers of strings.
+-- Fills templates, and keeps the last 20 pages. Uses patterns, replacements and buffers of strings.
 local template = "<li id='{id}' class='{class}'><a href='/{path}'>{title}</a></li>"
 local pages = {}
 for page = 1, 320 do
