@@ -4,7 +4,7 @@ import sys
 
 
 def matching(pattern, names, suite):
-    """Returns the names that a regular expression matches. Ends the program with an error if none does."""
+    """Returns the names that match a regular expression. Exits with an error if none matches."""
     try:
         chosen = [name for name in names if re.search(pattern, name)]
         why = f"no case of {suite} matches '{pattern}'"

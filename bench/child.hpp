@@ -8,7 +8,7 @@
 
 namespace mallard::bench {
 
-/// Names a contender and an experiment.
+/// Identifies an experiment and a contender.
 struct child_task {
     std::string_view suite;
     std::size_t experiment = 0;

@@ -53,8 +53,8 @@ double measure_step()
 // the step before. Returns the fastest of many short measurements, because nothing disturbed that
 // measurement.
 //
-// No chain adds a constant: Xeons since Golden Cove execute `add $1` while they rename registers,
-// three or more in a cycle.
+// No chain adds a constant, because Xeons since Golden Cove execute `add $1` while they rename
+// registers, three or more in a cycle.
 template <class EightSteps>
 double ticks_of_a_step(EightSteps eight)
 {

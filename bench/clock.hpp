@@ -18,7 +18,7 @@ inline double cpu_ns() noexcept
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// The CPU time of all threads, in ns.
+/// Returns the CPU time of all threads, in ns.
 inline double process_cpu_ns() noexcept
 {
     timespec t{};
@@ -43,7 +43,7 @@ inline std::uint64_t ticks() noexcept
     return now;
 }
 
-// The number of ns in a tick of the time-stamp counter, measured at the first call.
+// Returns the number of ns in a tick of the time-stamp counter, measured at the first call.
 double ns_per_tick();
 double ticks_of_a_reading(); ///< the smallest difference between two successive readings
 double ns_of_a_step();       ///< the smallest step of the counter, in ns
@@ -55,9 +55,9 @@ std::optional<double> cycles_per_ns();
 inline constexpr const char* no_cycles =
     "two chains of operations of known latency disagree about this processor's cycles";
 
-/// Computes the number of cycles in a tick. `product` and `exclusive_or` are the ticks that a step
-/// of the two chains took. A step takes three cycles in the first chain and one in the second.
-/// Returns an empty value if the two results differ by more than a twentieth.
+/// Computes the number of cycles in a tick. `product` and `exclusive_or` are the measured ticks of
+/// one step in the two chains. A step takes three cycles in the first chain and one cycle in the
+/// second. Returns an empty value if the two results differ by more than a twentieth.
 std::optional<double> cycles_per_tick(double product, double exclusive_or);
 
 } // namespace mallard::bench

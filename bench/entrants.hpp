@@ -16,16 +16,15 @@ struct contender_list {
     using with = contender_list<Contenders..., More...>;
 };
 
-/// Whether the contender is an object that has to be constructed. A general heap is not: it exists
-/// already.
+/// Whether the contender is an object that has to be constructed. A general heap already exists.
 template <class C>
 constexpr bool is_pool = true;
 template <class C>
     requires requires { C::is_pool; }
 constexpr bool is_pool<C> = C::is_pool;
 
-/// Says what a case requires of a contender. A contender whose frees search the whole free list
-/// refuses large cases, because they would take hours.
+/// The requirements of a case. A contender whose frees search the whole free list rejects large
+/// cases, because they would take hours.
 struct demand {
     order frees = order::forward;
     std::size_t live = 1;
@@ -35,7 +34,7 @@ struct demand {
 
 template <class C>
 concept choosy = requires(demand d) {
-    { C::refusal(d) } -> std::same_as<const char*>; // null: the contender does not refuse
+    { C::refusal(d) } -> std::same_as<const char*>; // null if the contender can run
 };
 
 template <class C>

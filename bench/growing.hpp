@@ -57,7 +57,7 @@ struct fresh_state {
     std::optional<C> blocks;
 };
 
-// The case of a growing pool: it grows from 256 blocks to a million, by doubling.
+// The block count of the case in which a pool grows from 256 blocks to a million, by doubling.
 inline constexpr std::size_t growth_count = 1'000'000;
 inline constexpr std::size_t growth_bytes = 64;
 inline constexpr std::size_t growth_first = 256;
@@ -90,14 +90,14 @@ private:
     pool pool_{growth_bytes, pool::min_block_size(growth_bytes, growth_first)};
 };
 
-/// A clock for single operations: the time-stamp counter, minus the time of a reading.
+/// Times single operations by the time-stamp counter, minus the time of a reading.
 struct by_ticks {
     static std::uint64_t now() noexcept { return ticks(); }
     static double of_a_reading() { return ticks_of_a_reading(); }
     static double ns_of_one() { return ns_per_tick(); }
 };
 
-/// Measures the ns of each of many allocations. The clock is read once between two allocations.
+/// Measures the ns of each of many allocations. Reads the clock once between two allocations.
 template <class Clock, class C>
 table<double> latencies(fresh_state<C>& s)
 {

@@ -56,7 +56,7 @@ public:
 
     bool empty() const { return lanes_.empty(); }
 
-    /// Measures for about `seconds`. If `asked` is not 0, does exactly `asked` rounds instead.
+    /// Measures for about `seconds`. If `asked` is not 0, runs exactly `asked` rounds instead.
     void measure(double seconds, std::size_t asked, progress& shown)
     {
         if (!what_.fresh_process)
@@ -111,8 +111,8 @@ private:
         }
     }
 
-    // Returns the number of rounds. In a short run a heavy experiment has three rounds (two if
-    // the run is late), so that there is a spread.
+    // Returns the number of rounds. In a short run, a heavy experiment has three rounds (two if the
+    // run is late), so that the results have a spread.
     std::size_t how_many(double that_fit, std::size_t asked) const
     {
         if (how_.is_smoke())
@@ -164,8 +164,8 @@ private:
         }
     }
 
-    // Measures memory in two processes at a time. Running side by side does no harm, because the
-    // memory does not depend on the speed.
+    // Measures memory in two processes at a time, which do not disturb each other, because memory
+    // does not depend on speed.
     void measure_memory(progress& shown)
     {
         if (what_.fresh_process || !what_.with_memory)
@@ -179,7 +179,7 @@ private:
         measure_alone(all, 2);
     }
 
-    // Measures each contender in a separate process. `at_once` processes run side by side.
+    // Measures each contender in a separate process. `at_once` processes run at the same time.
     void measure_alone(std::vector<lane*> const& lanes, std::size_t at_once)
     {
         std::vector<std::pair<lane*, pending_result>> running;
@@ -217,8 +217,8 @@ private:
             all.back().why = l.who->why_unknown.empty() ? no_cycles : l.who->why_unknown;
         else if (l.why.empty() && !samples.empty())
             all.back().figure = summarise(samples);
-        // Adds the rows of memory once for each case name, because one process has all figures of
-        // an experiment.
+        // Adds the memory results only once for each case name, because one process has all figures
+        // of an experiment.
         bool const told = std::ranges::any_of(all, [&](row const& r) {
             return r.case_name == f.case_name && r.variant == f.variant && r.contender == l.name &&
                    r.metric == "peak_rss_kib";

@@ -1,13 +1,13 @@
 // Defines suites and the experiments in them, and runs them.
 //
-// An experiment asks one question of several contenders. All contenders are prepared in this
-// process. Then each contender does a batch of work in each of several rounds. The contender that
-// is first in one round is last in the next, so that noise of the machine affects all contenders
-// alike. The result is the median over the rounds.
+// An experiment measures one quantity, or a few, of several contenders (allocators). All contenders
+// are prepared in this process. Then each contender does a batch of work in each of several rounds.
+// The contender that is first in one round is last in the next, so that noise of the machine
+// affects all contenders alike. The result is the median over the rounds.
 //
-// The first round is dropped, unless each round is in a new process.
+// The first round does not count, unless each round runs in a new process.
 //
-// Memory is measured separately: each contender runs once more, alone, in a process that does
+// Memory is measured separately. Each contender runs once more, alone, in a process that does
 // nothing else.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace mallard::bench {
 
-/// How much work a run does: a full run, a short run, or a smoke run, which only shows that every
+/// How much work a run does: a full run, a short run, or a smoke run, which only checks that every
 /// case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
@@ -31,18 +31,19 @@ struct effort {
     bool is_smoke() const noexcept { return kind == size::smoke; }
     bool is_brief() const noexcept { return kind == size::brief; }
 
-    /// The least ns of a batch. A batch must take much longer than a reading of the clock.
+    /// Returns the minimum ns of a batch. A batch must take much longer than a reading of the
+    /// clock.
     double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
 
-    /// The number of blocks or rounds: `wanted`, or a small number in a smoke run.
+    /// Returns the number of blocks or rounds: `wanted`, or a small number in a smoke run.
     std::size_t count(std::size_t wanted) const noexcept
     {
         return is_smoke() && wanted > 128 ? 128 : wanted;
     }
 };
 
-/// Thrown by a contender that is being prepared for a case that it cannot run. The text becomes the
-/// row's "why".
+/// Thrown by a contender that cannot run a case, when it is prepared for the case. The text becomes
+/// the result's "why".
 struct cannot_run : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -52,8 +53,8 @@ struct cannot_run : std::runtime_error {
 using round_function = std::function<void(std::span<double> figures)>;
 
 /// The resident memory of a contender: the peak, and what remains after every block was freed and
-/// the allocator destroyed. Two amounts are subtracted: the memory that the process held before the
-/// contender was prepared, and the harness's own tables.
+/// the allocator destroyed. The memory that the process held before the contender was prepared is
+/// subtracted, and so are the harness's tables.
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;
@@ -61,7 +62,7 @@ struct child_result {
     std::string why = {};             ///< if not empty, the reason why the contender could not run
 };
 
-/// A function that waits for a process and returns its result.
+/// Waits for a process and returns its result.
 using pending_result = std::function<child_result()>;
 
 struct entrant {
@@ -71,12 +72,12 @@ struct entrant {
     /// Starts the process that measures memory. If this is empty, the harness calls `start_child`
     /// instead.
     std::function<pending_result()> start_alone = nullptr;
-    /// The reason for figures that are NaN. If empty, the figures are cycles, and the reason is
-    /// that the length of a cycle is unknown on this machine.
+    /// The reason why figures are NaN. If empty, the figures are cycles, and the reason is that the
+    /// length of a cycle is unknown on this machine.
     std::string why_unknown = {};
 };
 
-/// One measured quantity of a round. The figure becomes one row for each contender.
+/// One measured quantity of a round. It becomes one result row for each contender.
 struct figure {
     std::string case_name;
     std::string metric = "ns_per_op";
@@ -88,7 +89,7 @@ struct experiment {
     std::string asks;
     std::vector<figure> figures;
     std::vector<entrant> entrants;
-    std::size_t rounds = 0;     ///< the exact number of rounds; 0: as time allows
+    std::size_t rounds = 0;     ///< exact number of rounds; 0 means as time allows
     bool fresh_process = false; ///< starts each round in a new process
     std::size_t at_once = 1;    ///< processes that run in parallel
     bool with_memory = true;    ///< measures memory in a separate process
@@ -104,19 +105,19 @@ struct suite {
     double minutes = 6; ///< approximate duration of a full run
 };
 
-/// Says which suites, cases and contenders are to be run.
+/// Which suites, cases and contenders are to be run.
 struct selection {
     std::string case_pattern;
     std::string variant_pattern;
     std::string contender_pattern;
-    std::size_t rounds = 0; ///< 0: as each experiment says
-    /// Whether a row exists already, from a run that was interrupted. If this function is empty, no
-    /// row exists.
+    std::size_t rounds = 0; ///< 0 means as each experiment defines
+    /// Returns whether a result exists already, from an interrupted run. If this function is empty,
+    /// no result exists.
     std::function<bool(std::string_view suite, figure const&, std::string const& contender)>
         is_kept = nullptr;
 };
 
-/// Receives the rows of one experiment, in the order of its entrants.
+/// Receives the results of one experiment, in the order of its entrants.
 using rows_function = std::function<void(experiment const&, std::vector<row> const&)>;
 
 void run(suite const&, effort, selection const&, rows_function const& report);

@@ -1,4 +1,4 @@
-// Saves the finished rows of a run, so that they are not lost if the run is interrupted.
+// Saves the finished results of a run, so that they are not lost if the run is interrupted.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard::bench {
 
-/// A file of rows, with one JSON object on each line. The rows of an experiment are added when the
-/// experiment ends. If the last line is incomplete, it is removed.
+/// A file of results, with one JSON object on each line. The results of an experiment are added
+/// when the experiment ends. If the last line is incomplete, it is removed.
 class keeper {
 public:
     /// An error with a message of three lines.
@@ -23,8 +23,8 @@ public:
     bool empty() const noexcept { return known_.empty(); }
     bool has(std::string_view suite, figure const&, std::string const& contender) const;
 
-    /// Adds rows. Throws `refused` if the rows cannot be written, for instance on a full disk. In
-    /// that case the file has none of the rows.
+    /// Adds results. Throws `refused` if the results cannot be written, for instance on a full
+    /// disk. Then the file has none of these results.
     void add(std::vector<row> const& rows, provenance const& run) const;
 
 private:

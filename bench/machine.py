@@ -1,4 +1,4 @@
-"""The description of this machine in the rows of suites that Python measures."""
+"""Describes this machine, for the results of suites that Python measures."""
 import os
 import platform
 import re
@@ -9,7 +9,7 @@ CACHES = (("L1d", "LEVEL1_DCACHE"), ("L2", "LEVEL2_CACHE"), ("L3", "LEVEL3_CACHE
 
 
 def text_of(*command, folder=None):
-    """Returns what a command prints, or an empty text if there is no such command."""
+    """Returns the output of a command, or an empty text if there is no such command."""
     try:
         return subprocess.run(command, capture_output=True, text=True, cwd=folder).stdout.strip()
     except FileNotFoundError:

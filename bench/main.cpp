@@ -42,7 +42,7 @@ constexpr suite suites[] = {
     {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
 };
 
-// The suites whose contenders are ranked over all rows. In these suites each contender runs every
+// The suites whose contenders are ranked by all results. In these suites, each contender runs every
 // case.
 constexpr std::string_view ranked[] = {"malloc", "programs", "rss"};
 
@@ -201,7 +201,7 @@ int run_all(arguments& asked, provenance const& origin)
 
 int main(int argc, char** argv)
 {
-    if (argc > 1 && std::string_view(argv[1]) == "commands") // for bench/calibration/run.py
+    if (argc > 1 && std::string_view(argv[1]) == "commands") // called by bench/calibration/run.py
         return print_commands(std::span(argv + 2, argv + argc));
     arguments asked;
     if (int const status = parse(argc, argv, asked); status >= 0)

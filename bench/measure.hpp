@@ -19,8 +19,8 @@ inline void put_ns_and_cycles(std::span<double> out, double ns)
         out[1] = cycles ? ns * *cycles : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Repeats an operation until the batch is long enough. The first round finds the number of
-/// repetitions, and is dropped. Later rounds use the same number.
+/// Repeats an operation until the batch is long enough. The first round determines the number of
+/// repetitions, and does not count. Later rounds use the same number.
 class batch {
 public:
     explicit batch(effort e) noexcept : least_ns_(e.batch_ns()) {}
@@ -47,9 +47,9 @@ private:
     bool sized_ = false;
 };
 
-/// Times two phases that run in turn, such as "free all" and "allocate all". Both phases are
-/// repeated until together they fill a batch. Short phases are timed by the time-stamp counter,
-/// long ones in CPU time.
+/// Times two phases that alternate, such as "free all" and "allocate all". Both phases are repeated
+/// until together they fill a batch. Short phases are timed by the time-stamp counter, long ones in
+/// CPU time.
 class two_phases {
 public:
     explicit two_phases(effort e) noexcept : least_ns_(e.batch_ns()) {}

@@ -16,7 +16,8 @@ inline double page_faults() noexcept
     return static_cast<double>(used.ru_minflt);
 }
 
-/// Counts page faults since construction. The result is for each thousand of `count` operations.
+/// Counts page faults since construction. The result is the faults for each thousand of `count`
+/// operations.
 class faults_per_thousand {
 public:
     explicit faults_per_thousand(std::size_t count) noexcept : count_(count) {}

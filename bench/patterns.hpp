@@ -59,8 +59,8 @@ inline table<std::uint32_t> random_indices(std::size_t count, std::size_t bound)
     return all;
 }
 
-/// Returns random sizes from 8 bytes to `largest`, all multiples of 8. Each range from one
-/// power of two to the next has the same probability. So small sizes are the most frequent, as in
+/// Returns random sizes from 8 bytes to `largest`, all multiples of 8. Each range from one power of
+/// two to the next has the same probability. So small sizes are the most frequent, as in real
 /// programs.
 inline table<std::uint32_t> mixed_sizes(std::size_t count, std::size_t largest)
 {

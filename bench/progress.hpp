@@ -1,4 +1,4 @@
-// Shows the current work and its progress on one line of a terminal.
+// Shows the current experiment and the progress on one line of a terminal.
 #pragma once
 
 #include <bench/clock.hpp>

@@ -5,21 +5,21 @@
     bench/replay_strategies.py lakos1          DS1, DS4 and DS9 with 2^10 and 2^14 elements
 
 Each workload is recorded under AS1, the default heap, and replayed under all 14 strategies. The same
-program also runs under each strategy. The table on stdout says for each strategy how much CPU time the
-replay and the program save against AS1, and at the end which choices were right; the exit status is 1 if
-a choice was wrong.
+program also runs under each strategy. The table on stdout has, for each strategy, the CPU time that the
+replay and the program save compared with AS1, and at the end which choices were right. The exit status is 1
+if a choice was wrong.
 
-Needs `mallard`, its recorder and player (MALLARD, MALLARD_RECORDER and MALLARD_REPLAY have their paths)
-and the programs of `./x build bench` (--programs is their folder). Use a machine that does nothing
-else: other load moves both figures.
+Needs `mallard`, its recorder and `mallard-replay` (MALLARD, MALLARD_RECORDER and MALLARD_REPLAY have their
+paths) and the programs of `./x build bench` (--programs is their directory). Use a machine that does
+nothing else, because other load changes both figures.
 
 A structure of these programs and its allocator live for one repetition. So the plan of a strategy is a
 region: the function of a repetition, or of all, with ends = "drained". An instance of the region ends
 when no block is left, which is the end of a repetition.
 
-A replay does not find locality: the time that the program itself takes with the blocks of a strategy.
-For lakos1 the rows belong to the variant `corrected`, in which all allocators take memory from one heap,
-and glibc returns none to the system. The replay gives glibc the same setting.
+A replay does not measure locality, that is, how fast the program's own code is with the blocks of a
+strategy. For lakos1 the results are those of the variant `corrected`, in which all allocators get memory
+from one heap, and glibc returns none to the system. The replay uses the same setting of glibc.
 """
 
 import argparse
@@ -39,7 +39,7 @@ ELEMENTS = {1: 1 << 23, 4: 1 << 18, 9: 1 << 22}  # of all repetitions together: 
 
 
 def run(words, **options):
-    """Runs a program, and returns what it printed."""
+    """Runs a program, and returns its output."""
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, **options)
     if done.returncode != 0:
         sys.exit(f"replay_strategies: {words[0]} failed with status {done.returncode}\n"
@@ -68,7 +68,8 @@ class Replay:
             yield [frame["function"] for frame in json.loads(line)["functions"]]
 
     def strategies(self, trace, region, glibc=None):
-        """Replays a trace under all strategies. Returns the result, and its rows by their strategy."""
+        """Replays a trace under all strategies. Returns the result, and a dictionary of its entries by
+        strategy."""
         plans = []
         for strategy in STRATEGIES[1:]:
             plan = self.folder / f"{strategy}.toml"
@@ -82,8 +83,8 @@ class Replay:
 
 
 def saving(row, program_ns):
-    """The share of the program's CPU time that a row saves. Subtracts the cost of virtual calls, which
-    rows do not include: the middle of the measured range."""
+    """Returns the share of the program's CPU time that a strategy saves. Subtracts the cost of virtual
+    calls, which the entries do not include, as the middle of the measured range."""
     if row["cpu"] is None:
         return float("nan")
     virtual_ns = sum(row["virtual_call_ns"] or [0, 0]) / 2
@@ -91,12 +92,12 @@ def saving(row, program_ns):
 
 
 def verdict(row):
-    """The verdict on a row, without its virtual calls."""
+    """Returns the verdict on a strategy, without the cost of virtual calls."""
     return "broken" if row["cpu"] is None else row["cpu"]["verdict"]
 
 
 def outermost(stacks, pattern):
-    """Takes the outermost function of each call stack whose name matches; returns the most frequent one."""
+    """Finds the outermost function of each call stack whose name matches. Returns the most frequent one."""
     found = {}
     for stack in stacks:
         names = [name for name in stack if re.search(pattern, name)]
@@ -119,14 +120,14 @@ def print_rows(title, found, measured, program_ns):
 
 
 def chosen(found, program_ns):
-    """The strategy with the greatest gain, or AS1."""
+    """Returns the strategy with the largest gain, or AS1."""
     gains = {name: saving(row, program_ns) for name, row in found.items() if verdict(row) == "gain"}
     best = max(gains, key=gains.get, default="AS1")
     return best if gains.get(best, 0) > 0 else "AS1"
 
 
 def demo(options):
-    """The three workloads of the suite demo. Returns whether the replay chose well."""
+    """Runs the three workloads of bench/demo. Returns whether the replay chose well."""
     programs = pathlib.Path(options.programs or "build/bench") / "bench"
     program = programs / "demo/mallard-bench-demo"
     replay = Replay(options)
@@ -154,7 +155,7 @@ def demo(options):
 
 
 def lakos1(options):
-    """Cells of lakos1. Returns whether all large differences have the right direction."""
+    """Runs cells of lakos1. Returns whether the sign of all large differences is right."""
     program = pathlib.Path(options.programs or "build/bench") / "bench/mallard-bench-lab"
     replay = Replay(options)
     right = wrong = 0
@@ -184,7 +185,7 @@ def lakos1(options):
 
 
 def measure_cell(program, numbers, runs):
-    """The share of the time that each strategy saves against AS1, by interleaved runs."""
+    """Returns the share of the time that each strategy saves compared with AS1, by interleaved runs."""
     figures = {strategy: [] for strategy in STRATEGIES}
     for _ in range(runs):
         for strategy in STRATEGIES:

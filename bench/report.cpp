@@ -10,7 +10,8 @@
 namespace mallard::bench {
 namespace {
 
-// The case, variant and metric of one table. Tables are printed in the order of their rows.
+// The case, variant and metric of one table. Tables are printed in the order of their first
+// results.
 using heading = std::tuple<std::string, std::string, std::string>;
 
 heading heading_of(row const& r)
@@ -18,7 +19,7 @@ heading heading_of(row const& r)
     return {r.case_name, r.variant, r.metric};
 }
 
-// Metrics that are printed as further columns beside a metric of time.
+// Metrics that are printed as further columns next to a metric of time.
 constexpr std::pair<const char*, const char*> columns[] = {
     {"peak_rss_kib", "peak KiB"},   {"after_rss_kib", "after KiB"},
     {"idle_rss_kib", "idle KiB"},   {"recorder_rss_kib", "recorder KiB"},
@@ -103,7 +104,7 @@ std::string ratio(double value, const char* unit)
 
 void print_table(std::vector<row> group, std::vector<row> const& rows)
 {
-    // Compares with the first of several glibc rows. In the lakos suites that is AS1.
+    // Compares with the first of several glibc results. In the lakos suites that is AS1.
     auto const baseline =
         std::ranges::find_if(group, [](row const& r) { return r.contender.starts_with("glibc"); });
     double const glibc = baseline == group.end() ? 0 : median_or(*baseline, 0);
@@ -153,9 +154,9 @@ void print_curve(std::vector<std::vector<row>> const& moments)
     std::printf("\n");
 }
 
-// Returns the kind of a contender: a strategy of Lakos's talk, a malloc, a recorder, or a local
-// allocator. Returns an empty string for a hand-written lower bound, and for a contender that was
-// tuned for its case. crates/bench-report/src/rows/matching.rs defines the same kinds.
+// Returns the kind of a contender: a strategy of Lakos (ACCU 2017), a malloc, a recorder, or a
+// local allocator. Returns an empty string for a hand-written lower bound, and for a contender that
+// was tuned for its case. crates/bench-report/src/rows/matching.rs defines the same kinds.
 std::string kind_of(std::string const& contender)
 {
     for (const char* const tuned : {"+fifo", "+reset", "+largest=", "/huge-pages", "/doubling"}) {

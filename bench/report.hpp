@@ -1,4 +1,4 @@
-// Prints rows for people and for programs.
+// Prints results for people and for programs.
 #pragma once
 
 #include <bench/support/row.hpp>
@@ -8,21 +8,21 @@
 
 namespace mallard::bench {
 
-/// Prints the rows of one experiment, with a table for each case and metric. The best row comes
-/// first. Each row has the ratio to glibc, the ratio to the best, and the memory.
+/// Prints the results of one experiment, with a table for each case and metric. The best result
+/// comes first. Each line has the ratio to glibc, the ratio to the best, and the memory.
 void print_tables(std::string const& asks, std::vector<row> const& rows);
 
 void print_json(std::vector<row> const& rows, provenance const&);
 
 /// Collects the cases that Mallard loses: its best contender is more than 10 % worse than the best
-/// other contender of the same kind. The kinds are mallocs, strategies of Lakos's talk, and local
-/// allocators.
+/// other contender of the same kind. The kinds are mallocs, strategies of Lakos (ACCU 2017), and
+/// local allocators.
 ///
 /// Every such case is printed.
 class losses {
 public:
-    /// Adds the rows of a case. With `with_memory`, also compares the memory in cases that measure
-    /// time.
+    /// Adds the results of a case. With `with_memory`, also compares the memory in cases that
+    /// measure time.
     void add(std::vector<row> const& rows, bool with_memory);
     void print() const;
 

@@ -1,5 +1,5 @@
 // The timed operations of the benchmark published with the project "fixed memory pool". Several
-// suites repeat that benchmark. Each function makes the rounds of one case.
+// suites repeat that benchmark. Each function returns a function that runs one round of one case.
 #pragma once
 
 #include <bench/bulk.hpp>
@@ -15,13 +15,13 @@ namespace mallard::bench {
 
 inline constexpr std::size_t report_blocks = 1'000'000;
 inline constexpr std::size_t report_block_bytes = 64;
-inline constexpr std::size_t report_repeats = 9; // ten repetitions, of which the first is dropped
+inline constexpr std::size_t report_repeats = 9; // ten repetitions; the first does not count
 
-/// Says in which state the contender is when a round of a bulk case starts its clock.
+/// In which state the contender is when a round of a bulk case starts its clock.
 enum class bulk_start { built, constructed, kept };
 
-/// Makes the rounds of a bulk case. Each round writes the ns of an allocation and the ns of a free.
-/// If four figures are requested, it also writes the page faults of both.
+/// Returns the round function of a bulk case. Each round writes the ns of an allocation and the ns
+/// of a free. If four figures are requested, it also writes the page faults of both.
 template <class C, bulk_start Start>
 round_function bulk_round(effort how, order frees)
 {
@@ -69,7 +69,7 @@ round_function bulk_round(effort how, order frees)
     };
 }
 
-/// Repeatedly allocates and frees one block.
+/// Returns a round function that repeatedly allocates and frees one block.
 template <class C>
 round_function interleaved_round(effort how)
 {
@@ -79,7 +79,8 @@ round_function interleaved_round(effort how)
     };
 }
 
-/// Repeatedly frees a random block of `live` blocks and allocates another.
+/// Returns a round function that repeatedly frees a random block of `live` blocks and allocates
+/// another.
 template <class C>
 round_function replace_round(effort how, std::size_t live)
 {

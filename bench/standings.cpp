@@ -8,7 +8,8 @@
 namespace mallard::bench {
 namespace {
 
-// Leaves out cycles, because they measure the same as ns.
+// Returns the kind of mean to which a metric belongs. Cycles belong to none, because they measure
+// the same as ns.
 std::string kind_of(std::string const& metric)
 {
     if (metric.ends_with("_rss_kib"))
@@ -26,8 +27,8 @@ auto heading_of(row const& r)
     return std::tuple(r.case_name, r.variant, r.metric);
 }
 
-// Whether a row is the wall time of a case with several threads. Rankings use the CPU time of such
-// a case, which is in another row.
+// Returns whether a result is the wall time of a case with several threads. Rankings use the CPU
+// time of such a case, which is in another result.
 bool is_counted_as_cpu_time(row const& r, std::vector<row> const& rows)
 {
     return std::ranges::any_of(rows, [&](row const& other) {

@@ -1,4 +1,4 @@
-// Ranks contenders over all rows of a suite.
+// Ranks contenders by all results of a suite.
 #pragma once
 
 #include <bench/support/row.hpp>
@@ -13,13 +13,13 @@ namespace mallard::bench {
 /// time without the family of cases "pairs", and each kind of memory.
 ///
 /// Families of cases have equal weights, however many cases they have. Each case counts once, and a
-/// threaded case counts by its CPU time. A row is left out if the contender or glibc has no figure.
-/// `runs` is the number of rows that were used.
+/// threaded case counts by its CPU time. A result is left out if the contender or glibc has no
+/// figure. `runs` is the number of results that were used.
 class standings {
 public:
     void add(std::vector<row> const& rows);
 
-    /// Returns two rows for each contender and kind: the mean relative to glibc, and the mean
+    /// Returns two results for each contender and kind: the mean relative to glibc, and the mean
     /// relative to the best contender.
     std::vector<row> rows(std::string_view suite) const;
 

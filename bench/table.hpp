@@ -1,6 +1,6 @@
 // Arrays of the harness itself: indices, pointers, samples. The arrays come directly from the
-// operating system, so that they do not warm or fragment a heap that is being measured. Their bytes
-// are counted, so that they can be subtracted from the memory of a contender.
+// operating system, so that they do not warm or fragment a heap that is being measured. The bytes
+// of the arrays are counted, so that they can be subtracted from the memory of a contender.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,13 +12,13 @@
 
 namespace mallard::bench {
 
-/// The bytes in tables now, and their peak.
+/// The current bytes in tables, and their peak.
 struct table_bytes {
     static inline std::size_t now = 0;
     static inline std::size_t peak = 0;
 };
 
-/// An array of `count` zeroed values of `T`, with all pages present.
+/// An array of `count` zeroed values of `T`. All pages are resident.
 template <class T>
 class table {
 public:

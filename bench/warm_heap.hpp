@@ -1,8 +1,9 @@
 // Keeps free memory in the C library's heap.
 //
-// glibc returns the top of its heap to the system as soon as it is free, and the next allocation
-// pays for the pages again. The "cold" cases measure this cost. All other cases measure the cost of
-// an allocator in a program that has run for a while, where the memory is already present.
+// glibc returns the top of its heap to the system as soon as the top is free, and the next
+// allocation causes page faults again. The "cold" cases measure this cost. All other cases measure
+// the cost of an allocator in a program that has run for a while, so that the memory is already
+// resident.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -13,8 +14,8 @@
 namespace mallard::bench {
 
 /// While an object of this class exists, about `bytes` bytes of the C library's heap are free and
-/// present. The class keeps a block above these bytes, so that they are not at the top of the heap.
-/// It does nothing in a process whose memory is measured.
+/// resident. The class keeps a block above these bytes, so that they are not at the top of the
+/// heap. The class does nothing in a process whose memory is measured.
 class warm_heap {
 public:
     warm_heap(effort how, std::size_t bytes)

@@ -1,5 +1,5 @@
-// Measures the allocation of one block from an arena that has memory. The memory is a 16 KiB buffer
-// of the caller, and each round fills the buffer again and again.
+// Measures the allocation of one block from an arena that already has memory. The memory is a 16
+// KiB buffer of the caller. Each round fills the buffer many times.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>

@@ -1,5 +1,5 @@
-// Measures an arena that takes its memory from the heap. Some cases fill and reset the same arena
-// again and again, and others fill a new arena.
+// Measures an arena that gets its memory from the heap. Some cases fill and reset the same arena
+// many times, and others fill a new arena.
 #include <bench/arena/contenders.hpp>
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>

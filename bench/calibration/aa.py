@@ -2,7 +2,7 @@
 """Compares a program with itself, many times, and counts how often the two are called different.
 
     bench/calibration/aa.py --runs 200                  `mallard verify` and `mallard replay`, each 200 times
-    bench/calibration/aa.py --runs 200 --busy           the same beside a busy loop on the last processor
+    bench/calibration/aa.py --runs 200 --busy           the same, with a busy loop on the last processor
     bench/calibration/aa.py verify --budget 5 -- PROG ARGS
 
 verify: both commands of `mallard verify` are the program. replay: the program is recorded once, and
@@ -96,7 +96,7 @@ class Comparison:
     def run_once(self):
         done = subprocess.run(self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
-        # `verify` returns 1 for a loss, which is a verdict and no error.
+        # `verify` returns 1 for a loss, which is a verdict and not an error.
         if done.returncode not in (0, 1) or not done.stdout.startswith("{"):
             first = (done.stderr.strip().splitlines() or ["it printed nothing"])[0]
             fail(f"mallard {self.name}: {first}", "the runs before this one are not counted", shell_words(self.words))
@@ -155,7 +155,7 @@ def parsed(arguments):
 
 
 def count_all(all_comparisons, runs):
-    """Runs each comparison `runs` times, in turns. Ctrl-C ends the runs."""
+    """Runs each comparison `runs` times, interleaved. Ctrl-C ends the runs."""
     try:
         for run in range(runs):
             for comparison in all_comparisons:

@@ -12,7 +12,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import aa  # noqa: E402
 
-# This script stands for mallard: each comparison prints the next verdict of the list, for CPU time and for memory.
+# This script stands in for mallard. Each comparison prints the next verdict of the list, for CPU time and for
+# memory.
 FAKE = """#!/usr/bin/env python3
 import json, pathlib, sys
 state = pathlib.Path(__file__).with_name("runs")

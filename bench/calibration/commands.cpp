@@ -18,8 +18,8 @@ json described(workload const& w)
     return {{"name", w.name}, {"asks", w.asks}, {"threads", w.threads}, {"in_brief", w.in_brief}};
 }
 
-/// Writes the input of a program, and adds its command. If the program is not installed, its line
-/// has the reason, `why`, instead of a command.
+/// Writes the input of a program, and adds the program's command. If the program is not installed,
+/// its line has the reason, `why`, instead of a command.
 void add_command(json& line, workload const& w, std::filesystem::path const& parent, double share)
 {
     std::string name = w.name;

@@ -4,11 +4,10 @@
     bench/calibration/memory.py [--case REGEX] [--work SHARE]
 
 Records each program of `./x bench calibration` that is not a server, and measures peaks of resident memory: of the
-program, of the player under glibc (a byte of each page of a new block is written), and of the command that
-makes the op stream. `in use` is the peak of the allocated bytes in the recorded run, which may differ between
-runs of a program with threads. The player may take 64 MiB plus 1.2 times the larger of the program's peak and
-`in use`; the status is 1 if the player takes more. The machine may be busy, since that does not change the
-memory of a run.
+program, of `mallard-replay` under glibc (which writes a byte of each page of a new block), and of the command that
+makes the op stream. `in use` is the peak of the allocated bytes in the recorded run, which may differ between runs
+of a program with threads. `mallard-replay` may use 64 MiB plus 1.2 times the larger of the program's peak and `in
+use`. The status is 1 if it uses more. The machine may be busy, because that does not change the memory of a run.
 """
 import argparse
 import json
@@ -26,7 +25,7 @@ FACTOR, SPARE_KIB = 1.2, 64 * 1024
 
 
 def bound(program_kib, in_use_kib):
-    """Returns the upper limit of the memory that a replay may take, in KiB."""
+    """Returns the upper limit of the memory that a replay may use, in KiB."""
     return FACTOR * max(program_kib, in_use_kib) + SPARE_KIB
 
 
@@ -37,8 +36,8 @@ def in_use(ops):
 
 
 class Launcher:
-    """Starts commands through mallard-bench-launch, which is small, because a child's peak begins at its
-    parent's."""
+    """Starts commands through mallard-bench-launch, which is small, because a child's peak begins at the peak of
+    its parent."""
 
     def __init__(self, bench):
         self.path = str(Path(bench).with_name("mallard-bench-launch"))
@@ -55,9 +54,10 @@ class Launcher:
 
 
 def measure(line, mallard, player, launcher, folder):
-    """Returns four peaks in KiB, and the result of the play.
+    """Returns four peaks in KiB, and the result of the replay.
 
-    The peaks: the program, its allocated bytes, the player, and the command that makes the op stream.
+    The peaks are those of the program, of its allocated bytes, of `mallard-replay`, and of the command that makes
+    the op stream.
     """
     _, program = launcher.launch(line["command"], line["environment"])
     trace, ops = folder / "recorded", folder / "ops"

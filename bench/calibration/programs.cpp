@@ -7,7 +7,8 @@
 namespace mallard::bench {
 namespace {
 
-// Compresses all objects again, in one process. The name of the pack is printed.
+// Compresses all objects of a git repository again, in one process. The program prints the name of
+// the pack.
 words git_pack(temporary_folder const& folder, double share)
 {
     make_repository(folder, share * 0.5);
@@ -23,7 +24,7 @@ words git_pack(temporary_folder const& folder, double share)
             folder / "pack"};
 }
 
-/// A program of this folder that takes a number of threads and a number of steps.
+/// Returns a program of bench/ whose arguments are a number of threads and a number of steps.
 workload of_threads(std::string const& name, std::string const& asks, std::size_t threads,
                     double steps)
 {

@@ -1,4 +1,4 @@
-// The programs with which `mallard replay` is compared with reality.
+// The programs for which the predictions of `mallard replay` are compared with measurements.
 #pragma once
 
 #include <bench/trace/workloads.hpp>
@@ -9,13 +9,13 @@ namespace mallard::bench {
 /// threads and servers. Programs with `in_brief` run also with --short.
 std::vector<workload> calibrated_programs();
 
-/// A server of HTTP in Python without Python's own allocator.
+/// Returns an HTTP server in Python that does not use Python's own allocator.
 workload http_server();
 
-/// Writes the input of programs into folders below `arguments[0]`, and prints their commands: first
-/// a line of JSON with the machine and the commit, then a line for each program. `arguments[1]` is
-/// the share of a full run's work, `arguments[2]` a regular expression that selects programs.
-/// Without arguments prints the names alone. Returns the exit status.
+/// Writes the input of programs into directories below `arguments[0]`, and prints their commands:
+/// first a line of JSON with the machine and the commit, then a line for each program.
+/// `arguments[1]` is the share of a full run's work, `arguments[2]` a regular expression that
+/// selects programs. Without arguments, prints only the names. Returns the exit status.
 int print_commands(std::span<char* const> arguments);
 
 } // namespace mallard::bench

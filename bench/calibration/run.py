@@ -4,11 +4,11 @@
     ./x bench calibration [--short] [--json] [--case REGEX] [--allocator NAME]... [--budget SECONDS]
     bench/calibration/run.py --mallard COMMAND --bench mallard-bench ...
 
-Records each program once, replays the recording under each allocator, and runs the program itself
-under the same allocators. mallard-bench prints the commands of the programs and writes their input.
-Prints a table for each program, or with --json rows of the suite `calibration`. The metrics of each
-allocator are changes against glibc, in per cent or KiB: a negative change is a saving. `low` and
-`high` are the ends of the 95 % interval of a change.
+Records each program once, replays the recording under each allocator, and runs the program itself under the same
+allocators. mallard-bench prints the commands of the programs and writes their input. Prints a table for each
+program, or with --json results of the suite `calibration`. The metrics of each allocator are changes relative to
+glibc, in percent or KiB. A negative change is a saving. `low` and `high` are the ends of the 95 % interval of a
+change.
 
     real_cpu_percent            change of the CPU time, measured with the program itself
     replayed_cpu_percent        change of the CPU time in the replay: calls and pages, without locality
@@ -16,7 +16,7 @@ allocator are changes against glibc, in per cent or KiB: a negative change is a 
     real_peak_change_kib        change of the peak RSS of the program
     replayed_peak_change_kib    change of the peak of the heap in the replay
 
-These metrics are not changes. The first has a row for each allocator, the others only for glibc:
+These metrics are not changes. The first has a result for each allocator, the others only for glibc:
 
     real_peak_kib               the peak RSS of the program
     real_cpu_seconds            the CPU time of the program
@@ -24,7 +24,7 @@ These metrics are not changes. The first has a row for each allocator, the other
     real_page_faults            the page faults of the program
     replayed_page_faults        the page faults of the replay
 
-A row of a change has a `verdict`, and a `why` if there is a known reason why the change is uncertain.
+The result of a change has a `verdict`, and a `why` if there is a known reason why the change is uncertain.
 """
 import argparse
 import json
@@ -54,7 +54,8 @@ class Effort:
         self.fixed = options.budget
 
     def budget(self, seconds, columns):
-        """Returns the time budget for a program that runs for `seconds`, under `columns` allocators in turns."""
+        """Returns the time budget for a program that runs for `seconds`, in interleaved runs under `columns`
+        allocators."""
         needed = 1.1 * self.blocks * columns * seconds
         return self.fixed or round(min(max(needed, self.least), self.most))
 
@@ -68,7 +69,7 @@ def say(text):
 
 
 def commands_of(bench, *arguments):
-    """Returns the machine, and the programs."""
+    """Returns the machine, and the programs with their commands."""
     done = subprocess.run([bench, "commands", *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         fail("mallard-bench printed no commands", "nothing was measured", "./x build bench")
@@ -77,7 +78,7 @@ def commands_of(bench, *arguments):
 
 
 def installed(mallard, wanted):
-    """Returns the allocators that can be used. Says which ones are missing."""
+    """Returns the allocators that can be used. Prints which ones are missing."""
     done = subprocess.run([mallard, "try", "--list", "--json"], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         fail("mallard does not list allocators", "nothing was measured", f"{mallard} try --list")
@@ -96,7 +97,7 @@ def installed(mallard, wanted):
 
 
 class Failed(Exception):
-    """Raised when a program has no figures. The message says why."""
+    """Raised when a program has no figures. The message contains the reason."""
 
 
 class Program:
@@ -126,7 +127,7 @@ class Program:
         return time.monotonic() - begin
 
     def repeat_load(self, server):
-        """Repeats the load until it succeeds once, and ends the server by SIGTERM."""
+        """Repeats the client's load until it succeeds once, and ends the server by SIGTERM."""
         begin = time.monotonic()
         while subprocess.run(["sh", "-c", self.load], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL).returncode != 0:
@@ -159,7 +160,7 @@ class Program:
                             *self.chosen, "--", *self.command)
 
     def measure(self, effort):
-        """Returns what `mallard replay` and `mallard try` say."""
+        """Returns what `mallard replay` and `mallard try` print."""
         budget = effort.budget(self.run(), self.columns)
         self.record()
         try:
@@ -172,7 +173,7 @@ class Program:
 
 
 def rounded(value):
-    """Returns four significant digits, as the other suites do."""
+    """Returns a number rounded to four significant digits, as in the other suites."""
     return None if value is None else float(f"{value:.4g}")
 
 
@@ -191,7 +192,8 @@ def scaled(saving, factor):
 
 
 def change(judged, factor, runs, known=""):
-    """Makes the row of a change from the judgement on a saving, which is a share of glibc's figure."""
+    """Returns the result of a change, made from the judgement on a saving, which is a share of glibc's
+    figure."""
     if judged is None or judged["saving"] is None:
         return without_figure("the saving has no figure")
     why = "; ".join(filter(None, (judged.get("why"), known)))
@@ -300,7 +302,7 @@ def parsed():
 
 
 def asked_words():
-    """Returns the command line without the options that ./x adds."""
+    """Returns the command line, except for the options that ./x adds."""
     words = []
     for word, before in zip(sys.argv[1:], ["", *sys.argv[1:]]):
         if not {word, before} & {"--mallard", "--bench"}:
@@ -315,7 +317,7 @@ def main():
             fail(f"there is no {program}", "nothing was measured", "./x bench calibration builds all that it needs")
     if options.list:
         return print_list(options.bench)
-    # The paths of trace and commands are absolute, because programs run in another folder.
+    # The paths of the trace and the commands are absolute, because programs run in another directory.
     mallard, bench = (str(Path(path).resolve()) for path in (options.mallard, options.bench))
     allocators = installed(mallard, options.allocator or ALLOCATORS)
     effort = Effort(options)
@@ -333,7 +335,7 @@ def main():
 
 
 def measure(line, mallard, folder, allocators, effort, origin, as_json):
-    """Measures one program and prints its rows. Returns 1 if it has no figures."""
+    """Measures one program and prints its results. Returns 1 if the program has no figures."""
     begin = time.monotonic()
     try:
         if "why" in line:
@@ -356,5 +358,5 @@ def measure(line, mallard, folder, allocators, effort, origin, as_json):
 if __name__ == "__main__":
     try:
         main()
-    except KeyboardInterrupt: # the rows of each program were printed when it ended
+    except KeyboardInterrupt: # the results of each program were printed when it ended
         sys.exit(130)

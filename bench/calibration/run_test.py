@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests run.py: the rows that it makes from the JSON of mallard, and each program once with little work.
+"""Tests run.py: the results that it makes from mallard's JSON, and each program once with little work.
 
     bench/calibration/run_test.py path/to/mallard-bench
 """

@@ -31,7 +31,7 @@ struct foonathan_kind<fm::node_pool> {
 template <>
 struct foonathan_kind<fm::small_node_pool> {
     static constexpr const char* name = "small-node";
-    static constexpr bool searches = true; // a free searches for the chunk that has the block
+    static constexpr bool searches = true; // a free searches for the chunk of the block
 };
 template <>
 struct foonathan_kind<fm::array_pool> {
@@ -88,8 +88,8 @@ private:
         pool(Bytes, pool::min_block_size(Bytes, Bytes < 65536 ? 65536 / Bytes : 1))};
 };
 
-/// One pool for each power of two. With one pool for each size, the library would cut its chunks
-/// into thousands of ranges that are too small for the larger sizes.
+/// Pools for one size each, where each size is a power of two. With a pool for each size, the
+/// library would cut its chunks into thousands of ranges that are too small for the larger sizes.
 class foonathan_collection {
 public:
     static std::string name() { return foonathan_name("collection"); }

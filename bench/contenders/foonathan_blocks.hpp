@@ -1,4 +1,4 @@
-// A source for foonathan's stack that supplies the caller's buffer first, as the sources of the
+// A source for foonathan's stack that first supplies the caller's buffer, as the sources of the
 // other monotonic allocators do.
 #pragma once
 
@@ -13,12 +13,11 @@ namespace mallard::bench {
 
 namespace fm = foonathan::memory;
 
-/// Supplies the caller's buffer first, if there is one. Then supplies blocks of the heap, each
-/// twice as large as the one before. The class has the interface BlockAllocator of
-/// foonathan/memory.
+/// Supplies the caller's buffer first, if there is one. Then supplies heap blocks, each twice as
+/// large as the previous one. The class has the interface BlockAllocator of foonathan/memory.
 class buffer_then_heap {
 public:
-    /// `block_size` is the size of the first block that is taken from the heap.
+    /// `block_size` is the size of the first block that is allocated from the heap.
     buffer_then_heap(std::size_t block_size, std::span<std::byte> buffer) noexcept
         : buffer_(buffer), block_size_(block_size)
     {

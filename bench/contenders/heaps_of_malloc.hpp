@@ -1,4 +1,4 @@
-// Heap objects that some mallocs offer: mallard::heap, and the heaps of mimalloc. Each library is
+// Heap objects that some mallocs have: mallard::heap, and the heaps of mimalloc. Each library is
 // opened separately by dlopen.
 #pragma once
 

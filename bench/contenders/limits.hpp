@@ -1,5 +1,5 @@
-// Hand-written lower bounds for the cost of a case. They are not real allocators: a lower bound
-// never grows and checks nothing, and its constructor has to know how many blocks the case needs.
+// Hand-written lower bounds for the cost of a case. They are not real allocators: they never grow
+// and check nothing, and their constructors must know how many blocks the case needs.
 #pragma once
 
 #include <cstddef>
@@ -104,8 +104,8 @@ private:
 };
 
 /// Measures what a case costs without an allocator. Each thread has `capacity` blocks, which
-/// `allocate` returns in turn. Frees are ignored, so a block that the caller keeps for `capacity`
-/// allocations is returned a second time.
+/// `allocate` returns one after another. Frees are ignored, so a block that the caller keeps for
+/// `capacity` allocations is returned a second time.
 template <class Tag, std::size_t Bytes>
 class recycler {
 public:

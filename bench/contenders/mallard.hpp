@@ -61,7 +61,7 @@ struct pool_of_runtime {
     };
 };
 
-/// Growth options for very many blocks: huge pages, taken in steps of at least 2 MiB.
+/// Growth options for very many blocks: huge pages, reserved in chunks of at least 2 MiB.
 inline constexpr growth huge_growth{.first = huge_page_bytes, .max = 16 * huge_page_bytes};
 using huge_pages = pages<pages_options{.huge = huge::madvise}>;
 

@@ -1,5 +1,5 @@
-// Contenders that several threads may call at once. A single-threaded contender can be used in two
-// ways: behind a lock, or as one contender for each thread.
+// Contenders that several threads may call at the same time. A single-threaded contender can be
+// used in two ways: behind a lock, or as one contender for each thread.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -19,7 +19,7 @@
 
 namespace mallard::bench {
 
-/// A pool for one thread behind a lock.
+/// A pool for one thread, protected by a lock.
 template <class C>
 class locked {
 public:
@@ -99,7 +99,7 @@ inline const char* word_for(sync how)
     return "";
 }
 
-/// Mallard's pool in a thread mode.
+/// Mallard's pool in one threading mode.
 template <sync Threads, reuse Order = pool_options{}.order>
 struct pool_of_mode {
     template <std::size_t Bytes>
@@ -118,7 +118,7 @@ struct pool_of_mode {
         }
 
         explicit of(std::size_t capacity) : of(capacity, 1) {}
-        // Besides the blocks that a case keeps, each thread has blocks on their way to other
+        // In addition to the blocks that a case keeps, each thread has blocks on their way to other
         // threads. So the capacity is doubled, and 16,384 blocks are added for small cases.
         of(std::size_t capacity, std::size_t threads) : pool_(make(2 * capacity * threads + 16384))
         {
@@ -134,8 +134,8 @@ struct pool_of_mode {
             pool<default_heap,
                  pool_options{.block = Bytes, .grow = grow, .threads = Threads, .order = Order}>;
 
-        /// Constructs the pool. A lock_free pool does not grow, so it needs the capacity. The pools
-        /// of other thread modes need no capacity.
+        /// Constructs the pool. A lock-free pool does not grow, so it needs the capacity. The pools
+        /// of other threading modes do not use the capacity.
         static pool_type make([[maybe_unused]] std::size_t capacity)
         {
             if constexpr (Threads == sync::lock_free)
@@ -148,7 +148,7 @@ struct pool_of_mode {
     };
 };
 
-/// Mallard's multipool in a thread mode.
+/// Mallard's multipool in one threading mode.
 template <sync Threads>
 class multipool_of_mode {
 public:
@@ -203,7 +203,7 @@ std::unique_ptr<C> make_shared_by(std::size_t threads, std::size_t capacity)
         return std::make_unique<C>();
 }
 
-/// The contender that thread `index` calls.
+/// Returns the contender that thread `index` calls.
 template <class C>
 decltype(auto) of_thread(C& blocks, std::size_t index) noexcept
 {

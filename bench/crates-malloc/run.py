@@ -4,9 +4,9 @@
     ./x bench crates-malloc [--runs N] [--case REGEX] [--json | --list]
 
 Builds the program once for each allocator, which a feature of the package selects. Then runs all builds
-in turn (A B C ..., A B C ...), N times (11). Times are for the whole process, including the generation of the
-input. Memory is the peak of the resident set. Prints the median, and half the interquartile range in
-percent of the median. With --json, prints rows of the suite `crates` in the form of `./x bench`.
+interleaved (A B C ..., A B C ...), N times (default 11). Times are for the whole process, including the
+generation of the input. Memory is the peak of the resident set. Prints the median, and half the interquartile
+range in percent of the median. With --json, prints results of the suite `crates` in the form of `./x bench`.
 """
 import argparse
 import json

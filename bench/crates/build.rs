@@ -1,4 +1,4 @@
-//! Passes the version of rustc to the suite, which writes the version into each row of results.
+//! Passes the version of rustc to the suite, which writes the version into each result.
 
 use std::process::Command;
 

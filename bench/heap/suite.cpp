@@ -1,5 +1,5 @@
 // The heap suite measures the cost of three steps together: constructing an allocator, filling it,
-// and freeing all blocks at once.
+// and freeing all blocks together.
 #include <bench/contenders/heaps_of_malloc.hpp>
 #include <bench/contenders/mallard.hpp>
 #include <bench/contenders/std_pmr.hpp>
@@ -77,8 +77,8 @@ struct life {
     batch timed;
 };
 
-/// Measures the life of an allocator with `count` blocks. The blocks have mixed sizes up to
-/// `largest`, or 32 bytes if `largest` is 0.
+/// Measures the construction, use and destruction of an allocator with `count` blocks. The blocks
+/// have mixed sizes up to `largest`, or 32 bytes if `largest` is 0.
 experiment lives(effort how, std::size_t count, std::size_t largest, const char* name,
                  const char* what)
 {

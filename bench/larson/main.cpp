@@ -1,7 +1,7 @@
 // mallard-bench-larson THREADS STEPS is a program like the benchmark of Larson and Krishnan,
 // "Memory Allocation for Long-Running Server Applications" (1998). Together the threads do STEPS
 // steps. A step replaces a block of 8 to 1000 bytes in a random place of the thread's array. After
-// 100,000 steps a thread hands its array to a new thread and ends, so that the new thread frees
+// 100,000 steps a thread passes its array to a new thread and exits, so that the new thread frees
 // blocks of the old one.
 //
 // The number of allocations does not depend on the order in which the threads run.
@@ -24,7 +24,7 @@ constexpr std::size_t steps_of_a_thread = 20 * places;
 constexpr std::size_t bytes_min = 8;
 constexpr std::size_t bytes_max = 1000;
 
-/// What a thread that ends hands to the next thread.
+/// What an exiting thread passes to the next thread.
 struct work {
     random_numbers random;
     std::size_t steps_left;

@@ -4,8 +4,8 @@
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB
 //
-// The launcher is linked statically and starts the command by vfork, because the kernel starts the
-// peak of a child at the memory of its parent: the launcher must be small.
+// The launcher is linked statically and starts the command by vfork. The launcher must be small,
+// because a child's peak begins at the memory of its parent.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -32,10 +32,10 @@ long long ns_of(timeval t)
     return t.tv_sec * 1'000'000'000ll + t.tv_usec * 1000ll;
 }
 
-// Becomes the command. The standard error of the command is discarded.
+// Replaces this process by the command, and discards the standard error of the command.
 [[noreturn]] void become(char** command)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // a server must not outlive the bench
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // a server must not outlive the benchmark
     int const nowhere = open("/dev/null", O_RDWR);
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDERR_FILENO);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t million = 1'000'000;
 
-// Makes separate rows for allocations and frees, because an allocator may make one cheap at the
-// cost of the other.
+// Reports allocations and frees separately, because an allocator may make one cheap at the cost of
+// the other.
 std::vector<figure> both(std::string const& name)
 {
     return {{name + "/malloc"}, {name + "/free"}};

@@ -1,6 +1,6 @@
-// The rows of the report of October 2025 (file 004) of hakmem, one of the projects from which
-// Mallard grew. They keep hakmem's names. The report does not say how much of each block was
-// written, so larger blocks have a row for each possible meaning.
+// The cases in the report of October 2025 (file 004) of hakmem, one of the projects from which
+// Mallard grew. They have hakmem's names. The report does not specify how much of each block was
+// written, so larger blocks have a case for each possible meaning.
 //
 // The report counts a malloc and a free as two operations. Here, as in all suites, an operation is
 // a malloc and its free.

@@ -1,4 +1,4 @@
-// Measures one block that is allocated and freed at once, and a few blocks in turn.
+// Measures one block that is allocated and freed immediately, and a few blocks in turn.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

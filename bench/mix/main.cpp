@@ -1,4 +1,4 @@
-// mallard-bench-mix THREADS STEPS is a program of several threads for the suite `trace`. Together
+// mallard-bench-mix THREADS STEPS is a program with several threads for the suite `trace`. Together
 // the threads do STEPS steps. A step allocates a block of 16 to 512 bytes and frees the block that
 // was in a random place before. Half of the places belong to one thread, and half to all threads,
 // so that a quarter to a half of the blocks are freed by another thread.

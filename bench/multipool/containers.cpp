@@ -1,6 +1,6 @@
 // Builds and destroys standard containers with an allocator that keeps its memory. The containers
-// have the allocator as a type parameter if the contender offers that, or use std::pmr if the name
-// of the contender says pmr.
+// have the allocator as a type parameter if the contender supports that. They use std::pmr if the
+// name of the contender contains pmr.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

@@ -1,5 +1,5 @@
-// Measures an allocation and the free of the same block: one block is in use at a time. The size of
-// the block is a constant, as for a container's node.
+// Measures an allocation and the free of the same block, so that one block is in use at a time. The
+// size of the block is a constant, as for a container's node.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/multipool/contenders.hpp>

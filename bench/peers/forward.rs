@@ -1,12 +1,12 @@
-// Exports malloc and its relatives for the library of a peer. Each function jumps to the peer's own
-// function. The source of each peer includes this file.
+// Exports malloc and its relatives for the library of a competing allocator (a peer). Each function
+// jumps to the peer's own function. The source of each peer includes this file.
 use std::ffi::{c_int, c_void};
 
 /// Exports malloc and its relatives, and the C++ operators, which call these functions. If memory
 /// runs out, the operators abort.
 ///
-/// The operators of libstdc++ are not used, because calling them would cost the peer a detour. A
-/// peer with its own operators names them: `new`, aligned `new`, and sized `delete`.
+/// The operators of libstdc++ are not used, because they would cost the peer an additional call. A
+/// peer with its own operators names them as arguments: `new`, aligned `new`, and sized `delete`.
 macro_rules! forward {
     ($malloc:path, $free:path, $calloc:path, $realloc:path, $aligned:path, $usable:path) => {
         unsafe fn or_abort(block: *mut c_void) -> *mut c_void {

@@ -1,6 +1,6 @@
-// The contenders of the pool suite. `Bytes` is the block size. The constructor of a contender gets
-// the largest number of blocks that the case will need. Only the hand-written lower bound uses that
-// number.
+// The contenders of the pool suite. `Bytes` is the block size. The constructor of a contender
+// receives the maximum number of blocks that the case will need. Only the hand-written lower bound
+// uses that number.
 #pragma once
 
 #include <bench/contenders/boost.hpp>

@@ -1,5 +1,5 @@
-// Measures a pool that starts empty and grows. So every allocation returns a block that was never
-// allocated before.
+// Measures a pool that starts empty and grows, so that every allocation returns a block that was
+// never allocated before.
 #include <bench/growing.hpp>
 #include <bench/pool/contenders.hpp>
 

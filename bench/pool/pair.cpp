@@ -1,5 +1,5 @@
-// Measures a block that is allocated and freed at once, and a few blocks at a time. A program may
-// put the pool in one of three places, and each is measured.
+// Measures a block that is allocated and freed immediately, and a few blocks at a time. A program
+// may put the pool in one of three places, and each is measured.
 #include <bench/barrier.hpp>
 #include <bench/measure.hpp>
 #include <bench/pool/contenders.hpp>
@@ -16,8 +16,8 @@ template <class C>
         blocks.deallocate(keep(blocks.allocate()));
 }
 
-// The whole loop is in one function, so that the compiler can treat the pool as in a program: for a
-// pool on the stack, the compiler may keep the head of the list in a register.
+// The whole loop is in one function, so that the compiler can optimise as in a program. For a pool
+// on the stack, it may keep the head of the list in a register.
 struct on_stack {
     template <class C>
     [[gnu::noinline]] static double run(batch& timed)
@@ -41,7 +41,7 @@ struct as_static {
     [[gnu::noinline]] static double run(batch& timed)
     {
         // The pool is in static storage, but each round constructs and destroys it, so that every
-        // round starts with a fresh pool.
+        // round starts with a new pool.
         alignas(C) static std::byte storage[sizeof(C)];
         C& blocks = *::new (static_cast<void*>(storage)) C(1);
         double const ns = timed.ns_of_one(

@@ -59,7 +59,7 @@ experiment replace(effort how, std::size_t live)
                          "corrected"}},
             .entrants = entrants_of(pool_contenders<block_bytes>{},
                                     // Allows contenders whose frees search the free list, because
-                                    // the list has at most one block here.
+                                    // the list has at most one block in this case.
                                     {order::shuffled, 1},
                                     [how, live]<class C>() { return replace_round<C>(how, live); }),
             .in_brief = live <= 4096,

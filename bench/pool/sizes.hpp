@@ -1,5 +1,5 @@
 // The two cases about block sizes, for one size. Two source files include this header, so that they
-// compile in parallel.
+// are compiled in parallel.
 #pragma once
 
 #include <bench/barrier.hpp>

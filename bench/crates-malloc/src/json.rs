@@ -1,4 +1,4 @@
-//! Parses documents, groups them by a key, changes and writes them again. The values of one
+//! Parses documents, groups them by a key, changes them and writes them again. The values of one
 //! document stay allocated while the next document is read.
 
 use crate::text::{mix, word, Random};

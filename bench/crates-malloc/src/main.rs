@@ -1,4 +1,4 @@
-//! `crates-malloc PROGRAM [TIMES]` does real work with one global allocator, which is chosen at
+//! `crates-malloc PROGRAM [TIMES]` does typical work with one global allocator, which is chosen at
 //! build time. It prints a checksum that is the same under all allocators.
 
 mod json;

@@ -11,8 +11,8 @@ fn all(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("{}{variant}{}", figure.case, figure.variant));
         group.throughput(Throughput::Elements(e.ops as u64));
         for entrant in &e.entrants {
-            // Leaves out contenders that cannot run. (`./x bench crates` prints the reason for each
-            // of them.)
+            // Omits contenders that cannot run. (`./x bench crates` prints the reason for each of
+            // them.)
             if (entrant.prepare)(Effort::Smoke).is_err() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Tests the runner by its command line.
+//! Tests the runner through its command line.
 
 use std::collections::HashSet;
 use std::process::{Command, Output};

@@ -151,8 +151,8 @@ fn put_values<T: Default, A: ArenaOf<T>>(arena: &A) {
     }
 }
 
-/// Measures as bumpalo's benchmark does: each pass makes a new arena, so the time includes the page
-/// faults on its memory.
+/// Measures in the same way as bumpalo's benchmark. Each pass makes a new arena, so the time
+/// includes the page faults on its memory.
 fn into_new<T: Default + 'static, A: ArenaOf<T>>() -> Entrant {
     let prepare = |_| Ok(timed(|| put_values::<T, A>(&A::with_room_for(VALUES))));
     Entrant { name: A::name(), prepare: Box::new(prepare) }

@@ -77,7 +77,8 @@ impl<T: Object> Program<T> for Bulk {
     }
 }
 
-/// Repeats 50 times: makes three objects and drops them. Two or three of them are live at once.
+/// Repeats 50 times: makes three objects and drops them. Two or three of them are live at the same
+/// time.
 #[derive(Clone, Copy)]
 pub struct Churn {
     /// Whether `black_box` is applied to each handle. fastalloc does not do that, so the compiler
@@ -113,7 +114,7 @@ impl<T: Object> Program<T> for Churn {
     }
 }
 
-/// Makes 500 objects that stay, and after each of them an object that is dropped at once.
+/// Makes 500 objects that stay, and after each of them an object that is dropped immediately.
 #[derive(Clone, Copy)]
 pub struct Alternating;
 

@@ -1,4 +1,5 @@
-//! Measures maps that choose the keys of their values, such as the crate slotmap and its peers.
+//! Measures maps that choose the keys of their values, such as the crate slotmap and its
+//! competitors.
 
 use crate::contenders::maps::{self, Map, Value};
 use crate::harness::memory::Table;

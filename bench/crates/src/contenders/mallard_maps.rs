@@ -5,7 +5,7 @@ use super::shared_maps::SharedMap;
 use mallard::shared_slot_map::{Access, Copied, Guarded};
 use mallard::{Key, Key32, Key64, SharedSlotMap, SlotMap};
 
-/// A kind of key, with the name that rows print.
+/// A kind of key, with the name that results print.
 pub trait Named: Key + 'static {
     const NAME: &'static str;
 }
@@ -47,7 +47,7 @@ impl<K: Named> Map for SlotMap<K, Value> {
     }
 }
 
-/// A way to read a value, with the name that rows print.
+/// A way to read a value, with the name that results print.
 pub trait Look: Access<Value> + Sized + 'static {
     const NAME: &'static str;
     fn get<K: Key>(map: &SharedSlotMap<K, Value, Self>, key: K) -> Option<Value>;

@@ -7,7 +7,7 @@ use mallard::handles::Box;
 use mallard::sync::{self, Growing, Mode};
 use mallard::ObjectPool;
 
-/// A thread mode of the pool, with the name that rows print.
+/// A threading mode of the pool, with the name that results print.
 pub trait Named: Mode + 'static {
     const NAME: &'static str;
 }
@@ -54,7 +54,7 @@ impl<T: Object, M: Named + Growing> Objects<T> for MallardPool<T, M> {
     by_deref!();
 }
 
-/// An object pool of fixed capacity. It takes all its memory in one step.
+/// An object pool of fixed capacity. It requests all its memory in one chunk.
 pub struct MallardFixed<T, M: Mode = sync::Unshared>(ObjectPool<T, M>);
 
 impl<T: Object, M: Named> Objects<T> for MallardFixed<T, M> {

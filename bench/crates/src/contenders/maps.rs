@@ -105,8 +105,8 @@ arenas! {
     generational_arena::Arena<Value>, generational_arena::Index, "generational-arena";
 }
 
-/// A map whose keys are only indices, without a generation. The key of a removed element may
-/// therefore find a later element.
+/// A map whose keys are only indices, without a generation. So the key of a removed element may
+/// find a later element.
 pub type Slab = slab::Slab<Value>;
 
 impl Map for slab::Slab<Value> {

@@ -1,4 +1,4 @@
-//! The contenders: Mallard and its peers, behind one trait for each kind of use.
+//! The contenders: Mallard and competing crates, behind one trait for each kind of use.
 
 pub mod arenas;
 pub mod mallard_arenas;
@@ -11,7 +11,7 @@ pub mod shared_maps;
 
 use std::ffi::CStr;
 
-/// The name of a crate with its version in Cargo.lock, such as `bumpalo-3.20.4`.
+/// Returns the name of a crate with its version in Cargo.lock, such as `bumpalo-3.20.4`.
 pub fn peer(name: &str) -> String {
     let wanted = format!("name = \"{name}\"");
     let mut lines = include_str!("../../Cargo.lock").lines().skip_while(|l| *l != wanted);
@@ -19,8 +19,8 @@ pub fn peer(name: &str) -> String {
     format!("{name}-{version}")
 }
 
-/// The name of the C library's heap, such as `glibc-2.36`. This heap is the global allocator of the
-/// program.
+/// Returns the name of the C library's heap, such as `glibc-2.36`. This heap is the global
+/// allocator of the program.
 pub fn glibc() -> String {
     // SAFETY: the returned string exists as long as the process.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };

@@ -27,7 +27,7 @@ impl Plan {
         Self { capacity, growth: Growth::None }
     }
 
-    /// The largest number of objects that are live at the same time.
+    /// Returns the maximum number of objects that are live at the same time.
     pub fn most(&self) -> usize {
         match self.growth {
             Growth::None => self.capacity,
@@ -45,7 +45,7 @@ pub trait Objects<T: Object>: Sized + 'static {
 
     fn name() -> String;
     fn new(plan: Plan) -> Result<Self, Why>;
-    /// Makes an object. A program never has more live objects than its `Plan` says.
+    /// Makes an object. A program never has more live objects than its `Plan` allows.
     fn make(&self, value: T) -> Self::Handle<'_>;
     fn get<'a>(&'a self, handle: &'a Self::Handle<'_>) -> &'a T;
     fn get_mut<'a>(&'a self, handle: &'a mut Self::Handle<'_>) -> &'a mut T;
@@ -54,8 +54,8 @@ pub trait Objects<T: Object>: Sized + 'static {
     fn give(&self, handle: Self::Handle<'_>) {
         drop(handle);
     }
-    /// Frees all objects at once, if the pool cannot free objects one by one. Requires that no handle
-    /// is left.
+    /// Frees all objects together, if the pool cannot free objects one by one. Requires that no
+    /// handle is left.
     fn clear(&mut self) {}
 }
 
@@ -66,7 +66,7 @@ pub trait Object: Clone + Default + Poolable + Send + Sync + 'static {
 
     /// Makes the `i`-th object.
     fn of(i: usize) -> Self;
-    /// A number in the object, which the benchmark reads and adds up.
+    /// Returns a number in the object. The benchmark reads these numbers and adds them up.
     fn number(&self) -> u64;
 }
 

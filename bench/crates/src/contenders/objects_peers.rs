@@ -1,6 +1,6 @@
-//! The peers that make objects one by one.
+//! The competing crates that make objects one by one.
 //!
-//! Some peers lend objects and reuse them (object-pool, opool, lockfree-object-pool). With them,
+//! Some crates lend objects and reuse them (object-pool, opool, lockfree-object-pool). In these,
 //! making an object writes a value into a lent object.
 
 use super::objects::{Growth, Object, Objects, Plan};
@@ -74,7 +74,8 @@ pub struct Growing<T>(GrowingPool<T>);
 
 fn config<T>(plan: Plan) -> Result<PoolConfig<T>, Why> {
     let (growth, most) = match plan.growth {
-        // Lets the pool grow, though it never needs to: the published benchmark does the same.
+        // Lets the pool grow, though it never needs to, because the published benchmark does the
+        // same.
         Growth::None => (GrowthStrategy::Exponential { factor: 2.0 }, None),
         Growth::Linear { add, most } => (GrowthStrategy::Linear { amount: add }, Some(most)),
         Growth::Double { most } => (GrowthStrategy::Exponential { factor: 2.0 }, Some(most)),
@@ -300,7 +301,7 @@ impl<T: Object> Objects<T> for Slab<T> {
     }
 }
 
-/// heapless's static pool. It never frees the blocks that were given to it.
+/// heapless's static pool. It never releases the memory that it was given.
 pub struct Heapless<T>(PhantomData<T>);
 
 impl<T: Object> Objects<T> for Heapless<T> {

@@ -43,7 +43,7 @@ impl SharedMap for sharded_slab::Slab<Value> {
     }
 }
 
-/// Any map behind one lock. sharded-slab's benchmark has `slab` in this form.
+/// Any map, protected by one lock. sharded-slab's benchmark has `slab` in this form.
 pub struct Locked<M>(RwLock<M>);
 
 impl<M: Map<Key: Send> + Send + Sync> SharedMap for Locked<M> {

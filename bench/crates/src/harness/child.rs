@@ -10,8 +10,8 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 /// The resident memory of a contender: the peak, and what remains after every object and the
-/// allocator were dropped. Two amounts are subtracted: the memory that the process had before the
-/// contender was prepared, and the harness's own tables.
+/// allocator were dropped. The memory that the process had before the contender was prepared is
+/// subtracted, and so are the harness's own tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub is_known: bool,
@@ -45,7 +45,7 @@ pub fn wait(mut child: Child) -> Memory {
     }
 }
 
-/// Runs in the child process that `start` makes: does the `task`, and prints the two figures.
+/// Runs in the child process that `start` creates. Does the `task`, and prints the two figures.
 pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     let (experiment, entrant) = task.split_once(':')?;
     let what = all.get(experiment.parse::<usize>().ok()?)?;
@@ -62,7 +62,7 @@ pub fn run(all: &[Experiment], task: &str, effort: Effort) -> Option<()> {
     }
     let at_end = resident_kib() - before - table_kib();
     let most = peak_counted_kib() - counted_before - table_kib();
-    // Memory that a pass takes and frees again shows only in the kernel's peak counter. That peak
+    // Only the kernel's peak counter shows memory that a pass allocates and frees again. That peak
     // is used if it exceeds the memory at the end by more than the error of the counters.
     let peak = if most > at_end + counter_error_kib() { most } else { at_end };
     drop(body);

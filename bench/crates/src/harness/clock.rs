@@ -10,7 +10,8 @@ fn clock(which: libc::clockid_t) -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// The CPU time of this thread. Other programs on the machine disturb it less than wall time.
+/// Returns the CPU time of this thread. Other programs on the machine disturb it less than wall
+/// time.
 pub fn cpu_ns() -> f64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -40,7 +41,7 @@ pub fn ticks() -> u64 {
 pub fn ns_per_tick() -> f64 {
     static RATIO: OnceLock<f64> = OnceLock::new();
     *RATIO.get_or_init(|| {
-        // The median of short tries is used, because an interrupt spoils only one of them.
+        // Uses the median of short tries, because an interrupt spoils only one of them.
         let mut tries: Vec<f64> = (0..5).map(|_| measure()).collect();
         tries.sort_by(f64::total_cmp);
         tries[2]

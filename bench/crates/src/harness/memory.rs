@@ -51,13 +51,13 @@ pub fn load_code() {
         let number = |hex| usize::from_str_radix(hex, 16).unwrap_or(0);
         let Some((from, to)) = range.map(|(from, to)| (number(from), number(to))) else { continue };
         let first = std::ptr::without_provenance_mut(from);
-        // SAFETY: madvise changes no byte. (If the kernel refuses, later accesses fault the pages
-        // in.)
+        // SAFETY: madvise changes no byte. (If the kernel fails the call, later accesses cause page
+        // faults.)
         unsafe { libc::madvise(first, to - from, libc::MADV_POPULATE_READ) };
     }
 }
 
-/// Sets the peak to the present resident memory, if the kernel allows that.
+/// Sets the peak to the current resident memory, if the kernel allows that.
 pub fn restart_peak_resident() {
     let _ = std::fs::write("/proc/self/clear_refs", "5\n");
 }
@@ -69,10 +69,10 @@ pub fn table_kib() -> f64 {
     NOW.load(Ordering::Relaxed) as f64 / 1024.0
 }
 
-/// An array of the harness, such as indices or samples. Its memory comes straight from the
+/// An array of the harness, such as indices or samples. The memory comes directly from the
 /// operating system, so it neither warms nor fragments a measured heap. The bytes are counted, so
-/// that they can be subtracted from a contender's memory. Handles and keys are not in tables: their
-/// size is the contender's choice.
+/// that they can be subtracted from a contender's memory. Handles and keys are not in tables,
+/// because their size is the contender's choice.
 pub struct Table<T: Copy> {
     first: *mut T,
     count: usize,
@@ -84,7 +84,7 @@ unsafe impl<T: Copy + Send> Send for Table<T> {}
 unsafe impl<T: Copy + Sync> Sync for Table<T> {}
 
 impl<T: Copy> Table<T> {
-    /// Makes a table of the values. All its pages are present.
+    /// Makes a table of the values. All its pages are resident.
     pub fn new(values: impl ExactSizeIterator<Item = T>) -> Self {
         let count = values.len();
         let bytes = Self::bytes(count);

@@ -1,13 +1,13 @@
 //! Runs experiments in the same way as the C++ harness (bench/harness.hpp).
 //!
-//! An experiment asks one question of several contenders. All contenders are prepared in this
-//! process. Then each contender does a batch of passes in each of several rounds. The contender
-//! that is first in one round is last in the next, so that noise of the machine affects all
-//! contenders alike. The result is the median over the rounds.
+//! An experiment measures one quantity, or a few, of several contenders. All contenders are
+//! prepared in this process. Then each contender does a batch of passes in each of several rounds.
+//! The contender that is first in one round is last in the next, so that noise of the machine
+//! affects all contenders alike. The result is the median over the rounds.
 //!
-//! The first round only finds out how many passes a batch needs. Its figures are dropped.
+//! The first round only determines how many passes a batch needs. Its figures do not count.
 //!
-//! Memory is measured separately: each contender runs once more, alone, in a separate process.
+//! Memory is measured separately. Each contender runs once more, alone, in a separate process.
 
 pub mod child;
 pub mod clock;
@@ -19,7 +19,7 @@ pub mod row;
 pub mod statistics;
 pub mod trial;
 
-/// How much work a run does: a full run, a short run, or a smoke run, which only shows that every
+/// How much work a run does: a full run, a short run, or a smoke run, which only checks that every
 /// case works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
@@ -29,7 +29,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The number of objects or elements: `wanted`, or a small number in a smoke run.
+    /// Returns the number of objects or elements: `wanted`, or a small number in a smoke run.
     pub fn count(self, wanted: usize) -> usize {
         if self == Effort::Smoke {
             wanted.min(128)
@@ -44,7 +44,7 @@ impl Effort {
 /// dropped too.
 pub type Body = Box<dyn FnMut(u64, &mut [f64])>;
 
-/// The reason why a contender cannot run a case. Rows print it in the field `why`.
+/// The reason why a contender cannot run a case. Results have it in the field `why`.
 pub type Why = &'static str;
 
 /// A contender, and the function that prepares it for its experiment.
@@ -53,7 +53,7 @@ pub struct Entrant {
     pub prepare: Box<dyn Fn(Effort) -> Result<Body, Why>>,
 }
 
-/// One measured quantity of a pass. The figure becomes one row for each contender.
+/// One measured quantity of a pass. It becomes one result for each contender.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub case: String,
@@ -137,7 +137,7 @@ pub fn timed(mut pass: impl FnMut() + 'static) -> Body {
     })
 }
 
-/// Says which experiments and contenders are to be run.
+/// Which experiments and contenders are to be run.
 #[derive(Default)]
 pub struct Selection {
     pub case: Option<regex::Regex>,

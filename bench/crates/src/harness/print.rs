@@ -1,10 +1,10 @@
-//! Prints rows as text for people: a table for each figure, and at the end the cases that Mallard
-//! loses.
+//! Prints results for people: a table for each figure, and at the end the cases in which Mallard is
+//! behind.
 
 use super::row::Row;
 
-/// The fields that are the same in all rows of one table. The rows of a table differ only in their
-/// contender.
+/// Returns the fields that are the same in all results of one table. The results of a table differ
+/// only in their contender.
 fn heading(r: &Row) -> (&str, &str, &str) {
     (&r.case, &r.variant, &r.metric)
 }

@@ -1,4 +1,4 @@
-//! One result (a row), in the form that all suites in C++ and in Rust print.
+//! One result (a row), in the form that all suites print, in C++ and in Rust.
 
 use super::statistics::Summary;
 use super::Figure;
@@ -55,7 +55,8 @@ impl Row {
     }
 }
 
-/// Rounds to four significant digits: more would be noise, and people read the rows.
+/// Rounds to four significant digits, because more digits would be noise, and people read the
+/// results.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -64,7 +65,7 @@ fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Facts about a run that every row of the run repeats.
+/// Facts about a run that are repeated in every result of the run.
 pub struct Provenance {
     pub commit: String,
     pub machine: String,

@@ -1,4 +1,4 @@
-//! Runs one experiment. First measures rounds of all its contenders, then their memory.
+//! Runs one experiment. First measures the rounds of all contenders, then their memory.
 
 use super::child::{self, Memory};
 use super::clock::wall_ns;
@@ -24,7 +24,7 @@ struct Lane<'a> {
     memory: Memory,
 }
 
-/// Runs the selected experiments, and reports the rows of each when it ends.
+/// Runs the selected experiments, and reports the results of each when it ends.
 pub fn run(
     all: &[Experiment],
     effort: Effort,
@@ -119,8 +119,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Returns the number of rounds. In a short run heavy experiments have three rounds, so that
-    /// there is a spread, or two if the run is late.
+    /// Returns the number of rounds. In a short run, heavy experiments have three rounds (two if
+    /// the run is late), so that the results have a spread.
     fn how_many(&self, that_fit: f64, asked: Option<usize>) -> usize {
         match (self.effort, asked) {
             (Effort::Smoke, _) => 1,
@@ -144,8 +144,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Measures memory in two processes at a time. Running side by side does no harm, because the
-    /// memory does not depend on the speed.
+    /// Measures memory in two processes at a time, which do not disturb each other, because memory
+    /// does not depend on speed.
     fn measure_memory(&mut self) {
         let able: Vec<usize> =
             (0..self.lanes.len()).filter(|l| self.lanes[*l].why.is_none()).collect();

@@ -1,4 +1,4 @@
-//! Wraps mimalloc 3. Its crate builds it by mimalloc's own CMakeLists.
+//! Wraps mimalloc 3. The crate builds mimalloc with mimalloc's own CMakeLists.txt.
 include!("../../forward.rs");
 use libmimalloc_sys2 as mi;
 

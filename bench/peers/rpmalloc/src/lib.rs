@@ -50,8 +50,8 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     let next = dlsym(NEXT_LIBRARY, b"pthread_create\0".as_ptr());
     let create = std::mem::transmute::<*mut c_void, Create>(next);
-    // Makes the key without a lock. A lock is not needed: until the first call returns, the program
-    // has only one thread.
+    // Makes the key without a lock. No lock is needed, because the program has only one thread
+    // until the first call returns.
     if KEY.load(Ordering::Relaxed) == u32::MAX {
         let mut key = 0;
         pthread_key_create(&mut key, at_end);

@@ -2,8 +2,8 @@
 include!("../../forward.rs");
 use snmalloc_sys as sn;
 
-/// Allocates aligned memory. The alignment is a power of two: `sn_rust_alloc` and the callers of this
-/// function require it.
+/// Allocates aligned memory. The alignment must be a power of two, which `sn_rust_alloc` requires
+/// and the callers of this function guarantee.
 unsafe fn aligned(align: usize, bytes: usize) -> *mut c_void {
     sn::sn_rust_alloc(align, bytes)
 }

@@ -1,5 +1,5 @@
 //! Wraps Google's tcmalloc, whose sources are in the crate. tcmalloc's `malloc` and operators are
-//! aliases of the functions that are named here.
+//! aliases of the functions that are named below.
 include!("../../forward.rs");
 use libtcmalloc_sys as _;
 
