@@ -26,8 +26,8 @@ public:
     }
 
 private:
-    /// Reads statements into `into` until a bracket closes this block or a block around it. (If a
-    /// block has no closing bracket, it ends where the block around it ends.)
+    /// Reads statements into `into` until a bracket closes this block or an enclosing block. (If a
+    /// block has no closing bracket, it ends where the enclosing block ends.)
     void block(node<S>& into, std::size_t depth)
     {
         while (skip_space() && !closes(depth)) {
@@ -78,7 +78,7 @@ private:
             into.add({part::sign, take(1), memory_});
     }
 
-    /// Whether the next character closes one of the open blocks.
+    /// Returns whether the next character closes one of the open blocks.
     bool closes(std::size_t depth) const noexcept
     {
         auto const end = open_.begin() + static_cast<std::ptrdiff_t>(depth);
@@ -132,7 +132,7 @@ private:
     allocator memory_;
     std::size_t at_ = 0;
     bool line_is_fresh_ = true;          // true until a token of this statement is read
-    std::array<char, depth_max> open_{}; // for each open block, its closing bracket
+    std::array<char, depth_max> open_{}; // the closing bracket of each open block
 };
 
 } // namespace mallard::demo

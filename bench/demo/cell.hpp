@@ -1,5 +1,5 @@
-// Runs a cell: one workload under one strategy, once. Each cell is a separate process, so that
-// nothing has warmed the caches or filled the memory before.
+// Runs a cell, which is one workload under one strategy, once. Each cell is a separate process, so
+// that nothing has warmed the caches or used the memory before.
 #pragma once
 
 #include <bench/demo/corpus.hpp>
@@ -15,7 +15,7 @@ namespace mallard::demo {
 struct measurement {
     double build = 0; ///< seconds of one round
     double use = 0;
-    double destroy = 0; ///< seconds to destroy structure and resource
+    double destroy = 0; ///< seconds to destroy the structure and the resource
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0; ///< after everything is destroyed
     answer says;

@@ -24,7 +24,7 @@ namespace {
 const std::string nothing_measured = "nothing was measured";
 
 /// Calls `visit(path)` for each file below `root`, sorted by name at every level, until `visit`
-/// returns false. Links are not followed, so no file is visited twice and the walk ends.
+/// returns false. Does not follow links, so no file is visited twice and the walk ends.
 bool walk(const fs::path& root, auto&& visit)
 {
     std::vector<fs::directory_entry> entries;
@@ -66,7 +66,7 @@ public:
 
     bool is_full() const noexcept { return root_bytes_left_ == 0; }
 
-    /// Adds the text of a file. Leaves the file out if it is unreadable, empty or binary.
+    /// Adds the text of a file. Omits the file if it is unreadable, empty or binary.
     void take(const fs::path& path)
     {
         std::string text;
@@ -76,11 +76,11 @@ public:
         bool const is_json = path.extension() == ".json";
         if (text.size() > root_bytes_left_) {
             if (is_json)
-                return; // a part of it would not be JSON
+                return; // a part of the document would not be valid JSON
             text.resize(root_bytes_left_);
             if (auto const line_end = text.rfind('\n'); line_end != std::string::npos)
                 text.resize(line_end + 1);
-            root_bytes_left_ = text.size(); // no more text fits
+            root_bytes_left_ = text.size(); // stops the collection, because no more text fits
         }
         root_bytes_left_ -= text.size();
         bytes_left_ -= text.size();

@@ -1,4 +1,4 @@
-// The text that the workloads work on. It is collected in a fixed order and saved in a file. All
+// The text that the workloads process. It is collected in a fixed order and saved in a file. All
 // processes map the same file read-only, so that they read the same bytes.
 #pragma once
 
@@ -32,8 +32,8 @@ inline constexpr std::size_t default_bytes_max = std::size_t{5} << 20;
 /// C++ headers, then other text. Throws `failure` if there is none.
 collection collect_default(std::size_t bytes_max = default_bytes_max);
 
-/// Collects the texts below `roots`, in that order. Each folder is read in sorted order, links are
-/// not followed, and at most half of the whole text comes from one root. Files that are empty,
+/// Collects the texts below `roots`, in that order. Each directory is read in sorted order, links
+/// are not followed, and at most half of the whole text comes from one root. Files that are empty,
 /// binary or unreadable are left out. Throws `failure` if there is no text.
 collection collect(std::span<const std::string> roots, std::size_t bytes_max);
 
@@ -49,7 +49,7 @@ using corpus = std::span<const document>;
 void save(const collection&, const std::string& path);
 
 /// Maps the text that `save` wrote, and touches every page, so that reading it later causes no page
-/// fault. The mapping stays until the process ends. Throws `failure` if `save` did not write the
+/// fault. The mapping stays until the process exits. Throws `failure` if `save` did not write the
 /// file.
 std::vector<document> open_saved(const std::string& path);
 

@@ -9,16 +9,17 @@
 
 namespace mallard::demo {
 
-/// Counts of a workload's requests.
+/// The counts of a workload's requests.
 struct profile {
     std::uint64_t allocations = 0;
     std::uint64_t frees = 0;
     std::uint64_t bytes_total = 0;   ///< all allocated bytes
     std::uint64_t bytes_in_use = 0;  ///< not 0 at the end if blocks leaked
-    std::uint64_t bytes_at_peak = 0; ///< the most bytes in use at once
+    std::uint64_t bytes_at_peak = 0; ///< peak of the bytes in use
 };
 
-/// A resource that counts calls of new and delete. The resource is slow, and is never timed.
+/// A resource that counts calls of new and delete. The resource is slow, and is never used in a
+/// timed run.
 class counting_resource final : public std::pmr::memory_resource {
 public:
     profile result() const noexcept { return sums_; }
@@ -49,7 +50,7 @@ private:
     profile sums_;
 };
 
-/// Takes the place of a strategy, and counts allocations. Its number is 0.
+/// Replaces a strategy, in order to count allocations. Its number is 0.
 struct counted {
     static constexpr int number = 0;
     static constexpr std::string_view name = "counted";

@@ -1,4 +1,4 @@
-// An error that ends a measurement or prevents it, with a message of three lines.
+// An error that ends or prevents a measurement, with a message of three lines.
 #pragma once
 
 #include <stdexcept>

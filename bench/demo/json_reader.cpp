@@ -6,8 +6,7 @@ namespace mallard::demo {
 
 namespace {
 
-/// Stands for a strategy: has the members that the reader needs, and allocates from the default
-/// heap.
+/// Replaces a strategy: has the members that the reader needs, and allocates from the default heap.
 struct plain {
     template <class T>
     using allocator_type = std::allocator<T>;

@@ -77,7 +77,7 @@ private:
         return result;
     }
 
-    /// Reads both brackets of a list, and calls `element()` for each element between them.
+    /// Reads both brackets of a list, and calls `element()` for each element between the brackets.
     void sequence(char end, std::size_t depth, auto&& element)
     {
         if (depth > depth_max)

@@ -1,5 +1,5 @@
 // mallard-bench-demo does one measurement of the suite demo: one workload under one strategy, in a
-// process of its own, so that nothing has warmed the caches or filled the memory before.
+// separate process, so that nothing has warmed the caches or used the memory before.
 //
 //     mallard-bench-demo text FILE                        writes the text of this machine
 //     mallard-bench-demo WORKLOAD STRATEGY ROUNDS FILE    measures, and prints a line of JSON

@@ -15,8 +15,8 @@ namespace mallard::demo {
 /// Measures the seconds of processor time since the last call. Processor time includes the kernel's
 /// time for page faults.
 ///
-/// Wall time would not be better: the process has one thread and never waits, so wall time differs
-/// only by the load of other programs.
+/// Wall time would not be better. The process has one thread and never waits, so wall time would
+/// only add the load of other programs.
 class lap_clock {
 public:
     double lap() noexcept

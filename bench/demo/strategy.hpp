@@ -1,4 +1,5 @@
-// The fourteen allocation strategies of Lakos's talk, as templates that are selected by number.
+// The fourteen allocation strategies of Lakos (ACCU 2017), as templates that are selected by
+// number.
 #pragma once
 
 #include <mallard/pmr.hpp>

@@ -1,5 +1,5 @@
 // The suite demo runs a word index, a parser and an ordered map over real text, under each of the
-// fourteen strategies of J. Lakos's talk on local allocators.
+// fourteen strategies of J. Lakos (ACCU 2017).
 #include <bench/demo/cell.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/strategies.hpp>
@@ -24,7 +24,7 @@ constexpr std::uint64_t rounds_max = 1000;
 constexpr int patience_ms = 300'000;
 constexpr std::size_t smoke_bytes = 1 << 16;
 
-/// Parses what a process of mallard-bench-demo printed. Throws `cannot_run`.
+/// Parses the output of a mallard-bench-demo process. Throws `cannot_run`.
 measurement heard(process& cell)
 {
     std::string const said = cell.read_all();
@@ -75,11 +75,11 @@ private:
     effort how_;
     std::optional<temporary_folder> folder_;
     demo::answer expected_{};
-    std::uint64_t rounds_ = 0; // how often a process builds the structure; 0: not prepared
+    std::uint64_t rounds_ = 0; // how often a process builds the structure; 0 means not prepared
 };
 
-/// Returns the name of a contender. AS1 and AS2 allocate from the default heap in two ways, so both
-/// have the name of the heap.
+/// Returns the name of a contender. AS1 and AS2 allocate from the default heap, through different
+/// bindings, so both have the name of the heap.
 std::string contender_of(const demo::strategy_entry& strategy)
 {
     std::string const maker = strategy.from == demo::family::heap

@@ -1,5 +1,5 @@
 // The parse tree that both readers (for source text and for JSON) build. Each node has a text and
-// child nodes. All nodes of a tree take their memory from the allocator of one strategy.
+// child nodes. All nodes of a tree get their memory from the allocator of one strategy.
 #pragma once
 
 #include <mallard/winked.hpp>
@@ -58,13 +58,13 @@ struct node {
 template <class S>
 using forest = vector_of<S, node<S>>;
 
-/// The greatest depth of a tree. The contents of deeper blocks of source are added to the block
-/// around them, and deeper JSON is refused. Destroying a tree recurses, so without the limit a file
-/// of a million brackets would overflow the stack.
+/// The maximum depth of a tree. The contents of deeper blocks of source are added to the enclosing
+/// block, and deeper JSON is rejected. Destroying a tree recurses, so without the limit a file of a
+/// million brackets would overflow the stack.
 inline constexpr std::size_t depth_max = 200;
 
 } // namespace mallard::demo
 
-/// A node takes all its memory from the allocator with which it was constructed.
+/// A node gets all its memory from the allocator with which it was constructed.
 template <class S>
 inline constexpr bool mallard::enable_wink_out<mallard::demo::node<S>> = true;

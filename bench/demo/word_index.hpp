@@ -32,7 +32,7 @@ struct word_index {
     static constexpr std::size_t bytes_max = std::size_t{5} << 20;
     static constexpr std::size_t asked_bytes_max =
         std::size_t{1} << 20;                  // bytes of the text from which queries are made
-    static constexpr std::size_t page = 64;    // greatest number of lines in an answer
+    static constexpr std::size_t page = 64;    // maximum number of lines in an answer
     static constexpr unsigned asked_every = 8; // one phrase query for every 8 words
 
     template <class S>

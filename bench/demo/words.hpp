@@ -46,8 +46,8 @@ void for_each_word(std::string_view text, F f)
     }
 }
 
-/// The FNV-1a hash. It is the same on every machine and for every type of string. So answers can be
-/// compared, and hash tables have the same layout under every strategy.
+/// Returns the FNV-1a hash, which is the same on every machine and for every type of string. So
+/// answers can be compared, and hash tables have the same layout under every strategy.
 constexpr std::uint64_t hash_of(std::string_view text) noexcept
 {
     std::uint64_t hash = 0xcbf29ce484222325;

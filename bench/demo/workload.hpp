@@ -10,7 +10,7 @@
 
 namespace mallard::demo {
 
-/// The answer of a workload. It has to be the same under every strategy.
+/// The answer of a workload. The answer must be the same under every strategy.
 struct answer {
     std::uint64_t read = 0;     ///< words, bytes or phrases of the text
     std::uint64_t made = 0;     ///< how many items the structure has

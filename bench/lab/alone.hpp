@@ -12,7 +12,7 @@
 
 namespace mallard::bench::lab {
 
-/// Runs `work()` in a child process and returns the result of `work()`. The child ends without
+/// Runs `work()` in a child process and returns the result of `work()`. The child exits without
 /// running destructors.
 template <class Work>
 double in_a_child(Work work)

@@ -1,6 +1,6 @@
-// The contenders in the benchmarks of J. Lakos's talk on local allocators: every allocator, with
-// its library and its strategies. The talk numbers the strategies AS1 to AS14. From AS3 on,
-// strategies with even numbers wink out: they free all memory without running destructors.
+// The contenders in the benchmarks of J. Lakos ("Local ('arena') memory allocators", ACCU 2017):
+// every allocator, with its library and its strategies AS1 to AS14. From AS3 on, strategies with
+// even numbers wink out: they free all memory without running destructors.
 #pragma once
 
 #include <bench/lab/memories.hpp>
@@ -12,7 +12,7 @@ namespace mallard::bench::lab {
 /// What one process measures: a library and one of the strategies.
 struct part {
     std::string_view library; ///< "heap": the malloc of the process; "mallard/reset": a variant
-                              ///< that is not in the talk
+                              ///< that Lakos did not measure
     int strategy = 1;
 
     bool operator==(part const&) const = default;
@@ -80,8 +80,8 @@ void cast_boost(F f)
     cast_resources<of_boost>("boost", f);
 }
 
-/// Calls `f` for foonathan's strategies. The pools pass large requests to the heap, so they cannot
-/// be winked out.
+/// Calls `f` for foonathan's strategies. The pools allocate large requests from the heap, so they
+/// cannot be winked out.
 template <class F>
 void cast_foonathan(F f)
 {

@@ -8,8 +8,8 @@ namespace {
 
 using kind = contention_cell::kind;
 
-/// Measures as Lakos's talk does: starting and joining the threads is part of the measured time. A
-/// sample is ten rounds. If there are fewer rounds, the time is scaled to ten.
+/// Measures as Lakos does: starting and joining the threads is part of the measured time. A sample
+/// is ten rounds. If there are fewer rounds, the time is scaled to ten.
 template <class Memory>
 double seconds_of_ten_rounds(contention_cell const& cell)
 {
@@ -26,7 +26,7 @@ double seconds_of_ten_rounds(contention_cell const& cell)
         sample = (wall_ns() - from) * 1e-9 * 10 / static_cast<double>(cell.rounds);
     }
     std::ranges::sort(samples);
-    return (samples[2] + samples[3]) / 2; // Lakos's program also takes the mean of these two
+    return (samples[2] + samples[3]) / 2; // Lakos's program also returns the mean of these two
 }
 
 /// Measures threads that exist before the clock starts and that begin together. Each thread calls

@@ -1,5 +1,5 @@
-// Benchmark IV of J. Lakos's talk on local allocators: threads that allocate at the same time, each
-// from a separate allocator. Further cases are not in the talk: threads that share an allocator,
+// Benchmark IV of J. Lakos (ACCU 2017): threads that allocate at the same time, each from a
+// separate allocator. Lakos did not measure the further cases: threads that share an allocator,
 // that free each other's blocks, or that write to blocks in the same cache line.
 #pragma once
 
@@ -23,8 +23,8 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one process of this benchmark. The kind `faithful` measures as the talk's
-/// program does, mistakes included; `corrected` measures without the mistakes.
+/// The parameters of one process of this benchmark. The kind `faithful` measures in the same way as
+/// Lakos's program, with its mistakes; `corrected` measures without the mistakes.
 struct contention_cell {
     enum class kind : std::size_t { faithful, corrected, shared, remote, sharing };
 
@@ -33,7 +33,7 @@ struct contention_cell {
     std::size_t block = 0;      ///< bytes
     std::size_t threads = 1;
     std::size_t rounds = 0; ///< only for `faithful`: rounds in a sample
-    double least_ns = 0;    ///< only for `corrected`: least total time
+    double least_ns = 0;    ///< only for `corrected`: minimum of the total time
 };
 
 template <class Memory>
@@ -43,7 +43,7 @@ void take_and_give(Memory& memory, contention_cell const& cell)
         memory.deallocate(increment(memory.allocate(cell.block)), cell.block);
 }
 
-/// Constructs, uses and destroys an allocator. Only one thread uses it.
+/// Constructs, uses and destroys an allocator that only one thread uses.
 template <class Memory>
 void live_alone(contention_cell const& cell)
 {
@@ -98,8 +98,8 @@ public:
     {
     }
 
-    /// Does the work of one thread. The thread receives as many blocks as it sends. It yields while
-    /// it can neither send nor receive.
+    /// Does the work of one thread. The thread receives as many blocks as it sends. While the
+    /// thread can neither send nor receive, it yields.
     void work(std::size_t thread)
     {
         ring<256>& next = places_[thread + 1 == cell_.threads ? 0 : thread + 1].sent_here;
@@ -119,7 +119,8 @@ public:
 private:
     struct place {
         ring<256> sent_here;
-        // Blocks still to receive; negative if the neighbour has sent more.
+        // Blocks still to receive. Negative if the neighbour has sent more than this thread has
+        // sent.
         std::ptrdiff_t awaited = 0;
     };
 
@@ -144,8 +145,8 @@ private:
     std::unique_ptr<place[]> places_;
 };
 
-/// Each thread allocates a block, writes to it many times, then allocates another. An operation is
-/// a write.
+/// Each thread allocates a block, writes to the block many times, then allocates another. An
+/// operation is a write.
 ///
 /// The thread does not read the block, because a read waits for the write before it, and the time
 /// of this wait depends on the address.

@@ -25,7 +25,7 @@ inline std::size_t page_faults() noexcept
 inline void keep_all_memory() noexcept
 {
     mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, -1); // -1: never; no int is large enough
+    mallopt(M_TRIM_THRESHOLD, -1); // -1 means never, because no int is large enough
 }
 
 /// Measures by how much the resident memory exceeds the resident memory at construction.
@@ -33,7 +33,7 @@ class baseline {
 public:
     baseline() : kib_((restart_peak_resident(), resident_kib())) {}
 
-    /// Writes by how many KiB the peak and the present memory exceed the baseline.
+    /// Writes by how many KiB the peak and the current memory exceed the baseline.
     void report(std::span<double> peak_and_now) const
     {
         peak_and_now[0] = beyond(peak_resident_kib());
@@ -49,7 +49,7 @@ private:
     std::size_t kib_;
 };
 
-/// Bytes from the operating system, with all pages present. Takes no memory if 0 bytes are
+/// Bytes from the operating system, with all pages resident. Reserves no memory if 0 bytes are
 /// requested.
 class touched_pages {
 public:

@@ -1,5 +1,4 @@
-// Benchmark I of J. Lakos's talk on local allocators: build a data structure, write to it, and
-// destroy it.
+// Benchmark I of J. Lakos (ACCU 2017): build a data structure, write to it, and destroy it.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -15,15 +14,15 @@ namespace mallard::bench::lab {
 
 /// How this benchmark measures.
 ///
-/// Faithful: like the talk's program. A monotonic allocator, alone or below a multipool, begins
-/// with a buffer. The pages of the buffer are present from the start, and each repetition uses the
-/// buffer again. A multipool alone has no buffer. Each string is drawn within the measured time.
+/// Faithful: like Lakos's program. A monotonic allocator, alone or below a multipool, begins with a
+/// buffer. The pages of the buffer are resident from the start, and each repetition reuses the
+/// buffer. A multipool alone has no buffer. The random strings are chosen within the measured time.
 /// Sets within sets compare by address. The time is wall time.
 ///
-/// Corrected: all contenders take their memory from the same heap. The first repetition is not
-/// timed and brings that heap to its final size. glibc is told to return no memory to the system;
-/// other heaps keep their defaults. Strings are drawn before the clock starts. Sets within sets
-/// compare by content. The time is processor time.
+/// Corrected: all contenders get their memory from the same heap. The first repetition is not timed
+/// and brings that heap to its final size. glibc is configured to return no memory to the system;
+/// other heaps keep their defaults. The random strings are chosen before the clock starts. Sets
+/// within sets compare by content. The time is processor time.
 ///
 /// Returning: like corrected, but glibc returns memory to the system, which is its default. The
 /// page faults on that memory are timed.
@@ -31,9 +30,9 @@ enum class form { corrected, faithful, returning };
 
 /// The parameters of one process of this benchmark.
 struct growth_cell {
-    std::size_t structure = 1; ///< 1 to 12, for the talk's structures DS1 to DS12
+    std::size_t structure = 1; ///< 1 to 12, for Lakos's structures DS1 to DS12
     std::size_t size = 64;     ///< elements of the outermost container
-    std::size_t elements = 0;  ///< least total number of insertions
+    std::size_t elements = 0;  ///< minimum of the total number of insertions
     form how = form::corrected;
     std::size_t litter = 0; ///< frees one block in `litter` before, for gaps in the heap; 0: none
 
@@ -46,7 +45,7 @@ struct growth_cell {
         return std::max<std::size_t>(1, elements / elements_of_one());
     }
     /// Returns the size of the buffer: the bytes that the structure needs with ints or strings as
-    /// elements, but at most the size in the talk.
+    /// elements, but at most the size in Lakos's program.
     std::size_t buffer_bytes() const noexcept
     {
         std::size_t const all = elements_of_one() * (structure % 2 == 0 ? 640 : 48);
@@ -60,12 +59,12 @@ using inspect = void (*)(void* state, void const* block, std::size_t bytes);
 struct growth_step {
     growth_cell const& cell;
     bool wink_out = false;
-    inspect see = nullptr; ///< called for each block before the structure ends
+    inspect see = nullptr; ///< called for each block before the structure is destroyed
     void* state = nullptr;
 };
 
 /// Constructs a `T` with `allocator` and fills it by `fill_it`. Afterwards destroys the `T`. With
-/// wink-out, does not destroy the `T`: the owner of the memory frees the memory.
+/// wink-out, does not destroy the `T`, because the owner of the memory frees the memory.
 template <class T, class Allocator, class Fill>
 void build(growth_step const& step, Allocator allocator, Fill fill_it)
 {
@@ -206,7 +205,7 @@ void grow(part who, growth_cell const& cell, figures out)
     }
 }
 
-/// Runs the benchmark if it is called with the contender `who`, and then sets `found`.
+/// Runs the benchmark if called for the contender `who`, and then sets `found`.
 struct grow_as {
     part who;
     growth_cell const& cell;

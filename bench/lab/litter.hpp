@@ -1,6 +1,5 @@
-// Benchmark V of J. Lakos's talk on local allocators: freed blocks of other parts of a program
-// leave gaps in the heap. Structures that are built afterwards are therefore spread over many
-// pages.
+// Benchmark V of J. Lakos (ACCU 2017): freed blocks of other parts of a program leave gaps in the
+// heap. Structures that are built afterwards are therefore spread over many pages.
 #pragma once
 
 #include <algorithm>
@@ -46,14 +45,14 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// Computes the fragmentation F of a structure, as the talk defines it: the share of its pages that
+/// Computes the fragmentation F of a structure, as defined by Lakos: the share of its pages that
 /// would not be needed if its blocks were contiguous.
 ///
 ///     F = 1 - (pages that the bytes of all blocks fill) / (pages that any block touches)
 ///
-/// F is 0 for a structure in one chunk, and near 1 when each small block is alone on its page. Gaps
-/// count like the blocks of other structures: both increase the number of pages that a reader of
-/// the structure needs.
+/// F is 0 for a structure in one chunk, and near 1 when each small block is alone on a page. Gaps
+/// count like the blocks of other structures, because both increase the number of pages that a
+/// reader of the structure needs.
 class page_census {
 public:
     static void see(void* self, void const* block, std::size_t bytes)

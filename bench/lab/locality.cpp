@@ -8,13 +8,13 @@
 namespace mallard::bench::lab {
 namespace {
 
-// Measures as Lakos's talk does: whole programs are timed, and the times of the phases are computed
-// as differences.
+// Measures as Lakos does: whole programs are timed, and the times of the phases are computed as
+// differences.
 //
 //     A = create, shuffle, access    B = create, access, shuffle    C = create, shuffle
 //     degradation = (A - C) / (B - C)
 //
-// Each program runs in a separate process. C runs twice: once for each of the two differences.
+// Each program runs in a separate process. C runs twice, once for each of the two differences.
 template <class Memory>
 double degradation_by_difference(locality_cell const& cell)
 {
@@ -44,7 +44,7 @@ double degradation_by_difference(locality_cell const& cell)
     return after / before;
 }
 
-/// Measures the phases of a program. The time that the measurements themselves take does not count.
+/// Measures the phases of a program, without the time that the measurements themselves need.
 class stopwatch {
 public:
     template <class F>
@@ -102,7 +102,7 @@ void look_before_and_after(locality_cell const& cell, figures out)
 // A multipool for blocks of at most 32 bytes, such as the nodes of these lists. A user with very
 // many nodes of this size would choose this multipool.
 using small_multipool = multipool<default_heap, multipool_options{.largest = 32}>;
-// The multipool for lists whose elements move between lists (see docs/decisions/0027).
+// The multipool for lists whose elements move to other lists (see docs/decisions/0027).
 using queue_multipool = multipool<default_heap, multipool_options{.order = reuse::fifo}>;
 
 template <class F>

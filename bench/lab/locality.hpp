@@ -1,6 +1,6 @@
-// Benchmark II of J. Lakos's talk on local allocators: a large program has many subsystems. Each
-// subsystem is a list, and elements move from one list to another. If each list has a separate
-// allocator, the nodes of a list stay together.
+// Benchmark II of J. Lakos (ACCU 2017): a large program has many subsystems. Each subsystem is a
+// list, and elements move from one list to another. If each list has a separate allocator, the
+// nodes of a list stay together.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -14,17 +14,17 @@
 
 namespace mallard::bench::lab {
 
-/// The parameters of one process of this benchmark. Several rows that use the same lists share a
+/// The parameters of one process of this benchmark. Several results that use the same lists share a
 /// process.
 struct locality_cell {
     std::size_t elements = 0;    ///< elements of all subsystems together
     std::size_t size = 1;        ///< elements of each subsystem before the shuffles
     std::size_t moves = 0;       ///< moves of elements in a shuffle
     std::size_t shuffles = 1;    ///< number of shuffles, with a measurement after each
-    std::size_t walks = 1;       ///< walks over a list before the next list
-    std::size_t looks = 1;       ///< measurements; each has half the walks of its predecessor
-    std::size_t repetitions = 0; ///< of the access phase, as in the talk; 0: corrected variant
-    std::size_t accesses = 1;    ///< least number of accesses in one sample
+    std::size_t walks = 1;       ///< repeated walks over a list before the next list
+    std::size_t looks = 1;       ///< measurements; each has half the walks of the previous one
+    std::size_t repetitions = 0; ///< of the access phase, as Lakos does; 0: corrected variant
+    std::size_t accesses = 1;    ///< minimum number of accesses in one sample
 
     std::size_t subsystems() const noexcept { return elements / size; }
 };
@@ -50,8 +50,8 @@ public:
     }
 
     /// Moves values between subsystems, `moves` times: from the front of a random subsystem to the
-    /// back of another. The subsystems receive values in turn. Only the value moves: each list
-    /// keeps its own nodes.
+    /// back of another. The subsystems receive values one after another. Only the value moves, so
+    /// each list keeps its own nodes.
     void shuffle(std::size_t moves)
     {
         std::uniform_int_distribution<std::size_t> any(0, parts_.size() - 1);
@@ -107,8 +107,8 @@ public:
     seen look(std::size_t walks)
     {
         warm();
-        // Limits the walks of a sample. A structure for which the limit matters is too large for
-        // any cache.
+        // Limits the walks of a sample. The limit only has an effect for structures that are too
+        // large for any cache.
         walks = std::min(walks, std::max<std::size_t>(1, walk_accesses_max / cell_.size));
         std::size_t const visits = std::max<std::size_t>(1, cell_.accesses / (walks * cell_.size));
         std::array<double, samples> ns{};

@@ -1,5 +1,5 @@
-// mallard-bench-lab does one measurement of the benchmarks in J. Lakos's talk on local allocators:
-// one case under one strategy, once, in a fresh process. `./x bench lakos1` starts it.
+// mallard-bench-lab does one measurement of the benchmarks of J. Lakos (ACCU 2017): one case under
+// one strategy, once, in a new process. `./x bench lakos1` starts it.
 #include <bench/lab/task.hpp>
 
 #include <sys/resource.h>
@@ -35,8 +35,8 @@ int usage()
     return 2;
 }
 
-// Prints the figures on one line. If there are none, prints a line that begins with '!' and gives
-// the reason. Running out of memory is a result, not a failure of the process.
+// Prints the figures on one line. If there are none, prints a line that begins with '!' and has the
+// reason. Exhausting the memory is a result, not a failure of the process.
 int run(benchmark const& what, task const& asked)
 {
     std::array<double, figures_max> results{};

@@ -1,6 +1,6 @@
-// The allocators of the strategies in J. Lakos's talk on local allocators, for every library that
-// has them. Each class is constructed from a `budget`, has an allocator for containers and single
-// blocks, and can free all memory at once.
+// The allocators for the strategies of J. Lakos (ACCU 2017), for every library that has them. Each
+// class is constructed from a `budget`, has an allocator for containers and single blocks, and can
+// free all memory together.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -22,11 +22,11 @@ namespace mallard::bench::lab {
 
 /// The memory that an allocator may begin with.
 struct budget {
-    std::span<std::byte> buffer; ///< used before memory of the heap
-    std::size_t largest = 0;     ///< bytes of the largest block that will be requested
+    std::span<std::byte> buffer; ///< used before memory from the heap
+    std::size_t largest = 0;     ///< size in bytes of the largest block that will be requested
 };
 
-/// The talk's strategy AS1: the heap, as a type parameter of the containers.
+/// Strategy AS1: the heap, as a type parameter of the containers.
 class heap_typed {
 public:
     explicit heap_typed(budget) {}
@@ -58,7 +58,7 @@ using behind_std = behind<std::pmr::memory_resource, std::pmr::polymorphic_alloc
 using behind_boost =
     behind<boost::container::pmr::memory_resource, boost::container::pmr::polymorphic_allocator>;
 
-/// The talk's strategy AS2: the heap, called through an abstract base class.
+/// Strategy AS2: the heap, called through an abstract base class.
 class heap_based : public behind_std {
 public:
     explicit heap_based(budget) : behind_std(*std::pmr::new_delete_resource()) {}
@@ -94,7 +94,7 @@ private:
 };
 
 // Holds a resource. This is a base class, so that the resource is constructed before the other base
-// class that points to it.
+// class that points to the resource.
 template <class Resource>
 struct holder {
     Resource memory;
@@ -167,7 +167,7 @@ public:
     }
 };
 
-/// An allocator that containers pass on to their elements. Used for libraries that have no such
+/// An allocator that containers pass on to their elements, for libraries that have no such
 /// allocator.
 template <class T, class Memory>
 class handing_on {
@@ -199,9 +199,9 @@ private:
     Memory* from_;
 };
 
-/// foonathan's stack. It uses the buffer first, then blocks of the heap, each twice as large as the
-/// one before. A request that is larger than the next block fails, so the first block is made large
-/// enough for the largest request.
+/// foonathan's stack. It uses the buffer first, then heap blocks, each twice as large as the
+/// previous one. A request that is larger than the next block fails, so the first block is made
+/// large enough for the largest request.
 class foonathan_stack {
 public:
     explicit foonathan_stack(budget from)
@@ -218,8 +218,8 @@ private:
     foonathan_stack_on_buffer stack_;
 };
 
-/// foonathan's pools, one for each power of two up to 4 KiB, as in the talk. The heap serves larger
-/// requests.
+/// foonathan's pools, one for each power of two up to 4 KiB, as in Lakos's benchmark. The heap
+/// serves larger requests.
 class foonathan_pools {
 public:
     explicit foonathan_pools(budget) {}

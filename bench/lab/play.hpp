@@ -1,5 +1,5 @@
-// The code that Benchmarks II to IV of J. Lakos's talk on local allocators share: the choice of a
-// contender, the work on a block, and the limit of memory.
+// The code that Benchmarks II to IV of J. Lakos (ACCU 2017) share: the choice of a contender, the
+// work on a block, and the limit of memory.
 #pragma once
 
 #include <bench/lab/task.hpp>
@@ -25,7 +25,7 @@ void play(part who, Cast cast, F f)
         throw not_played("nobody plays that strategy");
 }
 
-/// Increments the first byte of a block, as the talk's program does. The byte may be uninitialised.
+/// Increments the first byte of a block, as Lakos's program does. The byte may be uninitialised.
 [[gnu::always_inline]] inline void* increment(void* block) noexcept
 {
     auto* const first = static_cast<unsigned char*>(keep(block));
@@ -37,7 +37,7 @@ void play(part who, Cast cast, F f)
 class memory_limit {
 public:
     enum class what : int {
-        addresses = RLIMIT_AS, ///< address space, as `ulimit -v`
+        addresses = RLIMIT_AS, ///< address space, as with `ulimit -v`
         data = RLIMIT_DATA     ///< writable memory
     };
 

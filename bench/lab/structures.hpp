@@ -1,6 +1,6 @@
-// The data structures DS1 to DS12 of Benchmark I in J. Lakos's talk on local allocators, over any
-// allocator. DS1 to DS4 are a vector or a hash set of ints or strings. DS5 to DS8 are vectors of
-// these four structures, and DS9 to DS12 are hash sets of them.
+// The data structures DS1 to DS12 of Benchmark I of J. Lakos (ACCU 2017), over any allocator. DS1
+// to DS4 are a vector or a hash set of ints or strings. DS5 to DS8 are vectors of these four
+// structures, and DS9 to DS12 are hash sets of these four structures.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -42,7 +42,7 @@ struct hash_of_text {
     }
 };
 
-/// Hashes an inner structure by its address, as the talk does.
+/// Hashes an inner structure by its address, as Lakos's program does.
 struct hash_of_address {
     template <class T>
     std::size_t operator()(T const& inner) const
@@ -80,9 +80,9 @@ private:
     }
 };
 
-/// Writes to the first bytes of an element. An int is written to but not read: reading would
-/// measure how fast the processor forwards the stored value, which takes 1.3 or 2.9 ns depending on
-/// the address.
+/// Writes to the first bytes of an element. An int is not read, because reading would measure how
+/// fast the processor forwards the stored value, which takes 1.3 or 2.9 ns depending on the
+/// address.
 inline void touch_first(int& element) noexcept
 {
     *const_cast<int volatile*>(&element) = -1;
@@ -94,7 +94,7 @@ void touch_first(Text& element) noexcept
     keep(element.data());
 }
 
-/// Puts `count` elements, numbered from `first`, into one of the flat structures DS1 to DS4.
+/// Adds `count` elements, numbered from `first`, to one of the flat structures DS1 to DS4.
 template <class T, class A>
 void fill(std::vector<T, A>& into, std::size_t first, std::size_t count, words& text)
 {
@@ -149,7 +149,7 @@ void add_leaf(std::unordered_set<Leaf, hash_of_content, E, A>& into, std::size_t
     into.insert(std::move(leaf));
 }
 
-/// The bytes of a set's node: the element, the link, and the hash if the set caches it.
+/// The bytes of a set's node: the element, the link, and the hash if the set caches the hash.
 template <class T>
 inline constexpr std::size_t node_bytes = sizeof(T) + (std::is_same_v<T, int> ? 12 : 16);
 

@@ -21,13 +21,12 @@ struct task {
 /// The measured figures, in the order in which the suite names them.
 using figures = std::span<double>;
 
-/// Thrown if the strategy cannot run this case. The text becomes the row's "why".
+/// Thrown if the strategy cannot run this case. The text becomes the result's "why".
 struct not_played : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The benchmarks of J. Lakos's talk on local allocators. Each throws `std::bad_alloc` if memory
-// runs out.
+// The benchmarks of J. Lakos (ACCU 2017). Each throws `std::bad_alloc` if memory is exhausted.
 void growth(task const&, figures);      ///< Benchmarks I and V
 void locality(task const&, figures);    ///< Benchmark II
 void utilization(task const&, figures); ///< Benchmark III

@@ -1,5 +1,5 @@
-// The strings of Benchmark I in J. Lakos's talk on local allocators: 33 to 1,000 characters out of
-// 64 KiB of random characters.
+// The strings of Benchmark I of J. Lakos (ACCU 2017): 33 to 1,000 characters out of 64 KiB of
+// random characters.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace mallard::bench::lab {
 
-/// Draws strings in one of two ways. `each` draws two random numbers for each string, as the talk's
-/// program does. `before` draws the lengths beforehand, and starts each string 61 characters after
-/// the last one.
+/// Chooses random strings in one of two ways. `each` draws two random numbers for each string, as
+/// Lakos's program does. `before` draws the lengths beforehand, and starts each string 61
+/// characters after the previous one.
 class words {
 public:
     enum class when { each, before };

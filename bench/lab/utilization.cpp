@@ -7,8 +7,8 @@
 namespace mallard::bench::lab {
 namespace {
 
-/// Returns how many seconds an allocator takes from construction to destruction: the mean over
-/// `lives` allocators, without the shortest and the longest.
+/// Returns the seconds from construction to destruction of an allocator: the mean over `lives`
+/// allocators, without the shortest and the longest.
 template <class Life>
 double mean_of_lives(std::size_t lives, Life life)
 {
@@ -28,8 +28,8 @@ struct measured {
     std::size_t lives = 0;
 };
 
-/// Constructs, uses and destroys one allocator after the other for `least_ns`. The first one counts
-/// only if it alone took `least_ns`.
+/// Constructs, uses and destroys one allocator after another for `least_ns`. The first allocator
+/// counts only if it alone took `least_ns`.
 template <class Life>
 measured for_a_while(double least_ns, Life life)
 {
@@ -51,8 +51,8 @@ measured for_a_while(double least_ns, Life life)
     return all;
 }
 
-/// Writes the figures. The faithful variant, as in the talk, has the seconds from construction to
-/// destruction. The corrected variant has the ns to allocate and free a block, page faults for
+/// Writes the figures. The faithful variant has the seconds from construction to destruction, as in
+/// Lakos's program. The corrected variant has the ns to allocate and free a block, page faults for
 /// 1,000 blocks, the peak in KiB, and the KiB after destruction.
 template <class Life>
 void report(utilization_cell const& cell, Life life, figures out)
@@ -76,8 +76,8 @@ std::size_t kib_max(utilization_cell const& cell)
     return cell.lives != 0 ? 5'000'000 : memory_limit::most_kib;
 }
 
-// Refuses a case that would certainly run out of memory. A monotonic allocator keeps all allocated
-// memory, so the need is known beforehand.
+// Rejects a case that would certainly run out of memory. A monotonic allocator keeps all allocated
+// memory, so the required memory is known beforehand.
 void refuse_in_vain(part who, utilization_cell const& cell)
 {
     bool const keeps_all = who.strategy == 3 || who.strategy == 5;

@@ -1,5 +1,5 @@
-// Benchmark III of J. Lakos's talk on local allocators: blocks are freed, the oldest first, and
-// others are allocated. Only a part of all memory that was ever allocated is in use at a time.
+// Benchmark III of J. Lakos (ACCU 2017): blocks are freed, the oldest first, and others are
+// allocated. At any time, only a part of all memory that was ever allocated is in use.
 #pragma once
 
 #include <bench/clock.hpp>
@@ -15,8 +15,8 @@ struct utilization_cell {
     std::size_t total = 0;  ///< bytes requested from one allocator
     std::size_t active = 0; ///< bytes in use
     std::size_t block = 0;  ///< bytes of each block
-    std::size_t lives = 0;  ///< number of allocators, as in the talk; 0: corrected variant
-    double least_ns = 0;    ///< only for the corrected variant: least total time
+    std::size_t lives = 0;  ///< number of allocators, as Lakos does; 0: corrected variant
+    double least_ns = 0;    ///< only for the corrected variant: minimum of the total time
 
     std::size_t count() const noexcept { return total / block; }
     std::size_t held() const noexcept { return active / block; }
@@ -39,8 +39,8 @@ void live(utilization_cell const& cell, std::vector<void*>& blocks)
         memory.deallocate(blocks[oldest], cell.block);
 }
 
-/// Constructs, uses and destroys an allocator that can only free all blocks at once. The blocks are
-/// allocated in groups: each group uses the memory of the group before.
+/// Constructs, uses and destroys an allocator that can only free all blocks together. The blocks
+/// are allocated in groups, and each group uses the memory of the previous group.
 template <class Memory>
 void live_in_generations(utilization_cell const& cell, std::vector<void*>& blocks)
 {

@@ -1,6 +1,6 @@
-// The suite lakos4 is Benchmark IV of J. Lakos's talk on local allocators: threads that allocate at
-// the same time. Some cases are not in the talk: a shared allocator, blocks that another thread
-// frees, and blocks of two threads in one cache line.
+// The suite lakos4 is Benchmark IV of J. Lakos (ACCU 2017): threads that allocate at the same time.
+// Lakos did not measure some of the cases: a shared allocator, blocks that another thread frees,
+// and blocks of two threads in one cache line.
 #include <bench/lab/contention.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -13,7 +13,7 @@ namespace {
 using lab::contention_cell;
 using kind = contention_cell::kind;
 
-/// A case of the suite, at one number of threads.
+/// A case of the suite, with one number of threads.
 struct cell {
     std::size_t operations; // 2^n for each thread
     std::size_t block;      // 2^n bytes
@@ -44,7 +44,7 @@ std::string in_words(std::size_t threads)
     return text;
 }
 
-// The least time that a process measures.
+// Returns the minimum time that a process measures.
 double least_ns(effort how)
 {
     if (how.is_smoke())

@@ -1,6 +1,5 @@
-// The suites lakos1 and lakos5 build and destroy the data structures DS1 to DS12 of J. Lakos's talk
-// on local allocators under each strategy. lakos1 does so in a fresh heap, lakos5 in a heap with
-// gaps.
+// The suites lakos1 and lakos5 build and destroy the data structures DS1 to DS12 of J. Lakos (ACCU
+// 2017) under each strategy. lakos1 uses a new heap, and lakos5 a heap with gaps.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
@@ -95,8 +94,8 @@ experiment corrected(cell const& c, effort how)
     return e;
 }
 
-// Makes the variant in which glibc returns memory to the system. Strategies with wink-out are left
-// out: they would return the same memory as the same strategies without wink-out.
+// Makes the variant in which glibc returns memory to the system. Strategies with wink-out are
+// omitted, because they return the same memory as the same strategies without wink-out.
 experiment returning(cell const& c, effort how)
 {
     std::size_t const exponent = wanted_elements(how, 24);

@@ -11,8 +11,8 @@
 namespace mallard::bench {
 namespace {
 
-// The time limit of one process. Some cases of Lakos's talk take hours before their first output:
-// 2^25 elements are walked over 2,560 times, and each step is a cache miss.
+// The time limit of one process. Some cases of Lakos take hours before their first output, because
+// 2^25 elements are visited 2,560 times, and each visit is a cache miss.
 constexpr int patience_ms = 6 * 60 * 60'000;
 
 // "boost-container-1.74/" gives "boost-container-1.74".

@@ -1,5 +1,5 @@
 // Starts `mallard-bench-lab` for the suites lakos1 to lakos5. Each case runs in a separate process
-// for each strategy, with the malloc from which the strategy takes its memory.
+// for each strategy, with the malloc from which the strategy gets its memory.
 #pragma once
 
 #include <bench/harness.hpp>
@@ -11,8 +11,8 @@
 
 namespace mallard::bench {
 
-/// A contender of the suites lakos1 to lakos5: a strategy (AS1 to AS14) of J. Lakos's talk on local
-/// allocators, in one library, over one malloc.
+/// A contender of the suites lakos1 to lakos5: a strategy (AS1 to AS14) of J. Lakos (ACCU 2017), in
+/// one library, over one malloc.
 struct player {
     std::string name; ///< "mallard/AS7", "glibc-2.36/AS1"
     lab::part who;
@@ -30,7 +30,7 @@ std::vector<player> without_wink_out();
 player one_player(lab::part who);
 
 /// Makes an experiment that starts one process of `benchmark` for each contender, with `numbers` on
-/// its command line. The process prints the figures of the experiment in their order.
+/// the command line. The process prints the figures of the experiment in their order.
 experiment in_the_lab(std::string const& asks, std::vector<figure> figures,
                       std::vector<player> const& players, std::string const& benchmark,
                       std::vector<std::size_t> const& numbers);

@@ -1,5 +1,5 @@
-// The suite lakos2 is Benchmark II of J. Lakos's talk on local allocators: elements move between
-// lists. Some strategies have a separate allocator for each list, and others one for all lists.
+// The suite lakos2 is Benchmark II of J. Lakos (ACCU 2017): elements move between lists. Some
+// strategies have a separate allocator for each list, and others one allocator for all lists.
 #include <bench/lab/cache_misses.hpp>
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
@@ -27,10 +27,10 @@ std::string described(lists const& l)
 
 /// How many elements move between lists, and how often each list is walked over.
 struct history {
-    std::string after = {};  // in the name: "/shuffles=0.1"; empty for the talk's 5
+    std::string after = {};  // in the name, such as "/shuffles=0.1"; empty for Lakos's 5
     double shuffles = 5;     // moves of each element before each measurement
     std::size_t stages = 1;  // number of shuffles, with a measurement after each
-    std::size_t walks = 256; // walks over a list before the next list
+    std::size_t walks = 256; // repeated walks over a list before the next list
     std::size_t looks = 9;   // measurements after a shuffle, with 256 walks, 128, ... 1
 
     std::size_t moves(lists const& l) const
@@ -39,11 +39,11 @@ struct history {
     }
 };
 
-// A choice of contenders. `talks`: the contenders of the talk's program.
+// Which contenders run. `talks` means those of Lakos's program.
 enum class who { all, talks, first };
 
-// Returns the contenders that can free single blocks. Only some of them run the talk's program,
-// because the corrected variant measures the same in a hundredth of the time.
+// Returns the contenders that can free single blocks. Only some of them run Lakos's original
+// program, because the corrected variant measures the same in a hundredth of the time.
 std::vector<player> players_of(who wanted)
 {
     std::vector<player> all = without_wink_out();
@@ -86,8 +86,8 @@ experiment faithful(lists const& l, std::string const& name, history const& h,
     return e;
 }
 
-// Returns the number of repetitions with which each list is walked over `in_all` times in total, as
-// in the talk.
+// Returns the number of repetitions with which each list is visited `in_all` times in total, as in
+// Lakos's program.
 std::size_t repetitions(std::size_t walks, std::size_t in_all, effort how)
 {
     std::size_t const less = how.is_smoke() ? 12 : how.is_brief() ? 3 : how.less;
@@ -138,7 +138,7 @@ experiment all_iterations(lists const& l, history const& h, effort how)
     return corrected(l, names, h, how);
 }
 
-// Makes a case that is not in the talk: only a tenth of the elements move, or each element moves
+// Makes a case that Lakos did not measure: only a tenth of the elements move, or each element moves
 // once.
 experiment hardly_shuffled(lists const& l, bool once, effort how)
 {
@@ -146,7 +146,7 @@ experiment hardly_shuffled(lists const& l, bool once, effort how)
         l, {.after = once ? "/shuffles=1" : "/shuffles=0.1", .shuffles = once ? 1 : 0.1}, how);
 }
 
-// Adds a table of the talk, which has all sizes and several numbers of walks for each.
+// Adds a table of Lakos, which has all sizes and several numbers of walks for each size.
 void add_table(std::vector<experiment>& all, std::size_t elements, who players, effort how)
 {
     for (std::size_t size = elements + 1; size-- > 0;) {
@@ -160,7 +160,7 @@ void add_table(std::vector<experiment>& all, std::size_t elements, who players, 
     }
 }
 
-// Adds the talk's other table: measurements after each of nine shuffles.
+// Adds Lakos's other table, with measurements after each of nine shuffles.
 void add_diffusion(std::vector<experiment>& all, std::size_t largest, effort how)
 {
     std::size_t elements = 1;
@@ -184,7 +184,7 @@ void add_diffusion(std::vector<experiment>& all, std::size_t largest, effort how
     }
 }
 
-// Adds cases that are small enough for a short run, because the cases of the talk are too large.
+// Adds cases that are small enough for a short run, because Lakos's cases are too large.
 void add_small(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 18u}) {
@@ -200,7 +200,7 @@ void add_small(std::vector<experiment>& all, effort how)
     all.back().in_brief = true;
 }
 
-// Adds cases with small structures. For them a separate allocator should not cost time.
+// Adds cases with small structures, for which a separate allocator should not cost time.
 void add_hardly_shuffled(std::vector<experiment>& all, effort how)
 {
     for (std::size_t const elements : {16u, 21u}) {

@@ -1,12 +1,12 @@
-// The suite lakos3 is Benchmark III of J. Lakos's talk on local allocators: blocks are freed and
-// others allocated, and only a part of all blocks is in use at a time.
+// The suite lakos3 is Benchmark III of J. Lakos (ACCU 2017): blocks are freed and others allocated,
+// and only a part of all blocks is in use at a time.
 #include <bench/lakos/lab.hpp>
 #include <bench/suites.hpp>
 
 namespace mallard::bench {
 namespace {
 
-/// A case of the suite. The number of a size is its binary logarithm.
+/// A case of the suite. Each size is given by its binary logarithm.
 struct cell {
     std::size_t total;  // 2^n bytes requested in total
     std::size_t active; // 2^n bytes in use

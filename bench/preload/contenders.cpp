@@ -63,8 +63,8 @@ preload of_debian(allocator_line const& line)
     return p;
 }
 
-// The name of a peer has the version of its crate, from peers/Cargo.lock. Google's tcmalloc has no
-// releases, so its name has the month of its sources.
+// Returns a malloc that peers/ builds. Its name has the version of its crate, from
+// peers/Cargo.lock. Google's tcmalloc has no releases, so its name has the month of its sources.
 preload of_crate(allocator_line const& line)
 {
     std::string const library = program_folder() + "/peers/release/" + line.library;
@@ -74,7 +74,7 @@ preload of_crate(allocator_line const& line)
             "its crate is not built; help: install cargo and start this by ./x bench"};
 }
 
-// Asks the worker process in which library its malloc is.
+// Starts a worker process, and asks it in which library its malloc is.
 void try_out(preload& p)
 {
     if (!p.why.empty())

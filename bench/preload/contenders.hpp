@@ -13,12 +13,12 @@ struct preload {
     std::string why;     ///< if not empty, why the library cannot be loaded
 };
 
-/// Returns all mallocs of spec/allocators.csv that have rows: glibc, the packages of Debian, the
+/// Returns all mallocs of spec/allocators.csv that are measured: glibc, the packages of Debian, the
 /// crates that peers/ builds, and Mallard if it is built. Each library was tried once, to check
-/// that its malloc is used when it is preloaded.
+/// that its malloc is used when the library is preloaded.
 std::vector<preload> const& preloads();
 
-/// Returns the folder of this program.
+/// Returns the directory of this program.
 std::string program_folder();
 
 } // namespace mallard::bench

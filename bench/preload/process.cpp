@@ -36,8 +36,8 @@ std::vector<std::string> environment_with(std::string const& library)
     return all;
 }
 
-// Makes a pair of sockets instead of a pipe, because a write to a closed socket can be told not to
-// raise a signal.
+// Makes a pair of sockets instead of a pipe, because a write to a closed socket can be made to
+// raise no signal.
 std::array<int, 2> make_pipe()
 {
     std::array<int, 2> ends{};

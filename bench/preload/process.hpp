@@ -37,7 +37,7 @@ public:
     int wait();
 
 private:
-    bool is_silent() const; // whether it printed nothing for too long
+    bool is_silent() const; // whether the process printed nothing for too long
 
     int patience_ms_;
     pid_t id_ = -1;

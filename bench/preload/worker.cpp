@@ -60,7 +60,7 @@ round_function prepare(preload const& with, load const& l, effort how)
     };
 }
 
-// Sends all requests at once, so that several workers can run side by side.
+// Sends all requests together, so that several workers can run at the same time.
 pending_result start_alone(preload const& with, load const& l, effort how)
 {
     auto const w = std::make_shared<worker>(with, l.what, l.figures.size(), how);

@@ -1,4 +1,4 @@
-// Starts and controls a worker: a small program that does one job with a preloaded malloc.
+// Starts and controls a worker, a small program that does one job with a preloaded malloc.
 #pragma once
 
 #include <bench/preload/contenders.hpp>
@@ -6,7 +6,7 @@
 
 namespace mallard::bench {
 
-/// A case of a suite: the question and the worker's task.
+/// A case of a suite: what is measured, and the worker's task.
 struct load {
     std::string asks;
     std::vector<figure> figures;

@@ -22,7 +22,7 @@ class running_program {
 public:
     running_program(std::vector<std::string> const& command, std::string const& library);
 
-    /// Waits for the end of the program. Throws `cannot_run` if the status is not 0.
+    /// Waits until the program exits. Throws `cannot_run` if the status is not 0.
     run_result wait();
 
 private:
@@ -33,18 +33,18 @@ private:
 /// Returns the path of a program of the distribution. Throws `cannot_run` if it is not installed.
 std::string program_path(std::string const& name, std::string const& package);
 
-/// A folder for the input of a program. A temporary folder is removed when its last user is
+/// A directory for the input of a program. A temporary directory is removed when its last user is
 /// destroyed.
 class temporary_folder {
 public:
     temporary_folder();
-    /// Makes a folder that is not removed. `path` is absolute.
+    /// Makes a directory that is not removed. `path` is absolute.
     explicit temporary_folder(std::filesystem::path path);
     temporary_folder(const temporary_folder&) = delete;
     temporary_folder& operator=(const temporary_folder&) = delete;
     ~temporary_folder();
 
-    /// Returns the path of a file in the folder.
+    /// Returns the path of a file in the directory.
     std::string operator/(std::string const& name) const { return (path_ / name).string(); }
 
     /// Writes a file and returns its path.

@@ -62,7 +62,7 @@ experiment whole(program const& p, effort how)
         .rounds = 5,
         .with_memory = false,
         .in_brief = p.in_brief};
-    // Makes the folder only when the first contender is prepared.
+    // Makes the directory only when the first contender is prepared.
     auto const shared = std::make_shared<std::weak_ptr<stage>>();
     for (preload const& with : preloads()) {
         e.entrants.push_back({.name = [&with] { return with.name; },

@@ -49,7 +49,7 @@ namespace {
 
 words compiler(temporary_folder const& folder, double share)
 {
-    // Compiles a small program without headers if the run is to do only a small share of the work.
+    // Compiles a small program without headers if the run does only a small share of the work.
     std::string const text = share < 0.1 ? "int f(int x) { return x + 1; }\n" : source_with_regex;
     return {program_path("g++", "g++"),    "-O2", "-std=c++17", "-S", "-o", "-",
             folder.write("work.cpp", text)};
@@ -112,7 +112,7 @@ void await(std::string const& socket)
     throw cannot_run("redis-server did not open its socket");
 }
 
-// Measures the time and memory of the server, but the wall time of the client.
+// Measures the time and memory of the server, and the wall time of the client.
 program_function redis(temporary_folder const&, double share)
 {
     return [share](temporary_folder const& where, std::string const& library) {
@@ -140,7 +140,7 @@ void make_repository(temporary_folder const& folder, double share)
 
 words redis_server(temporary_folder const& where)
 {
-    // Starts the server under the name redis-check-rdb, which is the same program. The package
+    // Starts the server under the name redis-check-rdb, which is the same executable. The package
     // redis-server is not used, because it would install a service.
     std::string const program = program_path("redis-check-rdb", "redis-tools");
     std::string const socket = where / "redis";

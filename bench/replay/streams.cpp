@@ -63,7 +63,7 @@ void stream_writer::start(std::size_t thread, std::uint32_t other)
 
 std::uint64_t stream_writer::publish(std::size_t thread)
 {
-    // The number of ops serves as the position: it grows, as positions must. A position need not be
+    // Uses the number of ops as the position, because positions must grow. A position need not be
     // the exact number of ops.
     std::uint64_t const position = threads_[thread].size() + 1;
     push(thread, mallard_replay_publish, position, 0);
@@ -167,7 +167,7 @@ void write_random(std::string const& path, std::size_t ops)
 
 void write_edges(std::string const& path, std::size_t ops)
 {
-    // A thread frees the blocks of the other one, and uses their slots for its next blocks.
+    // Each thread frees the blocks of the other one, and reuses the slots for its next blocks.
     stream_writer stream(2);
     stream.start(0, 1);
     constexpr std::size_t bytes = 48;

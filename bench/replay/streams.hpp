@@ -1,4 +1,4 @@
-// Makes op streams for the suite `replay`.
+// Makes op streams (files with recorded calls) for the suite `replay`.
 #pragma once
 
 #include <mallard/trace/replay_format.h>
@@ -25,7 +25,7 @@ public:
     /// Waits until another thread has published a position.
     void wait(std::size_t thread, std::uint32_t other, std::uint64_t position);
 
-    /// Ends all threads and writes the file. Throws `cannot_run` if it cannot be written.
+    /// Ends all threads and writes the file. Throws `cannot_run` if the file cannot be written.
     void write(std::string const& path);
 
 private:
@@ -38,14 +38,16 @@ private:
     std::uint64_t slots_ = 0;
 };
 
-/// One thread that repeatedly allocates ten blocks and frees them in reverse order: `ops` calls.
+/// Writes a stream of `ops` calls by one thread, which repeatedly allocates ten blocks and frees
+/// them in reverse order.
 void write_regular(std::string const& path, std::size_t ops);
 
-/// One thread with up to 10,000 blocks of 8 to 1024 bytes that replaces random blocks: `ops` calls.
+/// Writes a stream of `ops` calls by one thread, which replaces random blocks among up to 10,000
+/// blocks of 8 to 1024 bytes.
 void write_random(std::string const& path, std::size_t ops);
 
-/// Two threads that hand each other 64 blocks at a time and free the blocks they receive: `ops`
-/// calls.
+/// Writes a stream of `ops` calls by two threads, which exchange 64 blocks at a time. Each frees
+/// the blocks that it receives.
 void write_edges(std::string const& path, std::size_t ops);
 
 } // namespace mallard::bench

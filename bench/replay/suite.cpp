@@ -1,5 +1,5 @@
-// The suite `replay` measures two costs: what mallard-replay, the player of op streams, adds to the
-// calls of a malloc, and what compiling a recording into an op stream takes.
+// The suite `replay` measures two costs: the overhead of mallard-replay for each call of a malloc,
+// and the cost of compiling a recording into an op stream.
 #include <bench/replay/streams.hpp>
 
 #include <bench/suites.hpp>
@@ -38,7 +38,7 @@ std::string command()
     return path;
 }
 
-/// An op stream in a folder of its own. The first contender that needs the file makes it.
+/// An op stream in a temporary directory. The first contender that needs the file makes it.
 class op_stream {
 public:
     virtual ~op_stream() = default;
@@ -122,8 +122,8 @@ void play(op_stream& stream, preload const& with, bool does_nothing, std::span<d
 
 using shared_stream = std::shared_ptr<op_stream>;
 
-/// Returns a function that makes a stream on its first call and returns the same stream to all
-/// later callers while one of them holds it.
+/// Returns a function that makes a stream on its first call. Later calls return the same stream
+/// while one of the callers holds it.
 std::function<shared_stream()> shared(std::function<shared_stream()> make)
 {
     auto const known = std::make_shared<std::weak_ptr<op_stream>>();
@@ -193,7 +193,7 @@ experiment compiling(workload const& w, double share, effort how)
     return e;
 }
 
-/// The programs whose recordings are compiled and replayed.
+/// Returns the programs whose recordings are compiled and replayed.
 std::vector<workload> recorded_programs()
 {
     std::vector<workload> all = workloads();

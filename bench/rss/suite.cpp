@@ -1,5 +1,5 @@
-// The rss suite measures the resident memory of a malloc: the peak, after all frees, and after a
-// second in which the program does nothing.
+// The rss suite measures the resident memory of a malloc: the peak, the memory after all frees, and
+// the memory after a second in which the program does nothing.
 #include <bench/entrants.hpp>
 #include <bench/preload/worker.hpp>
 #include <bench/programs/run.hpp>
@@ -77,7 +77,7 @@ void add_mixes(std::vector<load>& all, std::size_t threads)
         {.job = "threads/generations", .count = 200});
 }
 
-// Measures a program that allocates almost nothing. Unlike the others, this program does not sleep
+// Measures a program that allocates almost nothing. Unlike the other programs, it does not sleep
 // for a second.
 experiment nothing_at_all()
 {

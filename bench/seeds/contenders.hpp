@@ -1,5 +1,5 @@
-// The contenders of the seeds suite: Mallard's pool in each of its thread modes, the mallocs, and
-// the pools of Boost and foonathan.
+// The contenders of the seeds suite: Mallard's pool in each of its threading modes, the mallocs,
+// and the pools of Boost and foonathan.
 //
 // Also declares the functions that make the experiments, one for each source file.
 #pragma once

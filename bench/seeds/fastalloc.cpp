@@ -1,5 +1,5 @@
-// The table of fastalloc, one of the projects from which Mallard grew: an object is made in a pool
-// and dropped by its handle.
+// Measures the cases in the table of fastalloc, one of the projects from which Mallard grew: an
+// object is made in a pool and dropped by its handle.
 //
 // Faithful (as published): the pool is constructed before the clock starts, for 100, 1,000 or
 // 10,000 objects, but holds only one object at a time. The figure is the median over rounds, not
@@ -8,7 +8,7 @@
 // Corrected: the pool holds 100, 1,000 or 10,000 objects. Each step drops a random object and makes
 // another.
 //
-// The report's Box is a std::unique_ptr here. Its row names the malloc that it uses.
+// The report's Box is a std::unique_ptr here. Its result names the malloc that it uses.
 #include <bench/barrier.hpp>
 #include <bench/contenders/boost.hpp>
 #include <bench/contenders/foonathan.hpp>
@@ -39,9 +39,9 @@ T const& black_box(T const& value) noexcept
     return value;
 }
 
-// --- the contenders: each constructor gets the number of objects that exist at a time
+// --- the contenders: each constructor receives the number of objects that exist at a time
 
-/// `new` and `delete`.
+/// Makes objects by `new`, and destroys them by `delete`.
 template <class T>
 class boxes_of_glibc {
 public:
@@ -127,7 +127,7 @@ private:
     pool pool_;
 };
 
-// The size of a block for a `T`. It is at least the size of the free list's link.
+// The block size for a `T`, which is at least the size of the free list's link.
 template <class T>
 constexpr std::size_t block_for = std::max(sizeof(T), sizeof(void*));
 

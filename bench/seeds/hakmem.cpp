@@ -1,16 +1,16 @@
-// The table of 2025-10-26 of hakmem, one of the projects from which Mallard grew: one thread with
-// blocks of one size or of several sizes, and four threads with small blocks.
+// Measures the cases in the table of 2025-10-26 of hakmem, one of the projects from which Mallard
+// grew: one thread with blocks of one size or of several sizes, and four threads with small blocks.
 //
 // Faithful (as published): each round is a new process, so the first use of memory is part of the
-// mean. The number of repetitions is the same as in the table. The report does not say what was
-// written to the blocks, so there is a row in which nothing is written and a row in which each page
-// is written. In the row "tiny" a malloc and a free are one operation each, and the start of the
-// threads is timed. In all other rows a malloc and its free are one operation.
+// mean. The number of repetitions is the same as in the table. The report does not specify what was
+// written to the blocks, so there is a case in which nothing is written and a case in which each
+// page is written. In the case "tiny", a malloc and a free are one operation each, and the start of
+// the threads is timed. In all other cases, a malloc and its free are one operation.
 //
 // Corrected: the same processes and threads serve all rounds, and the measured time is more than a
-// second in total. The rows have the spread of the rounds. The cost for a thread and the cost for
-// all threads are separate figures. Every row has page faults, the peak, and the memory that is
-// held when all blocks are free.
+// second in total. The results have the spread of the rounds. The cost for a thread and the cost
+// for all threads are separate figures. Every result has page faults, the peak, and the memory that
+// is held when all blocks are free.
 #include <bench/seeds/loads.hpp>
 
 namespace mallard::bench {
@@ -97,7 +97,7 @@ constexpr task tiny{
     .job = "threads/hundreds", .bytes = 16, .threads = 4, .variant = 2, .times = 100'000};
 
 // Does only a tenth of the report's repetitions, because all of them would take minutes. Starts
-// three processes instead of one, so that there is a spread.
+// three processes instead of one, so that the results have a spread.
 experiment tiny_as_published(effort how)
 {
     task lives = tiny;

@@ -1,16 +1,17 @@
-// The tables of hakozuna, one of the projects from which Mallard grew: the remote matrix (threads
-// that free each other's blocks), larson, blocks that change owner, and a mix of sizes. ns_per_op
-// is the cost for one thread: wall time * threads / operations of all threads. An operation is a
-// malloc and its free. The tables' figures in M ops/s are converted to ns_per_op.
+// Measures the cases in the tables of hakozuna, one of the projects from which Mallard grew: the
+// remote matrix (threads that free each other's blocks), larson, blocks that change owner, and a
+// mix of sizes. ns_per_op is the cost for one thread: wall time * threads / operations of all
+// threads. An operation is a malloc and its free. The tables' figures in M ops/s are converted to
+// ns_per_op.
 //
 // Faithful matrix (as published): 16 threads are started. Each does 50,000 steps, or 10,000 where
-// blocks are sent, because 50,000 would take minutes for each row. A block is sent to another
+// blocks are sent, because 50,000 would take minutes for each case. A block is sent to another
 // thread through a vector with a lock. The receiving thread empties the vector every 32 steps.
 // There are ten processes.
 //
-// Corrected matrix: the same threads serve all rounds. Blocks are sent through rings of the
-// benchmark. The measured time is more than a second in total. Some further rows have 64 live
-// blocks in each thread. Other rows have 2 threads, because most machines have fewer than 16
+// Corrected matrix: the same threads serve all rounds. Blocks are sent through ring buffers of the
+// benchmark. The measured time is more than a second in total. Some further cases have 64 live
+// blocks in each thread. Other cases have 2 threads, because most machines have fewer than 16
 // processors.
 #include <bench/seeds/loads.hpp>
 
@@ -139,7 +140,7 @@ experiment crossing(effort how, const char* job, const char* variant, const char
     return e;
 }
 
-// The number of steps of the mixed case. The report does not say how many steps it had.
+// The number of steps of the mixed case. The report does not specify the number.
 constexpr std::size_t mixed_steps = 1'000'000;
 
 experiment mixed(effort how, std::size_t threads, bool is_faithful)

@@ -1,5 +1,5 @@
-// Runs the rows of hakmem's and hakozuna's tables. Each row is a job of a worker process, with each
-// malloc preloaded.
+// Runs the cases in hakmem's and hakozuna's tables. Each case is a job of a worker process, with
+// each malloc preloaded.
 #pragma once
 
 #include <bench/preload/worker.hpp>
@@ -10,8 +10,8 @@ namespace mallard::bench {
 /// The number of rounds of timed cases, which take more than a second in total.
 inline constexpr std::size_t rounds_of_a_second = 26;
 
-/// ns_per_op is the cost for one thread: wall time * threads / operations of all threads. Without
-/// the factor "threads" it is the aggregate.
+/// Returns the figures of a case with threads. ns_per_op is the cost for one thread: wall time *
+/// threads / operations of all threads. Without the factor "threads" it is the aggregate.
 inline std::vector<figure> costs_of_threads(std::string const& name, const char* variant,
                                             std::size_t threads, bool is_remote = false)
 {
@@ -24,7 +24,7 @@ inline std::vector<figure> costs_of_threads(std::string const& name, const char*
     return all;
 }
 
-/// Runs a case as it was published: each time in a new process, and the start of the process is
+/// Runs a case as it was published: each time in a new process, where the start of the process is
 /// part of the time.
 inline experiment published(load l, effort how, std::size_t rounds)
 {

@@ -1,14 +1,14 @@
-// The tables of the project "fixed memory pool" (pbr): all tables of v0.2.0, and the cases of
-// v0.4.0 for one thread. All have 1,000,000 blocks of 64 bytes.
+// Measures the cases in the tables of the project "fixed memory pool" (pbr): all tables of v0.2.0,
+// and the cases of v0.4.0 for one thread. All have 1,000,000 blocks of 64 bytes.
 //
-// Faithful (as published): there are ten repetitions, of which the first is dropped. The blocks and
-// pages of a pool exist before the clock starts, but the blocks and pages of a malloc do not.
+// Faithful (as published): there are ten repetitions, of which the first does not count. The blocks
+// and pages of a pool exist before the clock starts, but the blocks and pages of a malloc do not.
 // Blocks are freed in the order of allocation. One block is live in the interleaved case. Both
 // versions measure in the same way, so one measurement is reported under both names. The clock is
 // the CPU time of the thread instead of wall time, because other programs share the machine.
 //
 // Corrected: pool and malloc start in the same state. Either both are warm, or both are cold and
-// the figures include construction and page faults. Further rows free in other orders, and have 1
+// the figures include construction and page faults. Further cases free in other orders, and have 1
 // to 2^20 live blocks.
 #include <bench/seeds/contenders.hpp>
 

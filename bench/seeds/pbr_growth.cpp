@@ -1,5 +1,5 @@
-// The growth case of the project "fixed memory pool" (pbr) v0.5.0, and the percentiles of its
-// README. The pool grows from 256 blocks of 64 bytes to a million, by doubling.
+// Measures the growth case of the project "fixed memory pool" (pbr) v0.5.0, and the percentiles in
+// its README. The pool grows from 256 blocks of 64 bytes to a million, by doubling.
 //
 // Faithful (as published): the source has no memory at the start. Each allocation for the
 // percentiles is timed with wall time, including the time of the reading.

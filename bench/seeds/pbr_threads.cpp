@@ -1,4 +1,5 @@
-// The table of the project "fixed memory pool" (pbr) v0.4.0 in which four threads share a pool.
+// Measures the cases in the table of the project "fixed memory pool" (pbr) v0.4.0 in which four
+// threads share a pool.
 //
 // Faithful (as published): there is a new pool of 4,096 blocks of 64 bytes. Threads are started,
 // and a flag releases them. The clock stops when the last thread was joined. Each thread does
@@ -6,7 +7,7 @@
 //
 // Corrected: threads exist before the clock starts, and serve all rounds. They run for 40 ms in
 // each round, and for more than a second in total. The operations of each thread are counted.
-// Further rows have 64 live blocks. Each thread has its own pool if the pool is for one thread.
+// Further cases have 64 live blocks. Each thread has its own pool if the pool is for one thread.
 #include <bench/seeds/contenders.hpp>
 #include <bench/threads/pairs.hpp>
 #include <bench/threads/report002.hpp>

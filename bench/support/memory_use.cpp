@@ -44,7 +44,7 @@ std::size_t resident_kib_exactly()
 void restart_peak_resident()
 {
     int const to = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    // Ignores an error: if the kernel forbids the reset, the peak stays as it is.
+    // Ignores an error. If the kernel forbids the reset, the peak stays unchanged.
     [[maybe_unused]] ssize_t const written = write(to, "5\n", 2);
     close(to);
 }

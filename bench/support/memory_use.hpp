@@ -1,4 +1,4 @@
-// Functions that ask the kernel for the resident memory of this process.
+// Functions that read the resident memory of this process from the kernel.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace mallard::bench {
 std::size_t resident_kib();
 std::size_t peak_resident_kib();
 
-/// Returns the resident memory in KiB, counted page by page. The call takes longer the more memory
-/// is resident.
+/// Returns the resident memory in KiB, counted page by page. The duration of the call is
+/// proportional to the resident memory.
 std::size_t resident_kib_exactly();
 
-/// Sets the peak to the present memory, if the kernel allows that.
+/// Sets the peak to the current memory, if the kernel allows that.
 void restart_peak_resident();
 
 } // namespace mallard::bench

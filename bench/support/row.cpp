@@ -65,7 +65,8 @@ std::string machine()
 
 double rounded(double value)
 {
-    // Writes four significant digits: more digits would be noise, and people read the rows.
+    // Writes four significant digits, because more digits would be noise, and people read the
+    // results.
     if (value == 0 || !std::isfinite(value))
         return value;
     double const scale = std::pow(10.0, 3.0 - std::floor(std::log10(std::abs(value))));

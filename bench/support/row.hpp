@@ -1,4 +1,4 @@
-// One result (a row). Every suite prints rows of this form, in C++ and in Rust.
+// One result (a row). Every suite prints results in this form, in C++ and in Rust.
 #pragma once
 
 #include <bench/support/statistics.hpp>
@@ -22,17 +22,17 @@ struct row {
     std::string why;
 };
 
-/// Facts about a run that every row of the run repeats.
+/// Facts about a run that are repeated in every result of the run.
 struct provenance {
     std::string commit;  ///< short hash, with "-dirty" when the tree differs; or "unknown"
     std::string machine; ///< processor, CPUs, caches, kernel, compiler
-    std::string command; ///< the command that produces the row again
+    std::string command; ///< the command that produces the result again
 };
 
 /// Describes this run. The command begins with `launcher`, followed by the arguments of `main`.
 provenance describe_run(std::string_view launcher, int argc, const char* const* argv);
 
-/// Writes a row as one JSON object, without a line end.
+/// Writes a result as one JSON object, without a line end.
 std::string to_json(row const&, provenance const&);
 
 } // namespace mallard::bench

@@ -1,4 +1,4 @@
-// Tests the means over all rows of a suite.
+// Tests the means over all results of a suite.
 #include <bench/standings.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Measures phases: all threads allocate many blocks, then each frees the blocks of its neighbour.
-// The freed blocks have to move back to the threads that allocate in the next phase.
+// Measures phases: all threads allocate many blocks, then each thread frees the blocks of its
+// neighbour. The freed blocks have to move back to the threads that allocate in the next phase.
 #include <bench/barrier.hpp>
 #include <bench/clock.hpp>
 #include <bench/threads/contenders.hpp>

@@ -1,5 +1,5 @@
-// Measures threads that start, use some blocks and end. The cases show what a thread costs an
-// allocator, and whether the memory of an ended thread is used again.
+// Measures threads that start, use some blocks and exit. The cases show what a thread costs an
+// allocator, and whether the memory of an exited thread is reused.
 #include <bench/barrier.hpp>
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
@@ -103,7 +103,7 @@ experiment lives_of(effort how, std::size_t threads)
 
 std::vector<experiment> threads_churn(effort how)
 {
-    // Has few variants, because the slowest contender takes seconds for a round.
+    // Has few variants, because the slowest contender needs seconds for a round.
     std::vector<experiment> all{lives_of(how, 4)};
     if (std::size_t const most = thread_counts(1).back(); most > 8)
         all.push_back(lives_of(how, most));

@@ -1,6 +1,6 @@
-// The contenders of the threads suite, with blocks of 64 bytes. The constructor of a contender gets
-// the largest number of blocks that a thread will hold. Only hand-written lower bounds use that
-// number.
+// The contenders of the threads suite, with blocks of 64 bytes. The constructor of a contender
+// receives the maximum number of blocks that a thread will hold. Only hand-written lower bounds use
+// that number.
 #pragma once
 
 #include <bench/contenders/foonathan.hpp>
@@ -34,8 +34,8 @@ using any_size_contenders =
                    multipool_of_mode<sync::thread_cached>>;
 
 /// Makes entrants for all contenders and for those in `More`. The pool for one thread takes part
-/// with one thread, or with one pool for each thread. In other cases its row has the reason instead
-/// of a figure.
+/// with one thread, or with one pool for each thread. In other cases its result has the reason
+/// instead of a figure.
 template <class... More, class Body>
 std::vector<entrant> entrants_for(demand wanted, Body body)
 {
@@ -51,8 +51,8 @@ inline std::string threads_name(std::string const& what, std::size_t threads)
     return what + "/T" + std::to_string(threads);
 }
 
-/// The figures of most cases: the wall time and the CPU time of one operation. Wall time is divided
-/// by the operations of all threads together.
+/// Returns the figures of most cases: the wall time and the CPU time of one operation. Wall time is
+/// divided by the operations of all threads together.
 inline std::vector<figure> costs(std::string const& case_name, std::size_t threads,
                                  const char* variant = "")
 {

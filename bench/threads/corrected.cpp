@@ -1,10 +1,10 @@
 // Measures the concurrent case of report 002 without its mistakes. Threads exist before the clock
 // starts, and serve all rounds. The time is fixed instead of the work, and the operations of each
-// thread are counted. More than one block is live. Every thread mode is measured in one run. The
+// thread are counted. More than one block is live. Every threading mode is measured in one run. The
 // pool for one thread is measured only with one thread, or with one pool for each thread.
 //
 // ns_per_op is wall time / pairs of all threads, as in the report, where a pair is an allocation
-// and its free. If there are more threads than processors, ns_per_op says how many pairs the
+// and its free. If there are more threads than processors, ns_per_op shows how many pairs the
 // machine does, not how long a pair takes. cpu_ns_per_op is the cost of a pair.
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/pairs.hpp>

@@ -50,7 +50,7 @@ public:
     explicit crew(std::size_t count);
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
-    ~crew(); ///< joins the threads
+    ~crew(); ///< tells the threads to exit, and joins them
 
     std::size_t size() const noexcept { return threads_.size(); }
 
@@ -61,8 +61,8 @@ public:
     /// true.
     work_time run_for(double ns, work task);
 
-    /// Starts the task in each thread: the first half of `run`. The caller has to call `finish`,
-    /// the second half, and can do other work before.
+    /// Starts the task in each thread. This is the first half of `run`; the caller must call
+    /// `finish`, the second half, and may do other work before.
     void start(work task);
     work_time finish();
 
@@ -79,13 +79,13 @@ private:
     gate started_; // the threads of the crew and the owner meet here
     gate finished_;
     std::atomic<bool> over_ = false;
-    work task_; // empty: the threads end
+    work task_; // if empty, the threads exit
     double cpu_before_ = 0;
     std::unique_ptr<span_of_time[]> spans_;
     std::vector<std::thread> threads_;
 };
 
-/// Calls `step()` until the time is over. Returns the number of calls.
+/// Calls `step()` until the time of the round is over. Returns the number of calls.
 template <class Step>
 std::size_t repeat(crew const& team, Step step)
 {

@@ -4,9 +4,9 @@
     ./x bench threads --json --case flow > rows.jsonl
     bench/threads/curve.py rows.jsonl -o threads-flow.png
 
-ROWS are files of JSON rows, one row on each line, as text or compressed by zstd. The rows whose metric is rss_kib
-and whose variant is a time, such as t=5s, are drawn, as one curve for each contender.
-The suffix of PICTURE (.png or .svg) selects the format. Needs gnuplot (Debian: gnuplot-nox).
+ROWS are files of JSON results, one on each line, as text or compressed by zstd. The results whose metric is
+rss_kib and whose variant is a time, such as t=5s, are drawn, as one curve for each contender. The suffix of
+PICTURE (.png or .svg) selects the format. Needs gnuplot (Debian: gnuplot-nox).
 """
 import argparse
 import json
@@ -28,8 +28,8 @@ def fail(what, state, help_text):
 
 
 def curves(files):
-    """Returns {contender: {second: KiB}} and the machine. If several rows have the same second, the last
-    one counts."""
+    """Returns {contender: {second: KiB}} and the machine. If several results have the same second, the last
+    result counts."""
     found, machine = {}, ""
     for line in (line for file in files for line in rows.text(file).splitlines()):
         row = json.loads(line)

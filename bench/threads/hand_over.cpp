@@ -1,4 +1,4 @@
-// Measures blocks that one thread allocates and another frees. A queue carries the blocks.
+// Measures blocks that one thread allocates and another thread frees. A queue transfers the blocks.
 #include <bench/threads/hand_over.hpp>
 
 #include <bench/clock.hpp>

@@ -1,5 +1,5 @@
-// Runs threads that allocate (producers) and threads that free (consumers). The cases about
-// hand-over and flow use it.
+// Runs threads that allocate (producers) and threads that free (consumers). Used by the cases in
+// hand_over.cpp and flow.cpp.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -24,10 +24,10 @@ public:
     {
     }
 
-    /// Allocates the blocks. The constructor does not do this, because the blocks take memory.
+    /// Allocates the blocks. The constructor does not do this, because the blocks use memory.
     void make_blocks()
     {
-        // Computes the largest number of blocks that can be in the queue or held by the threads.
+        // Computes the maximum number of blocks that are in the queue or held by the threads.
         std::size_t const most = (batch_queue::batches + team_->size()) * batch_queue::batch_blocks;
         blocks_ = make_shared_by<C>(team_->size(), most + 1);
     }
@@ -41,7 +41,7 @@ public:
         team_->start([this](std::size_t i) { i < producers_ ? produce(i) : consume(i); });
     }
 
-    /// Writes the ns for each block: wall time and CPU time.
+    /// Writes the wall time and the CPU time for each block, in ns.
     void finish(std::span<double> out)
     {
         work_time const taken = team_->finish();

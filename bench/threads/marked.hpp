@@ -1,5 +1,5 @@
-// Writes into the first word of each block which thread allocated it and, if sizes are mixed, how
-// large it is.
+// Writes into the first word of each block which thread allocated it and, if sizes are mixed, the
+// size of the block.
 #pragma once
 
 #include <bench/barrier.hpp>
@@ -61,8 +61,8 @@ struct alignas(128) pair_counts {
     }
 };
 
-/// The figures of a case: wall time and CPU time of an allocation and its free, and the share of
-/// blocks that another thread freed.
+/// Returns the figures of a case: wall time and CPU time of an allocation and its free, and the
+/// share of blocks that another thread freed.
 inline std::vector<figure> costs_and_remote(std::string const& case_name, std::size_t threads)
 {
     std::vector<figure> figures = costs(case_name, threads);

@@ -13,7 +13,7 @@
 namespace mallard::bench {
 
 /// Each thread keeps `live` blocks and replaces a random one. If `live` is 0, it allocates a block
-/// and frees it at once.
+/// and frees it immediately.
 ///
 /// Writes the ns of an allocation and its free: wall time / pairs of all threads, and CPU time /
 /// pairs.

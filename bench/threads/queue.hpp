@@ -2,7 +2,7 @@
 //
 // The queue carries 256 pointers at a time, so that the cost of its lock is negligible. A waiting
 // thread sleeps until the queue is half full or half empty. So threads fall asleep rarely, and that
-// cost is negligible too. The row `limit/queue-alone` is the cost of the queue.
+// cost is negligible too. The result of `limit/queue-alone` is the cost of the queue.
 #pragma once
 
 #include <bench/table.hpp>

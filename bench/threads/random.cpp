@@ -2,9 +2,9 @@
 // a block, exchanges it for the block in a random slot of a shared array, and frees the block from
 // the slot.
 //
-// Scheduling decides how many of the freed blocks another thread allocated: a thread that has a
-// processor for itself for a while finds mostly its own blocks. So every row has this share as
-// `remote_percent`, and remote.cpp has cases with a fixed share.
+// Scheduling decides how many of the freed blocks another thread allocated, because a thread that
+// has a processor for itself for a while finds mostly its own blocks. So every result has this
+// share as `remote_percent`, and remote.cpp has cases with a fixed share.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

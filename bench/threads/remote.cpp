@@ -4,9 +4,9 @@
 // A step allocates a block. It sends the block to a random other thread, or it exchanges the block
 // for one in a random slot of the same thread and frees the block from the slot.
 //
-// Blocks are sent through a ring for each pair of threads. Each thread empties its rings every 32
-// steps. If all rings are full, the thread yields instead of freeing the block itself. So the share
-// is as specified with any number of processors.
+// Blocks are sent through a ring buffer for each pair of threads. Each thread empties its ring
+// buffers every 32 steps. If all ring buffers are full, the thread yields instead of freeing the
+// block itself. So the share is as specified with any number of processors.
 #include <bench/patterns.hpp>
 #include <bench/threads/contenders.hpp>
 #include <bench/threads/crew.hpp>

@@ -1,7 +1,7 @@
 // The benchmark of the thread-policy report (report 002), as published.
 //
 // Concurrent: threads are started, and a flag on which they spin releases them. The clock runs from
-// before the first start to after the last join, so the figure includes the start and end of
+// before the first start to after the last join, so the figure includes the start and exit of
 // threads. The figure is wall time / pairs of all threads. Each table also has the pool without
 // locks, measured with one thread. corrected.cpp has the corrected case.
 //
@@ -16,7 +16,7 @@
 namespace mallard::bench {
 namespace {
 
-constexpr std::size_t repeats = 9; // ten repetitions, of which the first is dropped
+constexpr std::size_t repeats = 9; // ten repetitions, of which the first does not count
 constexpr std::size_t bulk_blocks = 1'000'000;
 
 /// Returns the number of iterations of each thread. If there are more than four threads (the

@@ -13,7 +13,7 @@
 
 namespace mallard::bench {
 
-/// Makes a pool with many free blocks, as the report does, so that its pages are present.
+/// Makes a pool with many free blocks, as the report does, so that its pages are resident.
 template <class C>
 std::unique_ptr<C> filled(table<void*>& slots)
 {

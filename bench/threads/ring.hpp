@@ -1,4 +1,4 @@
-// A ring that passes blocks from one thread to another without a lock.
+// A ring buffer that passes blocks from one thread to another without a lock.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace mallard::bench {
 
-/// A ring for one sender and one receiver. It is empty if all its bytes are zero.
+/// A ring buffer for one sender and one receiver. It is empty if all its bytes are zero.
 template <std::size_t Blocks>
 class ring {
 public:

@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that counts the calls of malloc and its relatives in one process. The
-// counts show whether a recorder lost calls. A recorder may be loaded before this library: calls
-// of the recorder are counted too.
+// counts show whether a recorder lost calls. A recorder may be loaded before this library. Then the
+// calls of the recorder are counted too.
 //
 // MALLARD_BENCH_COUNT names the file of the counts: see count.h. MALLARD_BENCH_PROGRAM is the first
 // word of the command line of the process. Child processes are not counted.

@@ -8,11 +8,11 @@
 namespace mallard::bench {
 namespace {
 
-/// The programs whose recordings are read. heaptrack 1.4.0 cannot look up the symbols of cc1plus on
-/// every machine, so there is a second program.
+/// The programs whose recordings are read. There is a second program, because heaptrack 1.4.0
+/// cannot look up the symbols of cc1plus on every machine.
 constexpr std::array programs{"cc1plus", "python3-malloc"};
 
-/// A folder with the recording that one recorder made of one program.
+/// A directory with the recording that one recorder made of one program.
 class recording {
 public:
     recording(recorder const& with, workload const& of, double share)
@@ -76,7 +76,7 @@ words report(std::string const& folder)
     return {mallard_command(), "report", folder + "/run.mallard", "-o", folder + "/report.html"};
 }
 
-/// Returns the command for a query of docs/examples/sql. DuckDB is where `./x` installs it.
+/// Returns the command for a query of docs/examples/sql. Uses the DuckDB that `./x` has installed.
 words documented(std::string const& query, std::string const& folder)
 {
     std::filesystem::path const build =

@@ -10,8 +10,8 @@ namespace mallard::bench {
 struct reader {
     std::string name;
     std::shared_ptr<recorder const> with;
-    /// Returns the command. `folder` has what the recorder wrote. Throws `cannot_run` if the
-    /// command is missing.
+    /// Returns the command. `folder` has the files that the recorder wrote. Throws `cannot_run` if
+    /// the command is missing.
     words (*command)(std::string const& folder);
 };
 

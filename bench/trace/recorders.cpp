@@ -181,8 +181,8 @@ public:
 
 private:
     // The profiler writes a profile after each GiB that was allocated, and one at the end. The
-    // names of the profiles contain numbers of four digits, so the last profile has the greatest
-    // name.
+    // names of the profiles contain numbers of four digits, so the last profile has the name that
+    // sorts last.
     static std::string last_profile(std::string const& folder)
     {
         std::string last;

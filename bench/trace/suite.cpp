@@ -144,7 +144,7 @@ experiment recorded(workload const& w, std::string const& variant, recorders con
          {"cpu_seconds", "tree_cpu_seconds", "seconds", "seconds_to_answer", "bytes_per_event",
           "events_lost", "peak_rss_kib", "recorder_rss_kib"})
         e.figures.push_back({name, metric, "", w.threads});
-    // Makes the folder only when the first contender is prepared.
+    // Makes the directory only when the first contender is prepared.
     auto const shared = std::make_shared<std::weak_ptr<stage>>();
     for (std::shared_ptr<recorder const> const& with : all) {
         e.entrants.push_back({.name = [with] { return with->name(); },

@@ -27,7 +27,7 @@ class watched_command {
 public:
     explicit watched_command(recording_command const&);
 
-    /// Waits for the end of all processes. Throws `cannot_run` if the status is not 0.
+    /// Waits until all processes have exited. Throws `cannot_run` if the status is not 0.
     watched_result wait();
 
 private:

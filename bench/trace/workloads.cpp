@@ -8,7 +8,7 @@
 namespace mallard::bench {
 namespace {
 
-// Returns a command of git that allocates in its own process, and not in child processes.
+// Returns a git command that allocates in its own process, and not in child processes.
 words git_log(temporary_folder const& folder, double share)
 {
     make_repository(folder, share);
@@ -32,7 +32,7 @@ words compiler_proper(temporary_folder const& folder, double share)
                         "")
             .wait()
             .output;
-    // Some of the words are in quotes. No word contains a space.
+    // Some of the words have quotes around them. No word contains a space.
     std::string plain = told;
     std::erase(plain, '"');
     std::istringstream all(plain);

@@ -5,14 +5,15 @@
 
 namespace mallard::bench {
 
-/// A program of one process: a recorder follows no child processes unless it is told to.
+/// A program that is a single process, because a recorder does not follow child processes by
+/// default.
 struct workload {
     std::string name;
     std::string asks;
     /// Writes the input and returns the command. Throws `cannot_run` if the program is missing.
     std::function<words(temporary_folder const&, double share)> command;
     /// For a server: sends requests and stops the server. Returns the wall time of the requests and
-    /// an output. Null: the program ends by itself, and its output is what it prints.
+    /// an output. Null if the program ends by itself; then its output is what it prints.
     run_result (*ask)(temporary_folder const&, double share) = nullptr;
     /// For a server: a shell command that sends the same requests, succeeds once the server answers
     /// them, and prints an output. The command does not stop the server.
@@ -20,7 +21,7 @@ struct workload {
     int threads = 1;
     bool in_brief = true;
     bool is_python = false;
-    /// Whether there are cases of the program in which less is recorded.
+    /// Whether the program also has cases in which less is recorded.
     bool has_variants = false;
 };
 

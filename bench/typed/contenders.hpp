@@ -1,6 +1,6 @@
 // The contenders that make and destroy objects of the type `item`, which has 32 bytes. The
-// constructor of a contender gets the largest number of objects that it will hold. Only contenders
-// of a fixed size use that number.
+// constructor of a contender receives the maximum number of objects that it will hold. Only
+// contenders of a fixed size use that number.
 #pragma once
 
 #include <bench/contenders/boost.hpp>
@@ -91,8 +91,8 @@ private:
 };
 
 /// Makes objects in a plf::colony, which identifies an element by an iterator. This contender keeps
-/// the iterator, as users of a colony do, because finding the iterator from an address is slow: it
-/// searches the groups of elements.
+/// the iterator, as users of a colony do. Finding the iterator from an address would be slow,
+/// because it requires a search of the groups of elements.
 class items_of_colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }
@@ -113,8 +113,8 @@ private:
     plf::colony<item> colony_;
 };
 
-/// A pool as in games, after the idea of EASTL's fixed_pool. It has a fixed number of slots in one
-/// array, and a list of free slots. The list is null if all slots are in use.
+/// A pool as used in games, after the idea of EASTL's fixed_pool. It has a fixed number of slots in
+/// one array, and a list of free slots. The list is null if all slots are in use.
 class items_of_fixed_pool {
 public:
     static std::string name() { return "fixed-pool"; }
@@ -209,7 +209,7 @@ using item_contenders = contender_list<
     items_of_pool<object_pool_options{}>, items_of_pool<object_pool_options{.order = reuse::lifo}>,
     items_in_boxes, items_of_pool<object_pool_options{.checks = check::on}>>;
 
-/// The figures of a case: ns, and cycles of this processor.
+/// Returns the figures of a case: ns, and cycles of this processor.
 inline std::vector<figure> ns_and_cycles(std::string const& case_name)
 {
     return {{case_name}, {case_name, "cycles_per_op"}};

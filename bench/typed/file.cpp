@@ -1,5 +1,4 @@
-// Measures memory in a file. Such memory outlives the process. The cases open and commit such
-// memory.
+// Measures memory in a file, which outlives the process. The cases open and commit such memory.
 #include <bench/clock.hpp>
 #include <bench/typed/contenders.hpp>
 
@@ -96,7 +95,7 @@ private:
     std::optional<interprocess::managed_mapped_file> file_;
 };
 
-/// A file that is mapped by open and mmap. A commit calls msync. This is the least that a program
+/// A file that is mapped by open and mmap. A commit calls msync. This is the minimum that a program
 /// has to do.
 class in_mapped_file {
 public:

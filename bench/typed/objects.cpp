@@ -1,5 +1,5 @@
 // Measures objects that are made and destroyed. In some cases there is one object at a time. In
-// others there are many: they are visited, then destroyed in any order.
+// others, many objects are visited, then destroyed in any order.
 #include <bench/measure.hpp>
 #include <bench/typed/contenders.hpp>
 

@@ -16,8 +16,8 @@ namespace {
 
 using value = std::uint64_t;
 
-/// A map behind a lock that several readers may hold at once. A program without a shared map would
-/// have this.
+/// A map protected by a lock that several readers may hold at the same time. A program without a
+/// shared map would use this.
 template <class Map>
 class behind_a_lock {
 public:

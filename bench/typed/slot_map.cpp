@@ -14,7 +14,7 @@ namespace {
 using value = std::uint64_t;
 
 /// A lower bound for the cost of a lookup. No key is ever stale here, but each lookup makes the one
-/// comparison that finding a stale key needs.
+/// comparison that detecting a stale key needs.
 class vector_and_compare {
 public:
     static std::string name() { return "limit/vector+compare"; }
@@ -123,8 +123,8 @@ private:
     key last_ = 0;
 };
 
-/// A plf::colony, for the case that visits elements. It takes no part in other cases: its iterators
-/// can dangle, so they are not keys.
+/// A plf::colony, for the case that visits elements. It does not take part in other cases, because
+/// its iterators can dangle, so they are not keys.
 class colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }

@@ -53,7 +53,7 @@ struct arcs {
         pool;
 };
 
-/// Boxes without a reference count. They show the cost of the pool alone.
+/// Boxes, which have no reference count. They show the cost of the pool alone.
 struct boxes {
     static std::string name() { return "mallard/box/thread_cached"; }
     auto make(std::uint64_t id) { return pool.make(id, id); }
@@ -90,7 +90,7 @@ round_function in_crew(effort how, std::size_t threads, Step step)
     struct all_of_it {
         explicit all_of_it(std::size_t count) : states(count), team(count) {}
         C contender;
-        std::vector<State> states; // declared last: handles must end before the contender
+        std::vector<State> states; // after the contender, which must outlive the handles
         crew team;
     };
     return [all = std::make_shared<all_of_it>(threads), ns = window_ns(how),

@@ -1,7 +1,7 @@
 // mallard-bench-watch COUNT [NAME=VALUE...] COMMAND [ARGUMENT...] runs a command that starts
-// another program, such as a recorder, and measures that program apart from all other processes.
-// The program is the first process whose command line is the last COUNT words. After the output of
-// the command it prints a line:
+// another program, as a recorder does, and measures that program separately from all other
+// processes. The program is the first process whose command line is the last COUNT words. After the
+// output of the command it prints a line:
 //
 //     \n@ STATUS WALL_NS CPU_NS PEAK_KIB ALL_WALL_NS ALL_CPU_NS OTHER_PEAK_KIB
 //
@@ -11,8 +11,8 @@
 //
 // The watcher traces all these processes, because the kernel reports the CPU time of a process only
 // to its parent and to its tracer. Processes stop for the tracer when they start, fork, execute a
-// program, end, or receive a signal; system calls run as usual. A peak is read before the end of a
-// process, and belongs to the last program that the process executed.
+// program, exit, or receive a signal; system calls run as usual. The peak of a process is read
+// before the process exits, and belongs to the last program that the process executed.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -66,8 +66,8 @@ long peak_kib(pid_t process)
     return at == std::string::npos ? 0 : std::atol(status.c_str() + at + 6);
 }
 
-// Becomes the command when the watcher has closed the pipe. The standard error of the command is
-// discarded.
+// Replaces this process by the command, after the watcher has closed the pipe. The standard error
+// of the command is discarded.
 [[noreturn]] void become(char** command, int const* pipe)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -119,7 +119,7 @@ private:
         });
         return ns / static_cast<double>(blocks_of_a_pass());
     }
-    // Measures the number of passes that the task specifies. The first pass is timed too.
+    // Measures as many passes as the task specifies. The first pass is timed too.
     double ns_of_so_many()
     {
         double const ns = ns_of([this] {

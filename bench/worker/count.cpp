@@ -17,7 +17,7 @@ extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t measured_call(word_functi
     return keep(function(word));
 }
 
-// Does nothing: its only instruction is the return.
+// Does nothing. Its only instruction is the return.
 [[gnu::naked, gnu::noinline]] std::uintptr_t nothing(std::uintptr_t)
 {
     asm("ret");

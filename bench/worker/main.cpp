@@ -40,7 +40,7 @@ job const* find_job(std::string_view name)
 
 void answer(std::span<const double> figures)
 {
-    // Ignores an error: if no process reads the pipe, no further request will arrive.
+    // Ignores an error. If no process reads the pipe, no further request will arrive.
     [[maybe_unused]] ssize_t const written =
         write(STDOUT_FILENO, figures.data(), figures.size_bytes());
 }
@@ -51,8 +51,8 @@ double beyond_tables(std::size_t kib, std::size_t table_bytes)
     return static_cast<double>(kib) - static_cast<double>(table_bytes) / 1024;
 }
 
-// Returns the peak and the present KiB. The kernel counts the peak roughly and the present memory
-// exactly, so the peak is raised to at least the present memory.
+// Returns the peak and the current KiB. The kernel counts the peak roughly and the current memory
+// exactly, so the peak is raised to at least the current memory.
 std::array<double, 2> memory()
 {
     static std::size_t most = 0;

@@ -102,11 +102,11 @@ private:
 };
 
 // The corrected matrix: the same threads serve all rounds, and run for a fixed time. Blocks are
-// sent to other threads through rings of the benchmark. If all rings are full, a thread yields
+// sent to other threads through ring buffers of the benchmark. If all are full, a thread yields
 // instead of freeing the block itself, so that the share of remote frees is as specified.
 //
 // Each thread has `count` live blocks, and each step replaces a random one. If `count` is 0, the
-// thread frees each block at once.
+// thread frees each block immediately.
 class through_rings {
 public:
     explicit through_rings(task const& t) : task_(t), rings_(t.threads * t.threads)
@@ -179,8 +179,8 @@ private:
         by_malloc::give(block, 0);
     }
 
-    // Sends the block to the first thread whose ring is not full, beginning with a random thread.
-    // Returns false if the time is over.
+    // Sends the block to the first thread whose ring buffer is not full, beginning with a random
+    // thread. Returns false if the time is over.
     bool send(void* block, std::size_t thread, random_numbers& random)
     {
         std::size_t const first = another(thread, own_.size(), random);

@@ -1,4 +1,4 @@
-// Measures the hot path: one block, or a few blocks, allocated and freed at once.
+// Measures the hot path: one block, or a few blocks, that are allocated and freed immediately.
 #include <bench/measure.hpp>
 #include <bench/table.hpp>
 #include <bench/worker/blocks.hpp>

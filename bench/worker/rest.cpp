@@ -57,7 +57,7 @@ round_function burst(task const& t, effort how)
     };
 }
 
-// Thread 0 allocates blocks and thread 1 frees them. Then thread 0 stays without work.
+// Thread 0 allocates blocks and thread 1 frees them. Then thread 0 stays, but is idle.
 round_function idle_owner(task const& t, effort how)
 {
     struct state {
@@ -109,7 +109,7 @@ round_function swings(task const& t, effort how)
 }
 
 // Simulates a program that runs for a long time. The sizes of its blocks grow from a few hundred
-// bytes to some thousand, and fall again. Some blocks of each phase stay.
+// bytes to several thousand, and fall again. Some blocks of each phase stay.
 round_function fragmentation(task const& t, effort how)
 {
     std::size_t const count = how.count(t.count);

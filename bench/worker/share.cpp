@@ -94,8 +94,7 @@ round_function relay(task const& t, effort how)
 
 // Every thread writes a hundred times to a small block, then frees it and writes to a new block, as
 // in the benchmark cache-scratch. If two threads have blocks in one cache line, each write waits
-// for the line. With `handed`, one thread allocated the first blocks, and the other threads free
-// them.
+// for the line. With `handed`, one thread has allocated the first block of each thread.
 round_function scratch(task const& t, effort how)
 {
     auto const team = std::make_shared<crew>(t.threads);

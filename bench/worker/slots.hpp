@@ -1,4 +1,4 @@
-// Holds blocks of random sizes, any of which can be replaced.
+// Holds blocks of random sizes. Any block can be replaced.
 #pragma once
 
 #include <bench/patterns.hpp>

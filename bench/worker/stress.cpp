@@ -1,4 +1,4 @@
-// Measures mixes of sizes, lifetimes and threads that are usual in stress tests.
+// Measures mixes of sizes, lifetimes and threads that are typical of stress tests.
 #include <bench/patterns.hpp>
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
@@ -98,7 +98,7 @@ round_function in_batches(task const& t, effort how)
         [b = std::make_shared<batches>(t, how), how](std::span<double> out) { b->round(how, out); };
 }
 
-// Threads are started in each round, and their blocks stay after the threads have ended, as in the
+// Threads are started in each round, and their blocks stay after the threads have exited, as in the
 // benchmark mstress. Some blocks pass through a buffer that all threads share. Every byte is
 // written.
 class generations {

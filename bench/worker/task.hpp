@@ -15,13 +15,14 @@ struct task {
     std::size_t count = 0; ///< number of blocks
     std::size_t threads = 1;
     std::size_t variant = 0; ///< a choice whose meaning depends on the job
-    std::size_t times = 0;   ///< repetitions, or ms; 0: time of a round
+    std::size_t times = 0;   ///< repetitions, or ms; 0 means the time of a round
 };
 
-// The requests to a worker. Each is one byte, and the comment says what the worker answers.
+// The requests to a worker. Each request is one byte. The comment describes the answer of the
+// worker.
 namespace request {
 inline constexpr char round = 'r';  ///< does a round; answers its figures
-inline constexpr char memory = 'm'; ///< answers peak and present KiB, without the tables
+inline constexpr char memory = 'm'; ///< answers peak and current KiB, without the tables
 inline constexpr char finish = 'f'; ///< frees everything; no answer
 inline constexpr char rest = 's';   ///< sleeps a second; no answer
 } // namespace request

@@ -1,4 +1,4 @@
-// Measures threads that use only their own blocks. In other jobs blocks outlive the threads that
+// Measures threads that use only their own blocks. In other jobs, blocks outlive the threads that
 // allocated them.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
@@ -37,7 +37,7 @@ void take_and_give_a_hundred(std::size_t bytes)
         by_malloc::give(block, bytes);
 }
 
-// Each thread allocates a hundred blocks and frees them, again and again. `variant` says whether an
+// Each thread repeatedly allocates a hundred blocks and frees them. `variant` chooses whether an
 // allocation and its free count as one step or two.
 round_function hundreds(task const& t, effort how)
 {
@@ -86,7 +86,7 @@ round_function replace(task const& t, effort how)
     };
 }
 
-// A thread hands its blocks to a successor and ends, as in the benchmark larson.
+// A thread passes its blocks to a successor and exits, as in the benchmark larson.
 round_function larson(task const& t, effort how)
 {
     auto const all = std::make_shared<many_slots>(t, how);

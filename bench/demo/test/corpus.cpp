@@ -1,4 +1,4 @@
-// Tests which text is collected and in which order, and what is saved of it.
+// Tests which text is collected, in which order, and which part of it is saved.
 #include <bench/demo/corpus.hpp>
 #include <bench/demo/error.hpp>
 #include <bench/demo/test/expect.hpp>

@@ -1,4 +1,4 @@
-// A folder of text files for one test. It is removed at the end of the test.
+// A directory of text files for one test. It is removed at the end of the test.
 #pragma once
 
 #include <cstdlib>
