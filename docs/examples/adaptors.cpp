@@ -1,4 +1,4 @@
-// Adaptors: each adds one thing to any allocator, or to any source.
+// Adaptors, each of which adds one feature to any allocator or source.
 #include <mallard/adapt/by_size.hpp>
 #include <mallard/adapt/counted.hpp>
 #include <mallard/adapt/failing.hpp>

@@ -1,4 +1,4 @@
-// Blocks that are freed together.
+// Blocks that are freed together, in an arena.
 #include <mallard/arena.hpp>
 
 #include <cassert>

@@ -91,7 +91,7 @@ static void* take(void* context, size_t bytes, size_t align)
 static void give(void* context, void* chunk, size_t bytes, size_t align)
 {
     struct budget* budget = context;
-    budget->bytes_left += bytes; /* bytes and alignment are those of the call of take */
+    budget->bytes_left += bytes; /* bytes and alignment are those of the call of `take` */
     (void)align;
     free(chunk);
 }

@@ -66,7 +66,8 @@ bool solve(const std::string& path, int killed_at)
     return p != nullptr && file.commit();
 }
 
-/// Solves in a child process and returns its wait status: 0 when the computation is done.
+/// Solves in a child process and returns the child's wait status. The status is 0 if the
+/// computation is done.
 int solve_in_a_process(const std::string& path, int killed_at)
 {
     pid_t const child = ::fork();

@@ -1,4 +1,4 @@
-// A word index in a file. One process makes the index, and the next uses and extends it.
+// A word index in a file. One process makes the index, and the next process uses and extends it.
 #include <mallard/allocator.hpp>
 #include <mallard/persist/file_arena.hpp>
 
@@ -33,7 +33,7 @@ int count(const word_index& words, std::string_view word)
     return found == words.end() ? 0 : found->second;
 }
 
-/// Makes the index, in a process of its own.
+/// Makes the index. Runs in a separate process.
 bool build(const char* path)
 {
     mallard::file_arena file;

@@ -1,4 +1,4 @@
-// Options that set how much memory an allocator takes in each step, and how much in total.
+// Options that set how much memory an allocator requests at a time, and how much in total.
 #include <mallard/arena.hpp>
 
 #include <cassert>

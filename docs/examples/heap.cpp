@@ -1,4 +1,4 @@
-// Heaps of Mallard's malloc. Any thread may free their blocks, one by one or all at once. A heap
+// Heaps of Mallard's malloc. Any thread may free their blocks, one by one or all together. A heap
 // may have a limit.
 #include <mallard/heap.hpp>
 #include <mallard/pmr.hpp>

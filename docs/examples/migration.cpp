@@ -1,4 +1,5 @@
-// Code of docs/guide/migrating.md: what users of other allocators write instead.
+// Code of docs/guide/migrating.md, for users of other allocators. Comments show the code that it
+// replaces.
 #include <mallard/mallard.hpp>
 
 #include <array>

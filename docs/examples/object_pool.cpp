@@ -70,7 +70,7 @@ void trees()
     auto root = nodes.make(2);
     root->left = nodes.make(1);
     root->right = nodes.make(3);
-    root.reset(); // destroys the other two nodes too
+    root.reset(); // also destroys the other two nodes
     assert(nodes.stats().blocks_live == 0);
 }
 

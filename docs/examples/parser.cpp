@@ -1,5 +1,5 @@
 // A parser whose tree is in an arena. Nodes have many sizes, and one call frees all nodes without
-// running destructors. Each document uses the memory that the document before it used.
+// running destructors. Each document uses the memory of the previous document.
 #include <mallard/arena.hpp>
 #include <mallard/pmr.hpp>
 

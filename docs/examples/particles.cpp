@@ -1,7 +1,7 @@
-// A particle system: each frame makes thousands of objects that exist for a moment only.
+// A particle system: each frame makes thousands of objects that exist only for a moment.
 //
-// An object_pool reuses the slots of dead particles, so after the first frames the pool takes no
-// more memory. It visits particles in address order, like an array.
+// An object_pool reuses the slots of dead particles, so after the first frames the pool requests no
+// more memory. The pool visits particles in address order, like an array.
 #include <mallard/object_pool.hpp>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Pools and arenas that several threads use at once.
+// Pools and arenas that several threads use at the same time.
 #include <mallard/multipool.hpp>
 #include <mallard/pmr.hpp>
 #include <mallard/pool.hpp>

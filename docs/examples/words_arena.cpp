@@ -1,4 +1,4 @@
-// The different words of each file in a folder. Each call counts in an arena of its own.
+// Counts the different words of each file in a directory. Each call uses a separate arena.
 #include <mallard/pmr.hpp>
 #include <mallard/winked.hpp>
 
@@ -20,7 +20,7 @@ std::size_t different_words(const std::filesystem::path& path)
     return count.size();
 }
 
-// Counts in the folder of the system's headers of C, or in the given folder.
+// Counts in the directory of the Linux headers, or in the given directory.
 int main(int arguments, char** argument)
 {
     const std::filesystem::path folder = arguments > 1 ? argument[1] : "/usr/include/linux";
