@@ -6,13 +6,13 @@
     bench/calibration/aa.py verify --budget 5 -- PROG ARGS
 
 verify: both commands of `mallard verify` are the program. replay: the program is recorded once, and
-replayed under glibc as base and as candidate. Since both sides are the same, each gain and loss is wrong.
+replayed under glibc as base and as candidate. Both sides are the same, so each gain and loss is wrong.
 
 The table has the verdicts on CPU time and on memory. `different` is the share of gains and losses, and
 `at most` the upper end of its one-sided 95 % interval: 1.5 % if none of 200 is called different. The status
 is 1 if more than 5 % are called different. After Ctrl-C, the table has the comparisons made so far.
 
-MALLARD, MALLARD_RECORDER and MALLARD_REPLAY name the command, its recorder and its player.
+MALLARD, MALLARD_RECORDER and MALLARD_REPLAY have the paths of the command, its recorder and mallard-replay.
 """
 import argparse
 import contextlib

@@ -22,7 +22,7 @@ struct strategy_entry {
     bool winks_out = false;
 };
 
-/// All strategies, beginning with AS1 (the default heap).
+/// Returns all strategies, beginning with AS1 (the default heap).
 inline const std::array<strategy_entry, strategy_count>& strategies()
 {
     static auto const all = [] {

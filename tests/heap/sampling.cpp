@@ -70,7 +70,7 @@ private:
     }
 };
 
-/// Six standard deviations of an estimate, as a fraction of the estimate.
+/// Returns six standard deviations of an estimate, as a fraction of the estimate.
 double tolerance(std::size_t samples)
 {
     return 6 / std::sqrt(static_cast<double>(samples));

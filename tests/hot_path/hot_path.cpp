@@ -104,7 +104,7 @@ void object_pool_destroy(objects& pool, long* object)
     pool.destroy(object);
 }
 
-// The destructor of a box. The shorter path, for the end of the whole pool, does not count.
+// Models the destructor of a box. The shorter path, for the end of the pool, does not count.
 // hot: 12 instructions, 1 test
 void object_pool_drop(long* object)
 {

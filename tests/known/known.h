@@ -1,4 +1,4 @@
-/* Helpers of the C programs in this folder: their arguments, random numbers, and a checksum. */
+/* Helpers of the C programs in this directory: their arguments, random numbers, and a checksum. */
 #ifndef KNOWN_H
 #define KNOWN_H
 

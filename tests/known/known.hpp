@@ -1,5 +1,5 @@
-// Helpers of the programs in this folder: their arguments, the text that they read, and a checksum
-// of their results.
+// Helpers of the programs in this directory: their arguments, the text that they read, and a
+// checksum of their results.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ private:
     std::uint64_t state_;
 };
 
-/// Returns the contents of the files below `folder` that have this ending, in the order of their
-/// names. Files of more than `bytes_max` are left out. Stops the program if there is no such file.
+/// Returns the contents of the files with this ending below the directory `folder`, in the order of
+/// their names. Omits files of more than `bytes_max`. Stops the program if no file is left.
 inline std::vector<std::string> texts(const std::filesystem::path& folder, std::string_view ending,
                                       std::uintmax_t bytes_max = 1 << 16)
 {

@@ -13,7 +13,7 @@
 
 namespace mallard::testing {
 
-/// A temporary folder. The destructor removes it.
+/// A temporary directory. The destructor removes it.
 class temporary_folder {
 public:
     temporary_folder()

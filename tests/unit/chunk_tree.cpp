@@ -127,7 +127,7 @@ TEST(chunk_tree, is_empty_after_a_move)
 }
 
 // Chunks of one pool often have equal distances and ascending addresses. 144, 2584 and 46368 are
-// Fibonacci numbers. With such distances, one multiplication by the golden ratio is no good hash.
+// Fibonacci numbers. With them, one multiplication by the golden ratio gives no random order.
 TEST(chunk_tree, stays_shallow_whatever_the_distance_between_chunks)
 {
     constexpr std::size_t count = 1000; // log2 is 10

@@ -10,7 +10,7 @@
 const ROUNDS = 10;
 ini_set('memory_limit', '256M'); // A script with a bug must not use all memory of the machine.
 
-/** A text that grows with the round. */
+/** Returns a text that grows with the round. */
 function text(int $round): string
 {
     return str_repeat("Line $round: the quick brown fox ", 1 + $round * 50);

@@ -15,7 +15,7 @@ const VALUES: usize = 10_000;
 
 /// A program that fills an arena once in each pass. After the pass the arena is reset.
 pub trait Program: Copy + 'static {
-    /// The number of bytes that a pass needs.
+    /// Returns the number of bytes that a pass needs.
     fn room(self) -> usize;
     fn refusal<A: Arena>(self) -> Option<Why> {
         None

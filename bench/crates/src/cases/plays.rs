@@ -167,7 +167,7 @@ impl<T: Object, P: Objects<T>> Slots<T, P> {
         self.at += 1;
         let place = &mut self.handles[index];
         let whole = NoUnwinding;
-        // SAFETY: another handle is written to the place at once, or the process aborts.
+        // SAFETY: another handle is immediately written to the place, or the process aborts.
         pool.give(unsafe { ManuallyDrop::take(place) });
         *place = ManuallyDrop::new(black_box(pool.make(black_box(T::of(42)))));
         std::mem::forget(whole);

@@ -15,7 +15,7 @@ pub trait Program<T: Object>: Copy + 'static {
     const TAKES_BACK: bool = true;
 
     fn plan(self) -> Plan;
-    /// The number of objects made in a pass.
+    /// Returns the number of objects made in a pass.
     fn ops(self) -> usize;
     fn pass<P: Objects<T>>(self, pool: &P);
 }
