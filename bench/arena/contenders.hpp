@@ -15,7 +15,7 @@ namespace mallard::bench {
 using arena_contenders = contender_list<std_monotonic, boost_monotonic, foonathan_stack, bump,
                                         arena_contender<1>, arena_contender<8>, arena_pmr>;
 
-// The functions that make the experiments of the suite, one for each source file.
+// Each of these functions returns the experiments of one source file of the suite.
 std::vector<experiment> arena_blocks(effort);
 std::vector<experiment> arena_life(effort);
 std::vector<experiment> arena_uses(effort);

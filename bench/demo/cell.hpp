@@ -35,7 +35,7 @@ workload_entry word_index_entry();
 workload_entry parse_tree_entry();
 workload_entry phrase_window_entry();
 
-/// All workloads, in the order in which they are printed.
+/// Returns all workloads, in the order in which they are printed.
 std::span<const workload_entry> workloads();
 
 std::string to_line(const measurement&);

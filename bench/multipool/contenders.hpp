@@ -17,7 +17,7 @@ using multipool_contenders = contender_list<
     multipool_contender<arena_multipool_tag>, multipool_contender<ordered_multipool_tag>,
     multipool_pmr<plain_multipool_tag>, multipool_pmr<arena_multipool_tag>>;
 
-// The functions that make the experiments of the suite, one for each source file.
+// Each of these functions returns the experiments of one source file of the suite.
 std::vector<experiment> multipool_pairs(effort);
 std::vector<experiment> multipool_mixed(effort);
 std::vector<experiment> multipool_containers(effort);

@@ -33,7 +33,7 @@ using many_contenders = typename pool_contenders<Bytes>::template with<
     typename pool_of_huge_pages<reuse::lifo>::template of<Bytes>,
     typename pool_of_huge_pages<reuse::ordered>::template of<Bytes>>;
 
-// The functions that make the experiments of the suite, one for each source file.
+// Each of these functions returns the experiments of one source file of the suite.
 std::vector<experiment> pool_report000(effort);
 std::vector<experiment> pool_pairs(effort);
 std::vector<experiment> pool_reuse(effort);

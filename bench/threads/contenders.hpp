@@ -60,7 +60,7 @@ inline std::vector<figure> costs(std::string const& case_name, std::size_t threa
     return {{case_name, "ns_per_op", variant, count}, {case_name, "cpu_ns_per_op", variant, count}};
 }
 
-// The functions that make the experiments of the suite, one for each source file.
+// Each of these functions returns the experiments of one source file of the suite.
 std::vector<experiment> threads_flow(effort);
 std::vector<experiment> threads_report002(effort);
 std::vector<experiment> threads_corrected(effort);

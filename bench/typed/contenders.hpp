@@ -219,7 +219,7 @@ inline void put(std::span<double> out, double ns)
     put_ns_and_cycles(out, ns);
 }
 
-// The functions that make the experiments of the suite, one for each source file.
+// Each of these functions returns the experiments of one source file of the suite.
 std::vector<experiment> typed_objects(effort);
 std::vector<experiment> typed_handles(effort);
 std::vector<experiment> typed_threads(effort);

@@ -1,4 +1,4 @@
-// Tests of allocators whose only memory is a caller's buffer.
+// Tests allocators whose only memory is a caller's buffer.
 #include "support.hpp"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Tests of error codes, explanations and NULL handles.
+// Tests error codes, explanations and NULL handles.
 #include "support.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Tests of options: structs of older and newer versions, and every invalid value.
+// Tests options: structs of older and newer versions, and every invalid value.
 #include "support.hpp"
 
 #include <cstring>

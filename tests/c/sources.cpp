@@ -1,4 +1,4 @@
-// Tests of sources: malloc, and functions of the caller, both of which may fail.
+// Tests sources: malloc, and functions of the caller, both of which may fail.
 #include "support.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Tests of handles that many threads use at the same time. ThreadSanitizer runs them, too.
+// Tests handles that many threads use at the same time. ThreadSanitizer runs them, too.
 #include "support.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Tests of heaps that one thread uses.
+// Tests heaps that one thread uses.
 #include "../support/resident.hpp"
 #include "../support/tsan.hpp"
 

@@ -1,4 +1,4 @@
-// Tests of the memory limits of heaps and of malloc.
+// Tests the memory limits of heaps and of malloc.
 #include "../support/child.hpp"
 #include "../support/threads.hpp"
 #include "../support/tsan.hpp"

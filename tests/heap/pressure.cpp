@@ -1,4 +1,4 @@
-// Tests of the memory limits of control groups. The tests write the files of the groups themselves,
+// Tests the memory limits of control groups. The tests write the files of the groups themselves,
 // because few machines allow a test to create real control groups.
 #include "../../src/heap/decay.hpp"
 #include "../../src/heap/slice_heap.hpp"

@@ -1,4 +1,4 @@
-// Tests of heaps that several threads use.
+// Tests heaps that several threads use.
 #include "../support/threads.hpp"
 #include "../support/child.hpp"
 

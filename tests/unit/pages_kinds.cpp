@@ -1,4 +1,4 @@
-// Tests of pages of one NUMA node, and of pages that are locked in memory.
+// Tests pages of one NUMA node, and pages that are locked in memory.
 #include "../support/child.hpp"
 #include "../support/refused_call.hpp"
 #include "pages.hpp"

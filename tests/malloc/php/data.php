@@ -1,5 +1,5 @@
 <?php
-// Data: formats, databases in a file or in memory, and sessions.
+// Uses data formats, databases in a file or in memory, and sessions.
 
 /** Returns data of all types. */
 function mixture(int $round): array

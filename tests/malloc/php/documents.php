@@ -1,5 +1,5 @@
 <?php
-// Documents: XML with each XML extension, HTML, and SOAP.
+// Uses documents: XML with each XML extension, HTML, and SOAP.
 
 /** Returns a library as XML. */
 function library(int $books): string

@@ -1,5 +1,5 @@
 <?php
-// Files: archives, compression, images, and streams with filters and wrappers.
+// Uses files: archives, compression, images, and streams with filters and wrappers.
 
 /** A stream whose data is in an array, $opened[name]. */
 class Memory

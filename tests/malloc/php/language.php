@@ -1,5 +1,5 @@
 <?php
-// The language itself: objects, closures, generators, fibers, references, exceptions, and the cycle
+// Uses the language itself: objects, closures, generators, fibers, references, exceptions, and the cycle
 // collector.
 
 enum Suit: string

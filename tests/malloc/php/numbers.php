@@ -1,5 +1,5 @@
 <?php
-// Numbers: of any size, random, and as keys of ciphers.
+// Uses numbers of any size, random numbers, and numbers as keys of ciphers.
 
 return [
     'standard' => function (int $round) {

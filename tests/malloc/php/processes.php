@@ -1,5 +1,5 @@
 <?php
-// Processes: forks, signals, shared memory, messages, sockets, and clients of servers.
+// Uses processes: forks, signals, shared memory, messages, sockets, and clients of servers.
 
 return [
     'pcntl' => function (int $round) {

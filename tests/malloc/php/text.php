@@ -1,5 +1,5 @@
 <?php
-// Strings in all encodings: search, comparison, formats, dates, and dictionaries.
+// Uses strings in all encodings: search, comparison, formats, dates, and dictionaries.
 
 const LANGUAGES = [
     'Falsches Üben von Xylophonmusik quält jeden größeren Zwerg.',
