@@ -8,8 +8,7 @@
 namespace mallard::engine {
 namespace {
 
-/// Writes the record of a new slab or span. None of its blocks is carved (allocated for the first
-/// time) yet.
+/// Writes the record of a new slab or span, of which no block is allocated yet.
 slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, span const& r) noexcept
 {
     slab& s = r.record();
@@ -28,8 +27,8 @@ slab& begin_slab(thread_cache& cache, std::size_t index, std::size_t slices, spa
     return s;
 }
 
-/// Counts blocks that were added to the list. Raises the limit if the list now exceeds it, because
-/// free blocks take no more memory in the list than in their slab.
+/// Counts blocks that were added to a free list. If the list now exceeds its limit, raises the
+/// limit, because free blocks use no more memory in the list than in their slab.
 void count_added(free_list& l, std::size_t count) noexcept
 {
     l.room -= static_cast<std::int32_t>(count);
@@ -77,7 +76,8 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
     const class_shape& shape = s.shape();
     std::uint32_t const left = shape.capacity - s.carved;
     std::uint32_t const page = std::max<std::uint32_t>(1, page_bytes / shape.bytes);
-    // Carve the whole rest of the slab at once if the rest is small and half of the slab is in use.
+    // If the rest of the slab is small and half of the slab is carved already, carve the whole
+    // rest.
     std::uint32_t const count =
         s.carved >= shape.capacity / 2 && std::size_t{left} * shape.bytes <= 4 * page_bytes
             ? left
@@ -89,7 +89,7 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
         queue.fresh = nullptr;
     free_list& l = cache.list_at(offset);
     void* const rest = l.head;
-    for (std::uint32_t i = 1; i < count; ++i) { // carves upwards, for the hardware prefetcher
+    for (std::uint32_t i = 1; i < count; ++i) { // in ascending order, for the hardware prefetcher
         std::byte* const block = first + std::size_t{i} * shape.bytes;
         link(block, i + 1 == count ? rest : block + shape.bytes, mark_for(block, cache.key));
     }
@@ -122,7 +122,7 @@ void return_block(thread_cache& cache, void* block) noexcept
     slab& s = slab_of(block);
     if (s.index >= span_class_first)
         return give_slab(s);
-    // `push` checked the alignment only. In most classes an aligned address may still be inside a
+    // `push` checked only the alignment. In most classes, an aligned address may still be inside a
     // block.
     if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");

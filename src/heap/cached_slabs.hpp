@@ -1,5 +1,5 @@
-// The slabs of a thread cache. They come from the slice heap, are carved into blocks, and return
-// when none of their blocks is used.
+// The slabs of a thread cache. The slice heap or the chunks of a heap supply the slabs, which are
+// carved into blocks. A slab is returned when none of its blocks is used.
 //
 // All functions require that the thread is inside a `busy_scope` (it has marked its cache as busy
 // with a slow path, see thread_cache.hpp), or that no thread uses the cache.
@@ -9,16 +9,16 @@
 
 namespace mallard::engine {
 
-/// Takes a new slab for this class and makes it `queue.fresh`, the slab that is being carved.
-/// False: out of memory.
+/// Allocates a new slab for this class and makes it `queue.fresh`, the slab that is being carved
+/// into blocks. Returns false if there is no memory.
 bool take_slab(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
-/// Takes a span that holds one block of `bytes`. Sets `zero` to whether the block reads as zero.
-/// Null: out of memory.
+/// Allocates a span for one block of `bytes` bytes. Sets `zero` to whether all bytes of the block
+/// are 0. Returns null if there is no memory.
 void* take_span(thread_cache& cache, std::size_t bytes, bool& zero) noexcept;
 
-/// Takes about a page of never-allocated blocks from the slab `queue.fresh`. Returns one of the
-/// blocks and puts the others onto the list. Thread caches use this function as their
+/// Carves about a page of never-allocated blocks from the slab `queue.fresh`. Returns one of the
+/// blocks and puts the others onto the free list. Thread caches use this function as their
 /// `cache_policy::carve`.
 void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
 
@@ -27,15 +27,15 @@ void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
 /// Returns a block to its slab, or a whole span as `give_slab` does.
 void return_block(thread_cache& cache, void* block) noexcept;
-/// Returns the blocks of a list, from `first` on.
+/// Returns the blocks of a list to their slabs, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
 
-/// Updates the queue after blocks were returned to a slab. Puts the slab into the queue if it has
-/// free blocks, and frees the slab if none of its blocks is used.
+/// Updates the queue of a class after blocks were returned to the slab `s`. Adds the slab to the
+/// queue if some of its blocks are used. If none is used, the slab becomes `queue.fresh`, or is
+/// freed if another slab is `queue.fresh`.
 void settle(thread_cache& cache, slab& s) noexcept;
 
-/// Returns the fresh slab (the one that is being carved) to its source, if none of its blocks is
-/// used.
+/// Frees the slab `queue.fresh`, which is being carved into blocks, if none of its blocks is used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
 /// Returns an unused slab or span to the chunks of the heap that owns it, or to the slice heap if a
@@ -46,7 +46,7 @@ inline void give_slab(slab& s) noexcept
     owner.policy->give_slab(owner, s);
 }
 
-/// Returns a block to its slab, which `cache` owns. The caller has checked the block.
+/// Returns a block to its slab, which `cache` must own. The caller must have checked the block.
 [[gnu::always_inline]] inline void return_to_slab(thread_cache& cache, slab& s, void* block,
                                                   std::uint64_t mark) noexcept
 {

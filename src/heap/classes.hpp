@@ -7,57 +7,60 @@
 
 namespace mallard::engine {
 
-/// The size of a slice, the engine's unit of address space. The engine's map has one entry for each
+/// The size of a slice, the engine's unit of address space. The slice map has one entry for each
 /// slice.
 inline constexpr std::size_t slice_bytes = std::size_t{1} << 14;
 
-/// Block sizes: 16, 32, ..., 128, 160, 192, 224, 256, 320, ... A block is at most a quarter larger
-/// than the request, and on average a tenth larger. All are multiples of 16, because malloc
-/// promises that alignment. heap.hpp, rust_api.cpp, mallard/c/malloc.h and the crate mallard-malloc
-/// have numbers that follow from this line.
+/// The block sizes are 16, 32, ..., 128, 160, 192, 224, 256, 320, ... If a request has more than 64
+/// bytes, its block is at most a quarter larger than the request, and on average a tenth larger.
+/// All block sizes are multiples of 16, because malloc guarantees that alignment. If you change
+/// this line, also change the numbers in heap.hpp, rust_api.cpp, mallard/c/malloc.h and the crate
+/// mallard-malloc that follow from it.
 using block_class = size_classes<16, 2>;
 
 /// The largest block size for which thread caches keep a list.
 inline constexpr std::size_t block_bytes_max = std::size_t{32} << 20;
 inline constexpr std::size_t class_count = block_class::of(block_bytes_max) + 1;
 
-/// Up to this size, every block of a class has the same size. A larger block has the number of
-/// slices that it needs, and the list of its class holds at most one block.
+/// Up to this size, all blocks of a class have the same size. A larger block has exactly as many
+/// slices as it needs, and the list of its class holds at most one block.
 inline constexpr std::size_t classed_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t classed_count = block_class::of(classed_bytes_max) + 1;
 
-/// From this class on a block is a span of whole slices. Smaller blocks share a slab.
+/// The first class whose blocks are spans of whole slices. The blocks of smaller classes share a
+/// slab.
 inline constexpr std::size_t span_class_first = block_class::of(slice_bytes);
 
 struct alignas(32) class_shape {
     std::uint64_t reciprocal = 0; ///< 2^64 / bytes, rounded up
     std::uint32_t bytes = 0;
-    std::uint32_t slices = 0;    ///< slices of a slab
-    std::uint32_t capacity = 0;  ///< blocks of a slab
+    std::uint32_t slices = 0;    ///< number of slices in a slab
+    std::uint32_t capacity = 0;  ///< number of blocks in a slab
     std::uint16_t limit = 0;     ///< largest number of blocks in a list of a new thread cache
     std::uint16_t limit_max = 0; ///< largest number of blocks in any list
 
-    /// Whether all blocks of this class have the same size. A block of a larger class has exactly
-    /// the slices that it needs.
+    /// Returns whether all blocks of this class have the same size. A block of a larger class has
+    /// exactly as many slices as it needs.
     constexpr bool is_classed() const noexcept { return bytes <= classed_bytes_max; }
 
-    /// The bytes of a block that a caller may use. In a span these are all bytes of its slices.
-    /// Requires `is_classed()`.
+    /// Returns how many bytes of a block a caller may use. In a span, a caller may use all bytes of
+    /// the slices. Requires `is_classed()`.
     constexpr std::size_t usable_bytes() const noexcept
     {
         return capacity == 1 ? slices * slice_bytes : bytes;
     }
 
-    /// A mask of the address bits that are 0 at the start of every block of this class. The first
-    /// block of a slab starts at a multiple of `slice_bytes`, and the others follow without gaps.
+    /// Returns a mask of the address bits that are 0 at the start of every block of this class. The
+    /// first block of a slab starts at a multiple of `slice_bytes`, and the others follow without
+    /// gaps.
     constexpr std::uint16_t unaligned_bits() const noexcept
     {
         std::size_t const align = std::size_t{bytes} & -std::size_t{bytes};
         return static_cast<std::uint16_t>((align < slice_bytes ? align : slice_bytes) - 1);
     }
 
-    /// Whether a block begins at this offset in a slab. Tests divisibility without a division,
-    /// after Lemire, Kaser, Kurz: Faster remainder by direct computation.
+    /// Returns whether a block begins at this offset in a slab. Tests divisibility without a
+    /// division, as described by Lemire, Kaser and Kurz ("Faster remainder by direct computation").
     constexpr bool begins(std::size_t offset) const noexcept
     {
         return offset * reciprocal < reciprocal;
@@ -66,8 +69,8 @@ struct alignas(32) class_shape {
 
 namespace detail {
 
-/// The number of slices of a slab: the smallest number that holds eight blocks and wastes at most
-/// 2.5 % of the slab.
+/// Returns the number of slices in a slab. For blocks of less than a slice, this is the smallest
+/// number that has room for eight blocks and wastes at most 2.5 % of the slab.
 constexpr std::uint32_t slab_slices(std::size_t bytes) noexcept
 {
     if (bytes >= slice_bytes)
@@ -95,7 +98,8 @@ constexpr class_shape shape(std::size_t index) noexcept
         static_cast<std::uint32_t>(bytes >= slice_bytes ? 1 : slices * slice_bytes / bytes);
     std::size_t const first = at_most(16, 4096, bytes);
     s.limit = static_cast<std::uint16_t>(bytes >= slice_bytes ? 0 : first == 0 ? 1 : first);
-    // A list of small blocks may hold 1 MiB. A list of spans may hold 64 KiB, but always one span.
+    // A list of small blocks may hold up to 1 MiB. A list of spans may hold up to 64 KiB, but at
+    // least one span.
     std::size_t const most =
         bytes < slice_bytes ? at_most(32768, std::size_t{1} << 20, bytes) : 65536 / bytes;
     s.limit_max = static_cast<std::uint16_t>(most == 0 ? 1 : most);
@@ -121,9 +125,9 @@ static_assert(shapes[span_class_first].bytes == slice_bytes);
 
 // --- class offsets -------------------------------------------------------------------
 
-/// The byte offset of a size class's free list in `thread_cache`: a multiple of 16, at least 64,
-/// because the first 64 bytes of a thread cache are other members. The type is as wide as an
-/// address, which saves `free` an instruction.
+/// The byte offset of a size class's free list in `thread_cache`. The offset is a multiple of 16,
+/// and at least 64, because the first 64 bytes of a thread cache are other members. The type is as
+/// wide as an address, which saves an instruction in `free`.
 using class_offset = std::size_t;
 inline constexpr class_offset class_offset_unit = 16;
 inline constexpr class_offset offsets_before_lists = 4;
@@ -138,8 +142,8 @@ constexpr std::size_t class_of_offset(class_offset offset) noexcept
     return offset / class_offset_unit - offsets_before_lists;
 }
 
-/// Up to this size, the class offset comes from a table. Element i of the table is for sizes of at
-/// most 16 * i bytes.
+/// For sizes up to this one, the class offset is looked up in a table. Element i of the table is
+/// the class offset for sizes from 16 * i - 15 to 16 * i bytes.
 inline constexpr std::size_t looked_up_max = 1024;
 inline constexpr auto offsets_by_16 = [] {
     std::array<std::uint16_t, looked_up_max / 16 + 1> all{};
@@ -148,8 +152,9 @@ inline constexpr auto offsets_by_16 = [] {
     return all;
 }();
 
-/// The first class whose blocks have at least `bytes` bytes and start at multiples of `align`.
-/// Requires that `align` is at most `slice_bytes`, the alignment of a slab's first block.
+/// Returns the class offset of the first class whose blocks have at least `bytes` bytes and start
+/// at multiples of `align`. Requires that `align` is at most `slice_bytes`, the alignment of a
+/// slab's first block.
 inline class_offset offset_of_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t index = block_class::of(bytes > align ? bytes : align);

@@ -1,5 +1,6 @@
-// Decides when idle memory is returned to the system: at the end of each decay interval, and at
-// once while malloc holds most of the memory that the control group of the process may use.
+// Decides when idle memory is returned to the system. That is at the end of each decay interval,
+// and without delay while malloc holds most of the memory that the control group of the process may
+// use.
 #include "decay.hpp"
 
 #include "limits.hpp"
@@ -14,15 +15,15 @@
 namespace mallard::engine {
 namespace {
 
-/// When idle memory is returned next.
+/// The time at which idle memory is returned next, in milliseconds.
 constinit std::atomic<std::uint64_t> due{0};
-/// How long the engine waits when more memory is to be returned than it returns at once.
+/// How long the engine waits if more memory is to be returned than it returns in one call of `age`.
 constexpr std::uint64_t pause_milliseconds = decay_interval_milliseconds / 8;
 
 constexpr std::uint64_t credit_per_millisecond = 100;
 constexpr std::uint64_t credit_max = 10'000;
 
-/// The memory of malloc is short above this number of bytes.
+/// Memory is short if malloc holds more than this number of bytes.
 constinit std::atomic<std::size_t> comfortable_max{~std::size_t{0}};
 
 [[gnu::constructor(101)]] void read_group_limit() noexcept

@@ -1,13 +1,14 @@
-// Decay: memory that stayed idle for a decay interval goes back to the operating system, or sooner
-// if memory is short. There is no background thread: each thread reads the clock in every 64th slow
-// path of malloc and free. So a process that calls neither returns nothing.
+// Decay returns memory that stayed idle for a decay interval to the operating system, or sooner if
+// memory is short. There is no background thread. Instead, each thread reads the clock in every
+// 64th slow path of malloc and free. So a process that calls neither function returns no memory.
 //
-// A quiet program may find all its blocks in the lists of its threads, and enter no slow path for
-// minutes. Therefore a thread watches while much memory is idle: malloc uses a decoy, so that each
-// call enters a slow path, which reads the clock. free uses the thread's cache: a program that
-// frees much memory in a row pays nothing. A thread that is not quiet would lose time in this way,
-// so its calls of malloc while it watches are limited to 100 in a millisecond, on average: such a
-// thread enters slow paths often enough by itself.
+// A program that allocates little may find all its blocks in the free lists of its threads, and
+// enter no slow path for minutes. Therefore a thread "watches" while much memory is idle. While it
+// watches, malloc uses a decoy, so that each call enters a slow path, which reads the clock. free
+// still uses the thread's cache, so that a program that frees much memory in a row pays nothing.
+// For a thread that allocates often, watching would cost time, and such a thread enters slow paths
+// often enough anyway. So a thread stops watching when it calls malloc more than 100 times per
+// millisecond on average.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,18 @@ namespace mallard::engine {
 
 inline constexpr std::uint64_t decay_interval_milliseconds = 250;
 
-/// How many calls of malloc a call for more than `classed_bytes_max` counts as, while the thread
-/// watches. A thread also watches while one of its lists may hold such a block. So a program that
-/// uses the block again and again soon stops watching.
+/// While a thread watches, an allocation of more than `classed_bytes_max` bytes counts as this many
+/// calls of malloc. A thread also watches while one of its free lists may contain such a block. So
+/// a thread that repeatedly reuses such a block soon stops watching.
 inline constexpr std::uint32_t credit_of_span = 1000;
 
-/// Whether the memory of malloc exceeds three quarters of the memory limit of this process's
-/// control group. The rest of the limit is for stacks, code and other processes of the group. The
-/// limit is read when the process starts: a process that runs in a sandbox may open no file.
+/// Returns whether the memory of malloc exceeds three quarters of the memory limit of this
+/// process's control group. The rest of the limit is for stacks, code and other processes in the
+/// group. The limit is read when the process starts, because later a sandbox may forbid the process
+/// to open files.
 bool memory_is_short() noexcept;
-/// Replaces the memory limit of the control group, in bytes; for tests. 0: there is no limit.
+/// Sets the memory limit of the control group that the engine uses, in bytes. 0 means no limit.
+/// Tests call this function, too.
 void set_group_limit(std::size_t bytes) noexcept;
 
 } // namespace mallard::engine

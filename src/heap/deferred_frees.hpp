@@ -7,52 +7,55 @@
 
 namespace mallard::engine {
 
-/// The number of size classes whose blocks may be deferred. Their blocks have up to 1 KiB.
-/// Deferring larger blocks would hold back too much memory.
+/// The number of size classes for which frees may be deferred. These classes have blocks of up to 1
+/// KiB. Deferring the frees of larger blocks would retain too much memory.
 inline constexpr std::size_t deferred_class_count = block_class::of(1024) + 1;
 
-/// The blocks whose free a thread has deferred. Their free lists were full, or they belong to other
-/// threads.
+/// The blocks whose free a thread has deferred, because their free lists were full or because the
+/// blocks belong to other threads.
 ///
-/// A program that frees a million blocks in random order waits for a cache miss at every block.
-/// Deferring `capacity` frees and prefetching each block overlaps these misses. A deferred block
-/// still counts as used in its slab.
+/// A program that frees a million blocks in random order waits for a cache miss at every block. If
+/// `capacity` frees are deferred and each block is prefetched, these cache misses overlap. A
+/// deferred block still counts as used in its slab.
 ///
 /// The checks for a double free run when the deferred blocks are returned to their slabs. Until
 /// then a block that was freed twice might be both deferred and in the free list of its class. So
-/// the first deferred free of a class hides the free list: the blocks of a hidden list cannot be
-/// allocated until the deferred blocks are returned. Each return of `capacity` deferred blocks also
-/// returns as many blocks of a hidden list. These blocks were freed earlier, and would keep their
-/// slabs from becoming free.
+/// the first deferred free of a class hides the free list, that is, the blocks of the list cannot
+/// be allocated until the deferred blocks are returned. Each return of `capacity` deferred blocks
+/// also returns as many blocks of a hidden list. Otherwise these blocks, which were freed earlier,
+/// would prevent their slabs from becoming free.
 ///
 /// A deferred block of another thread hides no list, because the lists have only blocks of this
-/// cache's own slabs. `free_list::room` says whether a list is hidden. Between two operations of
-/// the thread:
+/// cache's own slabs. The value of `free_list::room` shows whether a list is hidden. Between two
+/// operations of the thread:
 ///
 ///     shown list:   room == limit - blocks  >= 0              first block: free_list::head
 ///     hidden list:  room == limit - blocks - hidden_by < -1   first block: hidden_[class]
 ///
-/// During a free into a full list, `room` is -1 for a moment; such a list is shown.
+/// During a free into a full list, `room` is -1 for a moment. Such a list counts as shown.
 class deferred_frees {
 public:
     static constexpr std::uint32_t capacity = 16;
 
-    /// Whether a list with this `room` is hidden: its blocks are withheld until the deferred frees
-    /// are checked. Any thread may call this.
+    /// Returns whether a list with this `room` is hidden, so that its blocks cannot be allocated
+    /// until the deferred frees are checked. Any thread may call this function.
     static constexpr bool is_hidden(std::int32_t room) noexcept { return room < -1; }
     static bool is_hidden(const free_list& l) noexcept { return is_hidden(l.room); }
-    /// The `room` that the list would have if it were not hidden: `limit - blocks`.
+    /// Returns the `room` that the list would have if it were not hidden, which is `limit -
+    /// blocks`.
     static constexpr std::int32_t room_if_shown(std::int32_t room) noexcept
     {
         return is_hidden(room) ? room + hidden_by : room;
     }
 
-    /// Counts a free whose block found no room in a free list, or belongs to another thread. True:
-    /// there were many such frees in a row, so this block should be deferred.
+    /// Counts a free whose block has no room in its free list, or belongs to another thread.
+    /// Returns true after many such frees in a row, so that the free of this block should be
+    /// deferred.
     bool count_free() noexcept { return ++in_a_row_ > undeferred_in_a_row; }
     void end_row() noexcept { in_a_row_ = 0; }
 
-    /// Defers a block. True: no further block can be deferred, so the caller returns all of them.
+    /// Defers the free of a block. Returns true if no further block can be deferred. The caller
+    /// must then return all deferred blocks.
     [[gnu::always_inline]] bool add(void* block) noexcept
     {
         __builtin_prefetch(block, 1);
@@ -71,15 +74,15 @@ public:
             f(blocks_[i]);
     }
 
-    /// Hides the list of class `index`: its blocks are withheld until `show` is called. Requires
-    /// that the list is not hidden.
+    /// Hides the free list of class `index`, so that its blocks cannot be allocated until `show` is
+    /// called. Requires that the list is not hidden.
     void hide(free_list& l, std::size_t index) noexcept
     {
         l.room -= hidden_by;
         hidden_[index] = std::exchange(l.head, nullptr);
     }
-    /// If the list of class `index` is hidden, makes its blocks available again. Requires that no
-    /// block is deferred.
+    /// If the free list of class `index` is hidden, makes its blocks available again. Requires that
+    /// no block is deferred.
     void show(free_list& l, std::size_t index) noexcept
     {
         if (!is_hidden(l))
@@ -88,14 +91,14 @@ public:
         l.room += hidden_by;
     }
 
-    /// The pointer to the first block of a list, whether the list is hidden or not. Accepts the
-    /// `index` of any class.
+    /// Returns the pointer to the first block of a list, whether the list is hidden or not. `index`
+    /// may be that of any class.
     void*& head(free_list& l, std::size_t index) noexcept
     {
         return is_hidden(l) ? hidden_[index] : l.head;
     }
-    /// Removes the newest block of the hidden list of class `index`. Null: the list is empty, or is
-    /// not hidden.
+    /// Removes and returns the newest block of the hidden list of class `index`. Returns null if
+    /// the list is empty or not hidden.
     void* pop_hidden(free_list& l, std::size_t index, std::uint64_t key) noexcept
     {
         void* const block = hidden_[index];
@@ -105,9 +108,10 @@ public:
         l.room += 1;
         return block;
     }
-    /// Removes all blocks of a hidden list and returns the first of them; `room` does not change.
+    /// Removes all blocks of a hidden list and returns the first of them. Does not change `room`.
     void* take_hidden(std::size_t index) noexcept { return std::exchange(hidden_[index], nullptr); }
-    /// Sets `limit - blocks` of a list to `room`, whether the list is hidden or not.
+    /// Sets the `room` of a list so that `room_if_shown` returns the argument, whether the list is
+    /// hidden or not.
     static void set_room(free_list& l, std::int32_t room) noexcept
     {
         l.room = is_hidden(l) ? room - hidden_by : room;

@@ -1,5 +1,6 @@
-// The handlers of fork. The thread that forks takes all locks of the engine and marks them as kept.
-// Until the fork ends, no other thread waits for a kept lock: see guests.hpp.
+// The fork handlers. The forking thread locks all locks of the engine before the fork. It marks all
+// of them except the locks of heaps as held across the fork, and no other thread waits for a lock
+// that is marked in this way (see guests.hpp).
 #include "fork.hpp"
 
 #include "guests.hpp"
@@ -15,8 +16,8 @@
 namespace mallard::engine {
 namespace {
 
-/// The number of forks under way in this thread that did not take the engine's locks. There are
-/// several if a signal handler interrupts a fork and forks again.
+/// The number of forks under way in this thread that did not lock the engine's locks. The number
+/// exceeds 1 if a signal handler interrupts a fork and forks again.
 constinit thread_local unsigned forks_without_locks = 0;
 /// Whether a fork under way in this thread holds the engine's locks.
 constinit thread_local bool keeps_locks = false;
@@ -42,8 +43,9 @@ void before_fork() noexcept
     take_cache_locks();
     the_slice_heap.its_lock().take();
     lock_of_huge().take();
-    // This thread has all locks. From here on other threads do not wait for these locks, but become
-    // guests (see guests.hpp).
+    // This thread now holds all locks. Mark all except the locks of heaps as held across the fork.
+    // From here on, other threads do not wait for the marked locks, but become guests (see
+    // guests.hpp).
     keep_sample_lock();
     keep_cache_locks();
     the_slice_heap.keep();
@@ -68,8 +70,8 @@ void after_fork_in_parent() noexcept
 }
 
 /// Runs in the child of a fork. The caches of threads that do not exist in the child stay as they
-/// are, and no thread uses them. Messages to these caches are never read. The only loss is blocks
-/// of slabs that these caches own.
+/// are, and no thread uses these caches. Nothing reads the remote frees in their inboxes. The only
+/// memory that is lost is in the slabs of these caches.
 void after_fork_in_child() noexcept
 {
     if (forks_without_locks == 0) {
@@ -78,7 +80,7 @@ void after_fork_in_child() noexcept
         keeps_locks = false;
     } else {
         forks_without_locks -= 1;
-        if (os::locks_of_thread == 0) // this process had no other thread
+        if (os::locks_of_thread == 0) // the parent had no other thread
             return;
     }
     guests.reset();
@@ -90,8 +92,9 @@ void after_fork_in_child() noexcept
     reset_sample_lock();
 }
 
-/// Registers the engine's fork handlers before all other handlers. The C library then calls the
-/// engine's handler last when a fork begins, so that the other handlers may allocate.
+/// Registers the engine's fork handlers before all other handlers. Before a fork, the C library
+/// calls handlers in reverse order, so it calls the engine's handler last. The other handlers may
+/// thus allocate.
 [[gnu::constructor(101)]] void watch_forks() noexcept
 {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -1,4 +1,4 @@
-// Free blocks, linked through their own memory, and the free lists of a thread cache.
+// Free blocks, which store their links in their first bytes, and the free lists of a thread cache.
 #pragma once
 
 #include "classes.hpp"
@@ -17,21 +17,21 @@ namespace mallard::engine {
 /// malloc returns next. (snmalloc and glibc's safe linking sign links in the same way.) Allocation
 /// clears the first word, so an allocated block does not look free.
 ///
-/// A double free is detected when the block would be allocated a second time. The second free
-/// detects it at once only if the block is the newest of its list, or if the free reads the block
-/// anyway. Reading every freed block would make each free wait for a cache line
-/// (docs/decisions/0018).
+/// A double free is detected at the latest when the block would be allocated a second time. The
+/// second free itself detects the error only if the block is the newest of its list, or if this
+/// free reads the block for another reason. Reading every freed block would make each free wait for
+/// a cache line (docs/decisions/0018).
 struct free_block {
     std::uint64_t guarded;
     void* next;
 };
 
-/// Free blocks of one size class that the thread can allocate without a lock, newest first.
+/// The free blocks of one size class that the thread can allocate without a lock, newest first.
 ///
-/// Every operation changes `room` before it reads `head`. A visitor (a thread that takes the free
-/// blocks of an idle thread) relies on that order: while no operation is under way, `room` plus the
-/// number of blocks equals `limit` (see visit.cpp). `deferred_frees` says what a negative `room`
-/// means.
+/// Every operation changes `room` before it reads `head`. A visitor (a thread that scavenges the
+/// free blocks of an idle thread) relies on that order, because while no operation is under way,
+/// `room` plus the number of blocks equals `limit` (see visit.cpp). The comment on `deferred_frees`
+/// explains what a negative `room` means.
 struct free_list {
     void* head = nullptr;
     std::int32_t room = 0;            ///< number of blocks that the list can still accept
@@ -45,7 +45,8 @@ inline atomic_ref<void*> head_of(free_list& l) noexcept
     return atomic_ref(l.head);
 }
 
-/// The first words of a block as a `free_block`. In an allocated block they hold the caller's data.
+/// Returns the first words of a block as a `free_block`. In an allocated block, these words contain
+/// the caller's data.
 inline free_block& as_free(void* block) noexcept
 {
     return *static_cast<free_block*>(block);
@@ -72,7 +73,8 @@ inline void clear(void* block) noexcept
 
 [[noreturn, gnu::noinline]] void stop_at_damaged_list(const void* block) noexcept;
 
-/// The block after a free block. Stops the process if the two words of `block` do not match.
+/// Returns the block that follows a free block in its list. Stops the process if the two words of
+/// `block` do not match.
 [[gnu::always_inline]] inline void* next_of(const void* block, std::uint64_t key) noexcept
 {
     if (!is_free(block, mark_for(block, key))) [[unlikely]]

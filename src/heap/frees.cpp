@@ -1,4 +1,4 @@
-// The slow paths of free: frees into a full list, and frees of other threads' blocks.
+// The slow paths of free, for blocks whose free list is full, and for blocks of other threads.
 #include "cached_slabs.hpp"
 #include "deferred_frees.hpp"
 #include "misuse.hpp"
@@ -8,8 +8,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Returns a block to its slab if `cache` owns the slab. Otherwise adds the block to a batch for
-/// the owner of the slab. Stops the process if the address is not an allocated block.
+/// Returns a block to its slab if `cache` owns the slab. Otherwise adds the block to the batch that
+/// will be sent to the slab's owner. Stops the process if the address is not an allocated block.
 [[gnu::always_inline]] inline void return_checked(thread_cache& cache, void* block) noexcept
 {
     slab& s = slab_of(block);
@@ -23,8 +23,8 @@ namespace {
     return_to_slab(cache, s, block, mark);
 }
 
-/// If the list of class `index` is hidden (its blocks are withheld while frees are deferred),
-/// returns up to `count` of its blocks to their slabs.
+/// If the free list of class `index` is hidden (its blocks cannot be allocated while frees are
+/// deferred), returns up to `count` of its blocks to their slabs.
 void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) noexcept
 {
     for (; count != 0; --count) {
@@ -40,9 +40,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
 {
     busy_scope const busy(cache);
     tick(cache);
-    // Besides the deferred blocks, return blocks of one hidden list. A thread that frees several
-    // classes may have several hidden lists. The count of slow paths picks a deferred block, and so
-    // the list of its class. Successive calls thus serve different classes.
+    // Besides the deferred blocks, return blocks of one hidden list. A thread that frees blocks of
+    // several classes may have several hidden lists. The class is that of a deferred block, which
+    // the count of slow paths selects, so that successive calls select different classes.
     std::uint32_t const chosen =
         cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
     std::size_t const index = slab_of(cache.deferred.block(chosen)).index;
@@ -50,7 +50,7 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     return_hidden(cache, index, deferred_frees::capacity);
 }
 
-/// Defers the free of a block, whoever owns its slab. Requires a class below
+/// Defers the free of a block, no matter which thread owns the slab. Requires a class below
 /// `deferred_class_count`.
 [[gnu::always_inline]] inline void defer(thread_cache& cache, void* block) noexcept
 {
@@ -64,16 +64,17 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
 }
 
-/// Frees a block for a thread that uses a decoy: pushes the block onto the list of the thread's
-/// real cache. (A decoy's lists always look full, so every free arrives here.)
+/// Frees a block for a thread that uses a decoy, by pushing the block onto a free list of the
+/// thread's real cache. (A sampling decoy's lists always look full, so every free calls this
+/// function.)
 [[gnu::noinline]] void push_to_real(void* block, thread_cache& decoy, class_offset offset) noexcept
 {
     push(block, decoy.real, offset);
 }
 
-/// Frees a block whose list is full and not hidden. After many such frees in a row, defers the free
-/// and hides the list: its blocks are withheld until the deferred frees were checked for double
-/// frees.
+/// Frees a block whose free list is full and not hidden. After many such frees in a row, defers the
+/// free and hides the list, so that its blocks cannot be allocated until the deferred frees are
+/// checked for double frees.
 [[gnu::noinline]] void overflow_shown(void* block, thread_cache& cache,
                                       class_offset offset) noexcept
 {
@@ -89,14 +90,15 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     if (index >= deferred_class_count || !are_many)
         return free_past_list(block, cache);
     {
-        busy_scope const busy(cache); // keeps out visitors (visit.hpp), which may take hidden lists
+        busy_scope const busy(cache); // prevents visits (visit.hpp), which may empty hidden lists
         cache.deferred.hide(l, index);
     }
     defer(cache, block);
 }
 
-/// Whether the free of this block may be deferred: its slab belongs to a thread (not to a heap) and
-/// has a class that may be deferred. Requires that the calling thread does not own the slab.
+/// Returns whether the free of this block may be deferred, because its slab belongs to a thread
+/// (not to a heap) and has a class that may be deferred. Requires that the calling thread does not
+/// own the slab.
 bool may_be_deferred(const void* block) noexcept
 {
     std::size_t const slice = reservations[0].slice_of(block);
@@ -109,8 +111,8 @@ bool may_be_deferred(const void* block) noexcept
 
 } // namespace
 
-// Frees a block whose list is full. If a program frees many blocks in a row, most of its frees call
-// this function.
+// Frees a block whose free list is full. If a program frees many blocks in a row, most of its frees
+// call this function.
 void overflow(void* block, thread_cache* cache, class_offset offset) noexcept
 {
     free_list& l = cache->list_at(offset);

@@ -1,4 +1,4 @@
-// Scoped locks that make a thread a guest while another thread forks: see guests.hpp.
+// Scoped locks, which do not wait for a thread that holds the lock across a fork (see guests.hpp).
 #include "guests.hpp"
 
 namespace mallard::engine {

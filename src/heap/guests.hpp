@@ -1,25 +1,26 @@
-// What a fork does with the engine's locks, and what other threads do during the fork.
+// How a fork uses the engine's locks, and what other threads do during the fork.
 //
-// The child of a fork has one thread. To leave the child a consistent state, the thread that forks
-// takes all locks before the fork, and releases them after it. But after the thread's fork handlers
-// have run, and before the fork itself, the C library waits for locks of its own. One of them is
-// the lock of the list of all streams. `fflush(NULL)` holds that lock while it waits for one
+// The child of a fork has one thread. To leave the child a consistent state, the forking thread
+// locks all locks of the engine before the fork, and unlocks them afterwards. But between the
+// thread's fork handlers and the fork itself, the C library waits for its own locks. One of them is
+// the lock of the list of all `FILE` streams. `fflush(NULL)` holds that lock while it waits for one
 // stream, and `getline` holds the lock of that stream while it calls malloc. So a thread that may
-// hold a lock of the C library must not wait for the thread that forks.
+// hold a lock of the C library must not wait for the forking thread.
 //
-// Therefore no thread waits for a lock that a fork keeps (`os::lock::keep`). A thread that wants
-// such a lock becomes a guest: it takes the lock of guests instead, and the fork does not end
-// before that lock is free. While a thread is a guest, the data under the kept lock does not
-// change, except where a comment says so. A guest may read that data. It may take free slices, and
-// marks them in bits that only guests write (`slice_group::guest`). It records the work that is due
-// after the fork. In the child, memory that guests allocated stays allocated, and their records
-// are forgotten.
+// Therefore no thread waits for a lock that is held across a fork (`os::lock::keep`). A thread that
+// needs such a lock becomes a guest. It holds the lock `guests` instead, and the forking thread
+// needs that lock, too, before it releases its locks. While a thread is a guest, the data under the
+// lock that is held across the fork does not change, except where a comment describes a change. A
+// guest may read that data. It may allocate free slices, and marks them in bits that only guests
+// write (`slice_group::guest`). It records the work that is due after the fork. In the child,
+// memory that guests allocated stays allocated, and the records are discarded.
 //
-// The locks of heaps are taken but not kept: calls on heaps wait for the end of a fork.
+// The locks of heaps are the exception. The forking thread locks them, too, but calls on heaps wait
+// until the fork is over.
 //
 // Lock order: first the lock around reports of samples, then the locks of heaps, fallback cache,
-// registry, slice heap and mappings, and last the lock of guests. A thread that holds the lock of
-// guests takes no other lock. The handlers are in fork.cpp.
+// registry, slice heap and mappings, and last the lock `guests`. A thread that holds `guests` locks
+// no other lock. The handlers are in fork.cpp.
 //
 // tests/models/engine_fork.pml models this for Spin.
 #pragma once
@@ -28,11 +29,12 @@
 
 namespace mallard::engine {
 
-/// Protects the data of guests, which are threads that call the engine while another thread forks.
-/// Held for a few memory accesses, and never across a fork.
+/// Protects the data of guests (threads that call the engine while another thread forks). A thread
+/// holds this lock for a few memory accesses, and never across a fork.
 extern constinit os::lock guests;
 
-/// Scoped lock: holds the lock `l`, or makes this thread a guest if a fork keeps `l`.
+/// A scoped lock. Locks `l`, or makes this thread a guest if another thread holds `l` across a
+/// fork.
 class access {
 public:
     explicit access(os::lock& l, os::lock& of_guests = guests) noexcept

@@ -43,8 +43,8 @@ slab* reclaim_nothing(thread_cache&, class_offset) noexcept
     return nullptr;
 }
 
-/// Makes the never-allocated blocks of a slab the bump range of their class, and returns the first
-/// of these blocks.
+/// Sets the bump range of a class to those blocks of a slab that were never allocated. Allocates
+/// and returns the first of these blocks.
 void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noexcept
 {
     slab& s = *std::exchange(queue.fresh, nullptr);
@@ -59,14 +59,14 @@ void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noe
     return first;
 }
 
-/// Allows any change: the sum over all heaps has no limit, and only `allowance_max` limits the
-/// lists of each heap.
+/// Allows any change of list limits. The sum over all heaps is not limited, and only
+/// `allowance_max` limits the lists of each heap.
 bool allow_always(std::ptrdiff_t) noexcept
 {
     return true;
 }
 
-/// Does nothing: no other thread has a use for the free blocks of a heap.
+/// Does nothing, because no other thread can use the free blocks of a heap.
 void visit_never(thread_cache&, std::size_t) noexcept {}
 
 constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
@@ -105,7 +105,7 @@ void set_to_zero(T& all) noexcept
     std::memset(static_cast<void*>(&all), 0, sizeof all);
 }
 
-/// Empties the lists, queues and inbox without looking at blocks.
+/// Empties the lists, queues and inbox without reading blocks.
 void forget_blocks(heap& h) noexcept
 {
     empty_lists(h);
@@ -119,8 +119,8 @@ void forget_blocks(heap& h) noexcept
     h.waiting.store(0, std::memory_order_relaxed);
 }
 
-/// Scope in which this thread may use the lists of a heap. Locks a shared heap. Stops the process
-/// if the heap is confined to another thread.
+/// A scope in which this thread may use the lists of a heap. The constructor locks a shared heap,
+/// and stops the process if the heap is confined to another thread.
 class heap_access {
 public:
     explicit heap_access(heap& h) noexcept : heap_(h)
@@ -153,15 +153,15 @@ void* allocate_with_access(heap& h, std::size_t bytes, std::size_t align, bool* 
     return block != nullptr ? block : pop(&h, offset);
 }
 
-/// Reads all messages: first those that an earlier call took out of the inbox, then those in the
-/// inbox.
+/// Reads all messages (batches of remote frees): those that an earlier call has removed from the
+/// inbox, and those that are still there.
 void read_all_messages(heap& h) noexcept
 {
     read_messages(h, ~std::size_t{0});
     read_messages(h, ~std::size_t{0});
 }
 
-/// Undoes `begin_bump_range`: from now on the slab counts the blocks that are left in the range as
+/// Undoes `begin_bump_range`. From now on, the slab counts the blocks that are left in the range as
 /// never allocated.
 void end_bump_range(heap& h, std::size_t index) noexcept
 {
@@ -172,8 +172,8 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // Another slab may have become `fresh` since `begin_bump_range`. None of its blocks is carved
-    // yet, so return it.
+    // Another slab may have become `fresh` since `begin_bump_range`. No block of that slab was ever
+    // allocated, so return the slab.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)
@@ -261,8 +261,8 @@ void free_of_heap(found_block const& b, void* block) noexcept
 {
     heap& h = heap_of(b);
     if (b.of == nullptr) {
-        // If two threads free the block at once, only one of them succeeds in changing its map
-        // entry.
+        // If two threads free the block at the same time, only one of them succeeds in changing its
+        // map entry.
         if (!b.in->change(b.slice, b.what, inside_of(h.tag)))
             stop_at_double_free(block, "free");
         return free_large(h, *b.in, b.slice);
@@ -285,7 +285,7 @@ void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) n
         return block;
     if (b.of == nullptr && resize_large(h, s, bytes))
         return block;
-    // Only a large block can be allocated from a heap that is confined to another thread.
+    // From a heap that is confined to another thread, this thread can allocate only large blocks.
     const void* const thread = thread_of(h).load(std::memory_order_relaxed);
     bool const may_use_lists = thread == nullptr || thread == this_thread();
     bool zero = false;

@@ -1,17 +1,17 @@
-// Heaps: allocators that a program makes, and that can free all their blocks at once.
+// Heaps: allocators that a program creates, and that can free all their blocks together.
 //
-// A heap is a thread cache without a thread. Its slabs lie in chunks that only this heap uses, and
-// no slab moves to or from another cache. So a release returns whole chunks without looking at
+// A heap is a thread cache without a thread. Its slabs are in chunks that only this heap uses, and
+// no slab moves to or from another cache. So `release` returns whole chunks without looking at
 // blocks.
 //
 //   confined   one thread allocates, without a lock
 //   shared     any thread allocates, under a lock
 //
 // Any thread frees and reallocates blocks of any heap, because each slice (16 KiB of address space)
-// has a map entry, which says which heap owns the blocks of the slice. A thread that may not use
-// the heap's lists sends the block to the heap's inbox at once. Blocks of heaps are not collected
-// in batches: the heap might be released before a batch is sent, and then sending would write to
-// freed memory.
+// has a map entry that names the heap which owns the blocks of the slice. A thread that may not use
+// the heap's lists sends the block to the heap's inbox immediately. Blocks of heaps are not
+// collected in batches, because the heap might be released before a batch is sent. Sending would
+// then write to freed memory.
 //
 // tests/models/engine_release.pml models this for Spin.
 #pragma once
@@ -25,17 +25,17 @@
 
 namespace mallard::engine {
 
-/// The number of bins, which hold the free spans of a heap by length in slices: 1, 2, ..., 7, then
-/// 8 to 15, 16 to 31, and so on.
+/// The number of bins, which sort the free spans of a heap by length. There is a bin for each
+/// length from 1 to 7 slices, then one for 8 to 15 slices, one for 16 to 31, and so on.
 inline constexpr std::size_t bin_count = 14;
 inline constexpr std::uint32_t no_chunk = ~std::uint32_t{0};
 inline constexpr std::uint32_t chunk_slices_first = (std::uint32_t{64} << 10) / slice_bytes;
 inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / slice_bytes;
 
-/// A row of neighbouring blocks of a slab that were never allocated or written. The slab counts
-/// these blocks as used. The public header heap.hpp allocates from such a range.
+/// A range of adjacent blocks in a slab that were never allocated or written. The slab counts these
+/// blocks as used. The public header heap.hpp allocates from such a range.
 using bump_range = mallard_bump_range;
-// A class offset finds both the free list and the bump range of a class.
+// A class offset leads both to the free list and to the bump range of a class.
 static_assert(sizeof(bump_range) == class_offset_unit);
 static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 
@@ -44,19 +44,19 @@ inline std::size_t bytes_of(const bump_range& range) noexcept
     return static_cast<std::size_t>(range.end - range.next);
 }
 
-/// A heap. Heaps are reused, but never destroyed, so that a message that arrives late still finds
-/// an inbox.
+/// A heap. The memory of a destroyed heap is reused for another heap, but never freed, so that
+/// remote frees that arrive late still find an inbox.
 ///
-/// The chunk list names a chunk by its first slice. The slab records of the first and last slice of
-/// a free span store the span's length. Neighbouring free spans of one chunk are merged.
+/// The chunk list identifies a chunk by its first slice. The slab records of the first and last
+/// slice of a free span store the span's length. Adjacent free spans of one chunk are merged.
 struct heap : thread_cache {
-    mallard_fresh fresh{};                   ///< which thread may allocate; the bump ranges
+    mallard_fresh fresh{};                   ///< the owner thread, and the bump ranges
     std::uint32_t chunks = no_chunk;         ///< newest chunk; linked by slab::chunk_next
     std::uint32_t step = chunk_slices_first; ///< slices of the next chunk
-    std::uint32_t bins_used = 0;             ///< bit i: bins[i] has a free span
+    std::uint32_t bins_used = 0;             ///< bit i is set if bins[i] has a free span
     slab* bins[bin_count] = {};
 
-    // Other threads use the members below, and the inbox:
+    // Other threads use the members below and the inbox:
     /// The lock of a shared heap. Protects the members above. (If the heap is confined, only its
     /// thread uses those members.)
     os::lock lock;
@@ -65,11 +65,12 @@ struct heap : thread_cache {
     limits limit;          ///< limits of the bytes in chunks and large blocks
     std::atomic<std::size_t> held_max{0};
 
-    heap* next_unused = nullptr; ///< in a list of destroyed heaps; this heap itself while in use
+    heap* next_unused = nullptr; ///< in a list of destroyed heaps; `this` while in use
     heap* next_of_all = nullptr;
 };
 
-/// The thread that a heap is confined to; null: the heap is shared. Any thread may call this.
+/// Returns the thread that a heap is confined to, or null if the heap is shared. Any thread may
+/// call this function.
 inline atomic_ref<const void*> thread_of(const heap& h) noexcept
 {
     return atomic_ref(const_cast<const void*&>(h.fresh.thread));
@@ -79,18 +80,20 @@ inline bool is_confined_to_caller(const heap& h) noexcept
     return thread_of(h).load(std::memory_order_relaxed) == this_thread();
 }
 
-/// The newest of all heaps, used and unused, linked by `next_of_all`.
+/// Returns the newest of all heaps. The heaps are linked by `next_of_all`, including destroyed
+/// ones.
 heap* all_heaps() noexcept;
 
-/// Makes a heap, shared or confined to the calling thread. Null: there is no memory.
+/// Creates a heap that is shared, or confined to the calling thread. Returns null if there is no
+/// memory.
 heap* make_heap(bool shared) noexcept;
-/// Frees all blocks and ends the heap. The next `make_heap` reuses `h`.
+/// Frees all blocks and destroys the heap. The next `make_heap` reuses `h`.
 void unmake(heap& h) noexcept;
 
 [[gnu::noinline]] void* allocate_slowly(heap& h, std::size_t bytes, std::size_t align = 1,
                                         bool* zero = nullptr) noexcept;
 
-/// Allocates from the list or the bump range of the class. Null: both are empty.
+/// Allocates from the free list or the bump range of a class. Returns null if both are empty.
 [[gnu::always_inline]] inline void* allocate_cached(heap& h, class_offset offset) noexcept
 {
     if (h.list_at(offset).head != nullptr)
@@ -113,21 +116,22 @@ void unmake(heap& h) noexcept;
 }
 void* allocate_zeroed(heap& h, std::size_t bytes) noexcept;
 
-/// Frees any block, as `deallocate(block)` does; fast if the block belongs to this heap.
+/// Frees any block, as `deallocate(block)` does. This function is faster if the block belongs to
+/// this heap.
 void deallocate(heap& h, void* block) noexcept;
 
-// The functions below are for blocks that `find_block` found to belong to a heap.
+// The two functions below are for blocks that belong to a heap according to `find_block`.
 void free_of_heap(found_block const& b, void* block) noexcept;
 void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) noexcept;
 
-/// Frees all blocks. `release` returns the memory to the slice heap, `reset` keeps the chunks.
-/// O(chunks + large blocks).
+/// Both functions free all blocks. `release` returns the memory to the slice heap, `reset` retains
+/// the chunks. O(chunks + large blocks).
 void release(heap& h) noexcept;
 void reset(heap& h) noexcept;
-/// Returns unused chunks while the heap holds more than `keep` bytes.
+/// Returns unused chunks to the slice heap while the heap holds more than `keep` bytes.
 [[gnu::cold]] void trim(heap& h, std::size_t keep) noexcept;
 
-/// Whether `p` points into the chunks or large blocks of the heap.
+/// Returns whether `p` points into the chunks or large blocks of the heap.
 bool owns(const heap& h, const void* p) noexcept;
 
 struct heap_numbers {
@@ -144,14 +148,15 @@ struct heap_numbers {
 span take_of(heap& h, std::size_t slices) noexcept;
 void give_to(heap& h, slab& s) noexcept;
 void free_chunks(heap& h) noexcept;
-/// Makes all slices of all chunks free.
+/// Marks all slices of all chunks as free.
 void empty_chunks(heap& h) noexcept;
 [[gnu::cold]] void trim_chunks(heap& h, std::size_t keep) noexcept;
-/// Counts the used blocks of the heap's slabs. Allocated blocks, blocks in lists and blocks in
-/// messages all count as used.
+/// Counts the used blocks of the heap's slabs. Blocks in free lists and blocks in the inbox count
+/// as used, too.
 [[gnu::cold]] heap_numbers count_chunks(const heap& h) noexcept;
 
-/// Allocates a large block: a span of its own, outside the chunks. Any thread may call this.
+/// Allocates a large block, which is a separate span outside of the chunks. Any thread may call
+/// this function.
 void* allocate_large(heap& h, std::size_t bytes, std::size_t align, bool* zero = nullptr) noexcept;
 void free_large(heap& h, reservation& in, std::size_t slice) noexcept;
 bool resize_large(heap& h, slab& s, std::size_t bytes) noexcept;

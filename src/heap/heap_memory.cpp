@@ -1,5 +1,5 @@
-// The memory of heaps: chunks from the slice heap, free spans inside the chunks, large blocks, and
-// the heap's limit.
+// Manages the memory of a heap: its chunks from the slice heap, the free spans inside the chunks,
+// its large blocks, and its limit.
 #include "heap.hpp"
 #include "large.hpp"
 
@@ -10,8 +10,8 @@
 namespace mallard::engine {
 namespace {
 
-/// Counts bytes against the heap's limit. False: the limit would be exceeded, and nothing has
-/// changed.
+/// Counts bytes against the heap's limit. If the limit would be exceeded, changes nothing and
+/// returns false.
 bool charge(heap& h, std::size_t bytes) noexcept
 {
     if (!h.limit.try_charge(bytes))
@@ -24,8 +24,8 @@ bool charge(heap& h, std::size_t bytes) noexcept
 
 // --- free spans of a heap -----------------------------------------------------
 
-/// The bin for free spans of this length: one bin for each length below 8, then one for each power
-/// of two.
+/// Returns the index of the bin for free spans of this length. There is a bin for each length below
+/// 8, then one for each power of two.
 std::size_t bin_of(std::size_t slices) noexcept
 {
     return slices < 8 ? slices : static_cast<std::size_t>(std::bit_width(slices)) + 4;
@@ -58,7 +58,8 @@ void take_out(heap& h, slab& s) noexcept
         h.bins_used &= ~(1u << bin);
 }
 
-/// Returns a free span that is long enough, from the first bin that has one; null if there is none.
+/// Returns a free span that is long enough, from the first bin that has such a span, or null if no
+/// bin has one.
 slab* find_free(const heap& h, std::size_t slices) noexcept
 {
     std::size_t const least = bin_of(slices);
@@ -80,7 +81,8 @@ void forget_free(heap& h) noexcept
 constexpr unsigned slice_bits = 26;
 static_assert(reservation_slices_max <= std::size_t{1} << slice_bits);
 
-/// The number of a chunk: its reservation and its first slice in one word.
+/// Returns the number that identifies a chunk: the index of its reservation and of its first slice
+/// in one word.
 std::uint32_t name_of(const reservation& r, std::size_t slice) noexcept
 {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(&r - reservations) << slice_bits |
@@ -118,8 +120,8 @@ void for_each_chunk(const heap& h, F f) noexcept
     }
 }
 
-/// Takes one more chunk with at least `least` slices. Asks for the heap's growth step first, and
-/// for a smaller chunk if the slice heap refuses the step.
+/// Allocates one more chunk with at least `least` slices. Requests `h.step` slices first, and fewer
+/// if the slice heap cannot supply that many.
 bool grow(heap& h, std::size_t least) noexcept
 {
     std::size_t const room = std::max(h.limit.left() / slice_bytes, least);
@@ -153,8 +155,8 @@ span take_of(heap& h, std::size_t slices) noexcept
     reservation& r = *reservation_of(s->start);
     std::size_t const first = r.slice_of(s->start);
     std::size_t const left = s->slices - slices;
-    // Take the slices from the end of the free span. The rest then keeps its record, and usually
-    // its bin.
+    // Take the slices from the end of the free span, so that the rest retains its record, and
+    // usually its bin.
     if (left != 0 && bin_of(left) == bin_of(s->slices)) {
         s->slices = static_cast<std::uint32_t>(left);
         r.slabs[first + left - 1].back = s->slices - 1;

@@ -1,4 +1,4 @@
-// Large blocks: spans of the slice heap, and blocks with a mapping of their own.
+// Large blocks, which are either spans of the slice heap or have a dedicated mapping.
 #include "large.hpp"
 
 #include "guests.hpp"
@@ -15,9 +15,9 @@ namespace mallard::engine {
 namespace {
 
 constexpr std::size_t span_bytes_max = std::size_t{32} << 20;
-/// The largest number of blocks with a mapping of their own. The system limits the mappings of a
-/// process, usually to 65,530. Beyond this number, large blocks of any size are spans: all spans of
-/// a reservation together are one mapping.
+/// The largest number of blocks with a dedicated mapping. The system limits the number of mappings
+/// in a process, usually to 65,530. Further large blocks of any size are spans, because all spans
+/// of a reservation together are one mapping.
 constexpr std::size_t mappings_max = 1024;
 
 // --- mappings ----------------------------------------------------------------
@@ -25,12 +25,12 @@ constexpr std::size_t mappings_max = 1024;
 struct mapping {
     std::byte* start = nullptr;
     std::size_t bytes = 0;
-    bool dead = false; ///< freed, but the system refused to unmap it
+    bool dead = false; ///< freed, but not unmapped, because the system call failed
 };
 
-/// All mappings, in no order. A search looks at each mapping. There are usually only a few, so a
-/// search is cheap beside the system calls that make and free a mapping. Untouched pages of the
-/// array take no memory.
+/// All mappings, in no particular order. A search checks each mapping. There are usually only a
+/// few, so a search is cheap compared with the system calls that create and free a mapping.
+/// Untouched pages of the array use no memory.
 struct mapping_table {
     os::lock lock;
     std::size_t count = 0;
@@ -41,7 +41,8 @@ struct mapping_table {
 
     bool is_full() const noexcept { return count == std::size(all); }
 
-    /// The mapping that begins at `start`; null if there is none. Ignores dead mappings.
+    /// Returns the mapping that begins at `start`, or null if there is no such mapping. Ignores
+    /// dead mappings.
     mapping* find(const void* start) noexcept
     {
         for (mapping* m = all; m != all + count; ++m)
@@ -52,8 +53,8 @@ struct mapping_table {
 
     void erase(mapping& m) noexcept { m = all[--count]; }
 
-    /// Tries again to unmap dead mappings (freed, but the system refused to unmap them). Tries only
-    /// two, so that no free is slow.
+    /// Tries again to unmap dead mappings, which are freed but not unmapped, because the system
+    /// call failed. Tries only two, so that no free is slow.
     void unmap_some_dead() noexcept
     {
         std::size_t tries = std::min<std::size_t>(dead, 2);
@@ -81,8 +82,8 @@ std::byte* map_aligned(std::size_t bytes, std::size_t align) noexcept
     if (at == nullptr)
         return nullptr;
     std::byte* const start = align_up(at, align);
-    // Unmap the parts before and after the aligned range. If the system refuses, these parts stay
-    // mapped and untouched.
+    // Unmap the parts before and after the aligned range. If this fails, these parts stay mapped
+    // and untouched.
     if (start != at)
         os::unmap(at, static_cast<std::size_t>(start - at));
     os::unmap(start + bytes, align - static_cast<std::size_t>(start - at));
@@ -150,7 +151,7 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
     if (whole == m->bytes)
         return p;
     std::size_t const before = m->bytes;
-    if (!the_limits.try_charge(whole)) // during the call both the old and the new size count
+    if (!the_limits.try_charge(whole)) // during the call, both the old and the new size count
         return nullptr;
     std::byte* const moved = os::remap(m->start, before, whole);
     the_limits.uncharge(moved == nullptr ? whole : before);
@@ -164,8 +165,8 @@ void* resize_huge(void* p, std::size_t bytes_new) noexcept
 
 // --- spans --------------------------------------------------------------------
 
-/// The record of the large block at `p` if that block is a span; null if no such block begins
-/// there.
+/// Returns the record of the large block at `p` if that block is a span, or null if no such block
+/// begins at `p`.
 slab* large_at(const void* p) noexcept
 {
     reservation* const r = reservation_of(p);
@@ -183,7 +184,7 @@ void* resize_span(slab& s, std::size_t bytes_new) noexcept
         return nullptr;
     reservation& r = *reservation_of(s.start);
     std::size_t const g = r.slice_of(s.start);
-    // If several threads free or resize the block at once, only one of them succeeds here.
+    // If several threads free or resize the block at the same time, only one of them succeeds here.
     entry const e = r.entry_at(g);
     if (offset_in(e) != entry_large || !r.change(g, e, inside_of(e)))
         return nullptr;
@@ -214,7 +215,7 @@ slab* take_span_for_block(std::size_t bytes, std::size_t align, entry what, bool
     s.slices = static_cast<std::uint32_t>(slices);
     s.back = 0;
     found.in->mark(found.slice, 1, what);
-    if (bytes <= span_bytes_max) // for larger spans this would touch many pages of the map
+    if (bytes <= span_bytes_max) // for larger spans, this would touch many pages of the map
         found.in->mark(found.slice + 1, slices - 1, entry_inside);
     if (zero != nullptr)
         *zero = found.zero;
@@ -227,17 +228,17 @@ void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
         if (align <= span_bytes_max && (bytes <= span_bytes_max || mappings_are_many()))
             if (slab* const s = take_span_for_block(bytes, align, entry_large, zero))
                 return s->start;
-        // A mapping may fit between the reservations when no reservation has room.
+        // If no reservation has room for a span, a dedicated mapping may still fit.
         bool is_guest = false;
         if (void* const block = allocate_huge(bytes, align, is_guest)) {
             if (zero != nullptr)
                 *zero = true;
             return block;
         }
-        // Two cases need a span, whatever the size. A guest (a thread that calls while another one
-        // forks) must not change the mapping table. And if the system refuses a mapping, free
-        // slices that are committed may be enough: the reservations may hold all the address space
-        // that a limit allows.
+        // In two cases, the block must be a span, whatever its size. First, a guest (a thread that
+        // calls while another one forks) must not change the mapping table. Second, if the system
+        // has no address space for a mapping, because the reservations use all that a limit allows,
+        // the committed free slices may be enough.
         usage const now = the_slice_heap.now();
         std::size_t const wide = slices_for(bytes) + align / slice_bytes;
         slab* const s = is_guest || wide <= now.committed - now.used
@@ -263,11 +264,11 @@ bool free_large(void* p) noexcept
         return free_huge(p);
     reservation& r = *reservation_of(p);
     std::size_t const g = r.slice_of(p);
-    // If two threads free the block at once, only one of them succeeds here.
+    // If two threads free the block at the same time, only one of them succeeds here.
     if (!r.change(g, entry_large, 0))
         return false;
-    // Return the memory of a span above 32 MiB to the system at once: the span alone would exceed
-    // the maximum of idle memory.
+    // Return the memory of a span above 32 MiB to the system immediately, because the span alone
+    // would exceed the usual maximum of idle memory.
     std::size_t const bytes = s->slices * slice_bytes;
     the_slice_heap.give(r, g, s->slices, bytes > span_bytes_max && os::purge(s->start, bytes));
     return true;
@@ -285,7 +286,8 @@ void move_contents(void* to, void* from, std::size_t bytes, bool zero) noexcept
         std::memcpy(to, from, bytes);
         return;
     }
-    // Moves between spans split mappings, whose number the system limits.
+    // Limit the number of moves between spans, because each splits mappings, and the system limits
+    // the number of mappings.
     constexpr std::size_t moves_max = 8192;
     constinit static std::atomic<std::size_t> moves{0};
     auto* const target = static_cast<std::byte*>(to);

@@ -23,7 +23,7 @@ bool limits::charge_above(std::size_t bytes, std::size_t held) noexcept
 {
     std::size_t const soft = soft_.load(std::memory_order_relaxed);
     std::size_t const hard = hard_.load(std::memory_order_relaxed);
-    if (held - bytes < soft / 4 * 3) // what was held before this charge
+    if (held - bytes < soft / 4 * 3) // the bytes before this charge
         low_.store(std::min(soft, hard), std::memory_order_relaxed);
     if (held > hard) {
         uncharge(bytes);

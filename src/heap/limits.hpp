@@ -8,12 +8,13 @@
 
 namespace mallard::engine {
 
-/// A function of the program. The thread that reaches a limit calls it, without holding a lock, so
-/// the function may allocate and free. `held`: the bytes that count against the limits.
+/// A function of the program that is called when a limit is reached. The thread that reaches the
+/// limit calls the function without holding a lock, so the function may allocate and free. `held`
+/// is the number of bytes that count against the limits.
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
-/// A soft and a hard limit. Spans, slabs and mappings in use count with their whole size. Idle
-/// memory does not count.
+/// A soft and a hard limit on the memory in use. Spans, slabs and mappings in use count with their
+/// whole size, idle memory does not count.
 ///
 /// When the soft limit is exceeded, the user's function is called. The next call for the soft limit
 /// comes only after the held bytes have fallen below three quarters of that limit. When an
@@ -24,8 +25,8 @@ public:
     /// Sets both limits; 0 means no limit. The function `call` may be null.
     void set(std::size_t soft, std::size_t hard, limit_call call, void* context) noexcept;
 
-    /// Counts bytes against the limits. False: the hard limit would be exceeded, and nothing is
-    /// counted.
+    /// Counts bytes against the limits. If the hard limit would be exceeded, returns false and
+    /// counts nothing.
     bool try_charge(std::size_t bytes) noexcept
     {
         std::size_t const held = os::add(held_, bytes);
@@ -35,15 +36,16 @@ public:
     }
     void uncharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
-    /// Whether a call of the user's function is due. `call_back` makes that call, and returns true
-    /// if the hard limit was reached: then a second attempt to allocate may succeed.
+    /// Returns whether a call of the user's function is due. `call_back` makes that call. It
+    /// returns true if the hard limit was reached, because the function may then have freed memory,
+    /// and a second attempt to allocate may succeed.
     bool has_pending_call() const noexcept { return pending_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool call_back() noexcept;
-    /// Called in the child of a fork. Forgets a call of the user's function by a thread that does
-    /// not exist in the child.
+    /// Runs in the child of a fork. If a thread that does not exist in the child was calling the
+    /// user's function, marks that call as finished.
     void forget_calling_thread() noexcept;
 
-    /// Bytes below the hard limit.
+    /// Returns how many bytes can still be allocated before the hard limit is reached.
     std::size_t left() const noexcept
     {
         std::size_t const hard = hard_.load(std::memory_order_relaxed);
@@ -74,9 +76,9 @@ private:
 
 extern constinit limits the_limits;
 
-/// Calls `allocate()`, then the user's function if that is due, and then `allocate()` once more if
-/// the first attempt failed at the hard limit. Requires that no lock is held and that no thread
-/// cache is busy.
+/// Calls `allocate()`, then the user's function if a limit was reached, and then `allocate()` once
+/// more if the first attempt failed at the hard limit. Requires that no lock is held and that no
+/// thread cache is busy.
 template <class F>
 [[gnu::always_inline]] inline void* within_limits(limits& which, F allocate) noexcept
 {

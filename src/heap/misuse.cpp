@@ -11,8 +11,9 @@
 namespace mallard::engine {
 namespace {
 
-/// Writes the line that says how to find the bug, for an address that the program passed. The
-/// checked malloc does not check heaps.
+/// Writes the line of a message that explains how to find the bug. `p` is the address that the
+/// program passed. The line for heaps is different, because the checked malloc does not check
+/// heaps.
 void write_help(text_writer& out, const void* p) noexcept
 {
     char path[256];
@@ -29,8 +30,9 @@ void write_help(text_writer& out, const void* p) noexcept
     out << "use `valgrind` or -fsanitize=address without this malloc\n";
 }
 
-/// Prints "mallard: ", `what`, the address `p` and `state`. If `state` has no line of help, prints
-/// one for `p`. Then stops the process.
+/// Prints "mallard: ", `what`, the address `p` and `state`, and stops the process. Unless
+/// `has_help` is true, because `state` already contains a help line, also prints a help line for
+/// `p`.
 [[noreturn]] void stop(const char* what, const void* p, const char* state,
                        bool has_help = false) noexcept
 {
@@ -43,7 +45,7 @@ void write_help(text_writer& out, const void* p) noexcept
     std::abort();
 }
 
-/// `stop` at the call of a function with the argument `p`.
+/// Stops the process because of a call of the function `call` with the argument `p`.
 [[noreturn]] void stop_at_call(const char* call, const void* p, const char* state) noexcept
 {
     char what[64];

@@ -6,7 +6,8 @@
 
 namespace mallard::engine {
 
-/// `call`: the function that the program called, such as "free" or "malloc_usable_size".
+/// `call` is the name of the function that the program called, such as "free" or
+/// "malloc_usable_size".
 [[noreturn, gnu::cold]] void stop_at_double_free(const void* block, const char* call) noexcept;
 [[noreturn, gnu::cold]] void stop_at_interior(const void* p, const char* call) noexcept;
 [[noreturn, gnu::cold]] void stop_at_foreign(const void* p, const char* call) noexcept;

@@ -7,11 +7,11 @@
 
 namespace mallard::engine {
 
-/// Allocates from mappings that are never unmapped. Only one thread at a time may call this.
+/// Allocates from mappings that are never unmapped. Only one thread at a time may use a store.
 class permanent_store {
 public:
-    /// Returns zeroed memory; null if the system refuses memory. If all sizes are multiples of 128,
-    /// so are the addresses.
+    /// Returns zeroed memory, or null if the system supplies no memory. If all requested sizes are
+    /// multiples of 128, all returned addresses are, too.
     void* allocate(std::size_t bytes) noexcept
     {
         if (left_ < bytes) {

@@ -1,4 +1,4 @@
-// How a thread cache fills and empties its lists.
+// Refills and shrinks the free lists of a thread cache.
 #include "cached_slabs.hpp"
 #include "remote.hpp"
 #include "slice_heap.hpp"
@@ -10,11 +10,11 @@ namespace mallard::engine {
 
 namespace {
 
-/// When the list has this many blocks, a refill takes no further slab. In a longer list, the first
-/// blocks would have left the processor's cache before they are used.
+/// When a list has this many blocks, a refill adds the blocks of no further slab. In a longer list,
+/// the first blocks would have left the processor's cache before they are used.
 constexpr std::int32_t refilled_blocks = 32;
-/// The largest values of `allowance`: the bytes by which the list limits of one cache may exceed
-/// their initial values.
+/// The largest values of `thread_cache::allowance`, that is, the bytes by which the list limits of
+/// one cache may exceed their initial values.
 constexpr std::size_t allowance_max[] = {std::size_t{2} << 20, std::size_t{32} << 20};
 
 constexpr std::size_t kind_of(const class_shape& shape) noexcept
@@ -30,8 +30,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     if (limit >= l.limit)
         return;
     std::size_t const less = l.limit - limit;
-    // The allowance may be smaller than the list's share: a visitor (a thread that takes the free
-    // blocks of an idle thread) takes back the allowance, too.
+    // The allowance may be smaller than the list's share of it, because a visitor (a thread that
+    // scavenges the free blocks of an idle thread) resets the allowance to 0.
     std::size_t& allowance = cache.allowance[kind_of(shape)];
     std::size_t const bytes = std::min(allowance, less * shape.bytes);
     allowance -= bytes;
@@ -40,8 +40,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     l.limit = static_cast<std::uint16_t>(limit);
 }
 
-/// Lets a list hold `more` additional blocks, if the allowances of this cache and of its policy
-/// permit that.
+/// Raises the limit of a list by `more` blocks, if the maximum for this cache and the maximum for
+/// all caches permit that.
 void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
 {
     free_list& l = cache.lists[index];
@@ -53,7 +53,7 @@ void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
         return;
     cache.allowance[kind] += bytes;
     if (kind == 1)
-        start_watch(cache); // the list may keep many MiB
+        start_watch(cache); // the list may retain many MiB
     l.room += static_cast<std::int32_t>(more);
     l.limit = static_cast<std::uint16_t>(l.limit + more);
 }
@@ -61,10 +61,10 @@ void lengthen(thread_cache& cache, std::size_t index, std::size_t more) noexcept
 /// Chooses a new limit for an empty list. The choice depends on how often the list overflowed after
 /// it was last empty.
 ///
-/// If the program freed more blocks than the list holds and then allocated them again, the list
-/// becomes twice as long, as far as the allowance permits. If the program freed more blocks than
-/// any list may hold, the list becomes shorter: a long list could keep a few blocks of every slab,
-/// and then no slab would become free.
+/// If the program freed more blocks than fit into the list and then allocated them again, the limit
+/// is doubled, as far as the allowance permits. If the program freed more blocks than any list may
+/// hold, the limit is lowered, because a long list could contain a few blocks of every slab, and
+/// then no slab would become free.
 void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 {
     const class_shape& shape = shapes[index];
@@ -81,11 +81,11 @@ void adapt_limit(thread_cache& cache, std::size_t index) noexcept
 
 } // namespace
 
-// Takes blocks from the first of these places that has any:
-// - the free list, if deferred frees had hidden its blocks: these frees are completed first
-// - slabs with free blocks, after the messages of other threads were read
+// Refills from the first of these places that has blocks:
+// - the free list itself, if deferred frees had hidden its blocks (these frees are completed first)
+// - slabs with free blocks, after the remote frees of other threads were read
 // - the slab that is being carved
-// - a slab of a thread that has ended
+// - a slab of a thread that has exited
 // - a new slab
 void* refill_in(thread_cache& cache, class_offset offset) noexcept
 {
@@ -111,8 +111,8 @@ void* refill_in(thread_cache& cache, class_offset offset) noexcept
             return nullptr;
         return cache.policy->carve(cache, offset, queue);
     }
-    // A nearly full slab has only one or two free blocks and costs a whole slow path, so take
-    // several slabs at once.
+    // A nearly full slab has only one or two free blocks, which alone are not worth a slow path. So
+    // take the free blocks of several slabs.
     do
         take_free_blocks(cache, *queue.partial);
     while (queue.partial != nullptr && l.limit - l.room < refilled_blocks);

@@ -17,7 +17,7 @@ namespace {
 
 // Protected by `registry_lock`:
 constinit thread_cache* newest = nullptr;
-constinit entry numbers = 0; // number of caches made so far
+constinit entry numbers = 0; // number of caches created so far
 constinit permanent_store store;
 constinit bool sampling = false;
 
@@ -110,8 +110,8 @@ void stop_showing(thread_cache& cache) noexcept
 
 void forget_missing_threads() noexcept
 {
-    // Recompute the sum of all allowances: a thread that does not exist in the child may have been
-    // changing the sum when the fork happened.
+    // Recompute the sum of all allowances, because a thread that does not exist in the child may
+    // have been changing the sum when the fork happened.
     std::size_t allowed = 0;
     for (thread_cache* cache = newest; cache != nullptr; cache = cache->next_of_all) {
         if (cache->shown_at != &my_caches) {

@@ -1,6 +1,6 @@
-// The registry: the list of all thread caches. It also decides which cache each thread uses: its
-// own, or a decoy that makes the fast path of malloc and free fail. To show a cache to a thread
-// means to store the cache in the `my_caches` of that thread.
+// The registry is the list of all thread caches. It also decides whether a thread uses its own
+// cache or a decoy, in which every fast path of malloc and free fails. To show a cache to a thread
+// means to store a pointer to the cache in the `my_caches` of that thread.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -13,19 +13,21 @@ namespace mallard::engine {
 /// Lock order: see guests.hpp.
 extern constinit os::lock registry_lock;
 
-/// The newest of all caches of threads, linked by `next_of_all`. The fallback cache is one of them.
+/// Returns the newest of all thread caches. The caches are linked by `next_of_all`, and include the
+/// fallback cache.
 thread_cache* all_caches() noexcept;
 
-/// The secret key of the process, which guards the links of free blocks (see free_list.hpp). 0
-/// until a thread has a cache.
+/// The secret key of the process, which guards the links of free blocks (see free_list.hpp). The
+/// key is 0 until `key_of_process` or the first thread cache needs it.
 extern std::uint64_t the_key;
 
-/// The bytes by which the list limits of all threads together exceed their initial values: the
-/// maximum, and the current sum.
+/// The bytes by which the list limits of all threads together may exceed their initial values
+/// (`allowances_max`), and by which they exceed them now (`allowances`).
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
 
-/// The decoy that a thread uses instead of its cache while allocations are sampled: see sample.hpp.
+/// The decoy that a thread uses instead of its cache while allocations are sampled (see
+/// sample.hpp).
 struct sampling_decoy : thread_cache {
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
@@ -33,30 +35,34 @@ struct sampling_decoy : thread_cache {
 /// Prepares a decoy for `cache`. Defined in sample.cpp.
 void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
 
-/// Makes all threads use their decoys if `shown` is true, or their real caches if `shown` is false.
-/// Also applies to threads that start later. False: there is no memory, and nothing has changed.
+/// Makes all threads use their sampling decoys if `shown` is true, or their real caches if `shown`
+/// is false. This also applies to threads that start later. If there is no memory for a decoy,
+/// returns false, and all threads continue as before.
 bool show_sampling_decoys(bool shown) noexcept;
 
-/// Lets all threads watch for idle memory (see decay.hpp). False: the registry is in use, and
-/// nothing has changed.
+/// Makes all threads watch for idle memory (see decay.hpp). Does nothing and returns false if
+/// another thread holds `registry_lock`.
 bool let_all_watch() noexcept;
 
 // The functions below require `registry_lock`.
 
-/// Makes a cache and registers it. Null: there is no memory, or there are too many caches.
+/// Creates and registers a cache. Returns null if there is no memory, or if there are too many
+/// caches.
 thread_cache* make_cache(const cache_policy& policy) noexcept;
 /// Gives a cache a tag and adds it to the registry.
 void register_cache(thread_cache& cache, const cache_policy& policy) noexcept;
 
-/// The cache that the thread of `cache` should use: `cache` or its decoy.
+/// Returns the cache that the thread of `cache` should use, which is `cache` or its sampling decoy.
 thread_cache& cache_to_show(thread_cache& cache) noexcept;
-/// Makes this thread use its cache. From now on other threads may change `my_caches`.
+/// Makes this thread use its cache. From now on, other threads may change this thread's
+/// `my_caches`.
 void start_showing(thread_cache& cache) noexcept;
-/// Makes this thread use `exited_thread_cache`. From now on no other thread changes `my_caches`.
+/// Makes this thread use `exited_thread_cache`. From now on, no other thread changes this thread's
+/// `my_caches`.
 void stop_showing(thread_cache& cache) noexcept;
 
-/// Called in the child of a fork. Marks the caches of all threads that do not exist in the child as
-/// caches without a thread. Their contents stay as they are.
+/// Runs in the child of a fork. Marks the caches of all threads that do not exist in the child as
+/// caches without a thread. The contents of these caches stay as they are.
 void forget_missing_threads() noexcept;
 
 } // namespace mallard::engine

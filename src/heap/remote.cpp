@@ -19,21 +19,22 @@ constexpr std::size_t batch_bytes_max = 4096;
 /// The last block of a batch records { offset of the first block in the slab : 48 | count : 16 }.
 constexpr unsigned count_bits = 16;
 
-/// The record of a batch. In a block of 16 bytes, the same word is also `free_block::next`. Without
+/// The record of a batch. In a block of 16 bytes, this word is also `free_block::next`. Without
 /// may_alias, a compiler may assume that a number and a pointer are never in one word, and may
-/// write the record before the link: clang 22 does.
+/// write the record before the link, as clang 22 does.
 using batch_record [[gnu::may_alias]] = std::uint64_t;
 
-/// Where the last block of a batch stores its record: behind its link. In a block of 16 bytes the
-/// record overwrites half of the link. Then a double free of that block is not detected while the
-/// message is under way.
+/// Returns the word in which the last block of a batch stores the record of the batch, after the
+/// link. In a block of 16 bytes, the record overwrites half of the link, so that a double free of
+/// that block is not detected until the message is read.
 batch_record& record_of(slab& s, void* last) noexcept
 {
     auto* const words = static_cast<batch_record*>(last);
     return words[s.shape().bytes > sizeof(free_block) ? 2 : 1];
 }
 
-/// Returns the message that follows `last` in an inbox. A message is identified by its last block.
+/// Returns the message that follows the message `last` in an inbox. Each message is identified by
+/// its last block.
 void* next_message(const void* last, std::uint64_t key) noexcept
 {
     std::uintptr_t const next = static_cast<const free_block*>(last)->guarded ^ mark_for(last, key);
@@ -65,7 +66,8 @@ void push_to_inbox(slab& s, void* last, std::size_t bytes) noexcept
     push_to_inbox(s, batch.last, std::size_t{batch.count} * s.shape().bytes);
 }
 
-/// Splices a message into its slab, or forwards the message if the slab has another owner by now.
+/// Splices the blocks of a message into their slab, or forwards the message if the slab now has
+/// another owner.
 void splice(thread_cache& cache, void* last) noexcept
 {
     slab& s = slab_of(last);
@@ -78,7 +80,7 @@ void splice(thread_cache& cache, void* last) noexcept
     if (offset >= std::size_t{s.slices} * slice_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
-    if (s.index >= span_class_first) // a span: only spans of heaps are sent as messages
+    if (s.index >= span_class_first) // a span of a heap: other spans are not sent
         return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;
@@ -86,8 +88,8 @@ void splice(thread_cache& cache, void* last) noexcept
     settle(cache, s);
 }
 
-/// Begins a batch for the slab `s`. If this place of the outbox has a batch of another slab, sends
-/// that batch first.
+/// Begins a batch for the slab `s`. If this element of the outbox contains a batch of another slab,
+/// sends that batch first.
 [[gnu::noinline]] void begin_batch(remote_batch& batch, slab& s, void* last) noexcept
 {
     if (batch.to != nullptr)

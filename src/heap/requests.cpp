@@ -22,9 +22,9 @@ namespace mallard::engine {
 
 namespace {
 
-/// Allocates for a thread that uses a decoy (a cache with empty lists). Such a thread has no cache
-/// yet, or has abandoned its cache, or was visited (another thread took its free blocks), or its
-/// allocations are sampled.
+/// Allocates for a thread that uses a decoy (a cache whose lists look empty). Such a thread has no
+/// cache yet, or is exiting, or was visited (another thread took its free blocks), or its
+/// allocations are sampled, or it watches for idle memory.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,
                                      thread_cache* cache) noexcept
 {
@@ -38,8 +38,8 @@ namespace {
     });
 }
 
-/// Allocates a span when the list of the class is empty, or when the span in the list is too small
-/// or far too large.
+/// Allocates a span if the free list of the class is empty, or if the first span in that list is
+/// too small or far too large.
 [[gnu::cold, gnu::noinline]] void* refill_span(std::size_t bytes, thread_cache* cache,
                                                bool* zero) noexcept
 {
@@ -146,8 +146,8 @@ void* allocate_zeroed(std::size_t bytes) noexcept
 
 namespace {
 
-/// Frees a span at once, whoever owns it. The owner gets no message, because a span holds one block
-/// only.
+/// Frees a span immediately, no matter which thread owns it. The owner need not be informed,
+/// because the span contains no other block.
 void free_span(found_block const& b) noexcept
 {
     if (!b.in->change(b.slice, b.what, 0))
@@ -176,8 +176,8 @@ void free_rare(void* block, thread_cache* cache) noexcept
     if (b.is_span() && !is_own)
         return free_span(b);
     if (cache->is_decoy()) {
-        // Look the block up again with this thread's own cache. `own_cache` may just have reclaimed
-        // an abandoned cache, which may own the block.
+        // Look the block up again with this thread's own cache, because `own_cache` may just have
+        // reclaimed an abandoned cache that owns the block.
         thread_cache* const own = own_cache();
         return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
     }
@@ -201,8 +201,8 @@ void deallocate_doubtful(void* block, std::size_t bytes) noexcept
 
 namespace {
 
-/// Moves a block. If there is no memory for the move and the block is to shrink, the block stays
-/// where it is.
+/// Moves a block to a new block of `bytes` bytes. If there is no memory and the block is to shrink,
+/// leaves the block where it is.
 void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
 {
     bool zero = false;
@@ -216,8 +216,8 @@ void* move_block(void* block, std::size_t bytes_now, std::size_t bytes) noexcept
     return fresh;
 }
 
-/// Resizes a sampled block. The block moves if it grows, or shrinks to less than half. If it moves,
-/// the new block is sampled by chance, like every allocation.
+/// Resizes a sampled block. The block moves if it grows, or if it shrinks to less than half. The
+/// new block is sampled with the same probability as every allocation.
 void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) noexcept
 {
     std::size_t const now = sample_bytes(b);
@@ -227,14 +227,15 @@ void* reallocate_sample(found_block const& b, void* block, std::size_t bytes) no
     return block;
 }
 
-/// Makes a span larger or smaller in place. False: the slices after the span are not free.
+/// Makes a span larger or smaller in place. Returns false if the slices after the span are not
+/// free.
 bool resize_span(thread_cache& cache, found_block const& b, std::size_t bytes) noexcept
 {
     std::size_t const index = block_class::of(bytes);
     std::size_t const slices = index < classed_count ? shapes[index].slices : slices_for(bytes);
     slab& s = *b.of;
-    // If several threads free or resize the span at once, only one of them succeeds in changing its
-    // entry.
+    // If several threads free or resize the span at the same time, only one of them succeeds in
+    // changing its map entry.
     if (!b.in->change(b.slice, b.what, entry_inside))
         stop_at_double_free(s.start, "realloc");
     if (slices < s.slices) {

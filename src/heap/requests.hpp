@@ -1,14 +1,14 @@
-// The requests of a program that are not in thread_cache.hpp: aligned and zeroed blocks, realloc,
-// sized frees. If there is no memory, a function returns null and sets errno to ENOMEM. Otherwise
-// errno does not change.
+// The requests of a program that thread_cache.hpp does not serve, namely aligned and zeroed blocks,
+// realloc, and sized frees. If there is no memory, a function returns null and sets errno to
+// ENOMEM. Otherwise errno does not change.
 #pragma once
 
 #include "thread_cache.hpp"
 
 namespace mallard::engine {
 
-/// Up to this alignment, any size that is a multiple of the alignment has a class whose block size
-/// is a multiple of the alignment, too.
+/// Up to this alignment, and up to `looked_up_max` bytes, every size that is a multiple of the
+/// alignment has a class whose block size is also a multiple of the alignment.
 inline constexpr std::size_t align_looked_up_max = 64;
 static_assert([] {
     for (std::size_t align = 16; align <= align_looked_up_max; align *= 2)
@@ -18,14 +18,14 @@ static_assert([] {
     return true;
 }());
 
-/// Allocates a block that no list caches: see large.hpp. Sets `*zero`, unless `zero` is null, to
-/// whether the block reads as zero.
+/// Allocates a block that no free list caches (see large.hpp). Unless `zero` is null, sets `*zero`
+/// to whether all bytes of the block are 0.
 [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t align,
                                        bool* zero = nullptr) noexcept;
 
 void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
 
-/// Allocates a block at a multiple of `align`, a power of two.
+/// Allocates a block whose address is a multiple of `align`, which must be a power of two.
 [[gnu::always_inline]] inline void* allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     if (bytes > looked_up_max || align > align_looked_up_max) [[unlikely]]
@@ -34,28 +34,28 @@ void* allocate_aligned_rare(std::size_t bytes, std::size_t align) noexcept;
     return pop(shown_cache(), offsets_by_16[(whole + 15) / 16], bytes);
 }
 
-/// Allocates a block that reads as zero.
+/// Allocates a block whose bytes are all 0.
 void* allocate_zeroed(std::size_t bytes) noexcept;
 
-/// Makes a block at least `bytes` large. The block may move; its contents are kept. Null: there is
-/// no memory, and the block is unchanged.
+/// Resizes a block to at least `bytes` bytes. The block may move, with its contents. If there is no
+/// memory, returns null and leaves the block unchanged.
 void* reallocate(void* block, std::size_t bytes) noexcept;
 
-/// How many bytes of a block the program may use. Stops the process if `block` is not a block; the
-/// message names the function `call`.
+/// Returns how many bytes of a block the program may use. Stops the process if `block` is not a
+/// block, with a message that names the function `call`.
 std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
-/// Frees a block whose stated size looks wrong. Stops the process if `bytes` cannot be the size
-/// that the block was allocated with.
+/// Frees a block whose size may not be `bytes`. Stops the process if `bytes` cannot be the size
+/// with which the block was allocated.
 [[gnu::noinline]] void deallocate_doubtful(void* block, std::size_t bytes) noexcept;
 
-/// Frees a block that the caller says was allocated with `bytes`.
+/// Frees a block that was allocated with a size of `bytes`, according to the caller.
 ///
-/// The map says which class the block has, so a wrong size cannot put a block onto a wrong list.
-/// This function stops the process if a large block is freed with a small size, or a small block
-/// with a large size. It usually accepts a wrong small size for a small block, since programs with
-/// a missing virtual destructor pass such sizes. Must not be called for blocks with an alignment
-/// above 16: they may be larger than the caller asked for.
+/// The slice map contains the class of the block, so an incorrect size cannot put a block onto the
+/// wrong free list. This function stops the process if a large block is freed with a small size, or
+/// a small block with a large size. It usually accepts an incorrect small size for a small block,
+/// since programs with a missing virtual destructor pass such sizes. Must not be called for blocks
+/// with an alignment above 16, because these may be larger than the caller requested.
 [[gnu::always_inline]] inline void deallocate_sized(void* block, std::size_t bytes) noexcept
 {
     thread_cache* const cache = shown_to_free();

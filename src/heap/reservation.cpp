@@ -18,13 +18,13 @@ constexpr std::size_t bytes_first = reservation_slices_max * slice_bytes;
 constexpr std::size_t placed_least = std::size_t{1} << 36;
 constexpr std::size_t reserved_least = std::size_t{1} << 22;
 
-/// The commit limit rises by 4 MiB at first. Each later step is twice as large, up to 64 MiB.
+/// The commit limit rises by 4 MiB at first. Each later increase is twice as large, up to 64 MiB.
 constexpr std::size_t step_first = (std::size_t{1} << 22) / slice_bytes;
 constexpr std::size_t step_max = (std::size_t{1} << 26) / slice_bytes;
 
 constexpr std::size_t slices_per_group = 64;
 
-// An array takes whole slices and whole pages, so that it shares no page with another array.
+// Each array occupies whole slices and whole pages, so that it shares no page with another array.
 constexpr std::size_t array_align = std::max(slice_bytes, os::page_bytes_max);
 
 std::size_t records_bytes(std::size_t slices) noexcept
@@ -39,15 +39,15 @@ std::size_t groups_bytes(std::size_t slices) noexcept
 {
     return align_up(slices / slices_per_group * sizeof(slice_group), array_align);
 }
-/// The bytes of the arrays that precede the slices of a reservation.
+/// Returns the size of the arrays that precede the slices of a reservation.
 std::size_t arrays_bytes(std::size_t slices) noexcept
 {
     return records_bytes(slices) + map_bytes(slices) + groups_bytes(slices);
 }
 
-/// Asks for small pages in the first step, even if the system uses huge pages by default: most
-/// programs need no further step, and huge pages would multiply the memory that these programs
-/// take. Asks for huge pages in later steps if the user wants them.
+/// Requests small pages for the first memory of a reservation, even if the system uses huge pages
+/// by default. Most programs need no more memory, and huge pages would multiply their memory use.
+/// For later memory, requests huge pages if the user wants them.
 void advise_pages(reservation const& r, std::size_t from, std::size_t to) noexcept
 {
     bool const is_first = from == 0;
@@ -55,7 +55,8 @@ void advise_pages(reservation const& r, std::size_t from, std::size_t to) noexce
         os::advise_huge(r.address_of(from), (to - from) * slice_bytes, !is_first);
 }
 
-/// The address space of a reservation, in bytes: its arrays, and `bytes` bytes of slices.
+/// Returns the size of the address space that a reservation needs for its arrays and for `bytes`
+/// bytes of slices.
 std::size_t whole_bytes(std::size_t bytes) noexcept
 {
     return arrays_bytes(bytes / slice_bytes) + bytes;
@@ -71,9 +72,9 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
     r.room = slices;
 }
 
-/// The lower end of the address space in use: below it lie only mappings that the program placed
-/// itself. The system gives out addresses downwards from a mapping that it places now or, with
-/// `ulimit -s unlimited`, upwards. Null: the system refuses even a small mapping.
+/// Returns the lower end of the address space in use. Below this address are only mappings that the
+/// program itself placed there. The system will place further mappings below a mapping that it
+/// places now or, with `ulimit -s unlimited`, above. Returns null if even a small mapping fails.
 std::byte* lowest_in_use() noexcept
 {
     std::byte* lowest = os::reserve(slice_bytes, slice_bytes);
@@ -85,21 +86,22 @@ std::byte* lowest_in_use() noexcept
     return lowest;
 }
 
-/// Reserves all address space of the reservation, and leaves as much for stacks, files and the next
-/// reservation. For systems that do not let a program choose the addresses of mappings (Valgrind).
+/// Reserves the whole address space of a reservation, and leaves as much free for stacks, files and
+/// the next reservation. This is for systems that do not let a program choose the addresses of
+/// mappings, such as Valgrind.
 bool reserve(reservation& r, std::size_t bytes) noexcept
 {
     std::size_t const whole = whole_bytes(bytes);
     std::byte* const at = os::reserve(2 * whole, slice_bytes);
     if (at == nullptr)
         return false;
-    os::unmap(at + whole, whole); // if the system refuses, this half stays untouched
+    os::unmap(at + whole, whole); // if this fails, the second half stays untouched
     lay_out(r, at, bytes / slice_bytes);
     r.is_reserved = true;
     return true;
 }
 
-/// Commits an array up to `count` elements. `mapped` bytes of the array are committed already.
+/// Commits the first `count` elements of an array, of which `mapped` bytes are committed already.
 template <class T>
 os::growth grow(reservation const& r, T* array, std::size_t& mapped, std::size_t count) noexcept
 {
@@ -115,7 +117,8 @@ os::growth grow(reservation const& r, T* array, std::size_t& mapped, std::size_t
     return grown;
 }
 
-/// Grows all arrays. If only some arrays could grow, they stay grown: the next attempt needs them.
+/// Grows all arrays. If only some arrays could grow, they stay grown, because the next attempt
+/// needs their memory.
 os::growth grow(reservation& r, std::size_t slices) noexcept
 {
     std::size_t mapped = r.commit_limit() * slice_bytes;
@@ -129,7 +132,7 @@ os::growth grow(reservation& r, std::size_t slices) noexcept
     return grown;
 }
 
-/// Unmaps the arrays of a reservation that got no slices.
+/// Unmaps the arrays of a reservation for which no slices could be mapped.
 void forget_place(reservation& r) noexcept
 {
     void* const arrays[] = {r.slabs, r.map, r.groups};
@@ -170,13 +173,13 @@ os::growth raise_commit_limit(reservation& r, std::size_t at_least, std::size_t&
 
 namespace {
 
-/// Opens the next reservation at `at`. If the result is not `made`, there is no reservation there.
+/// Opens the next reservation at `at`. If the result is `blocked`, no reservation was opened.
 os::growth place(reservation& r, std::byte* at, std::size_t bytes, std::size_t at_least,
                  std::size_t& committed) noexcept
 {
     lay_out(r, at, bytes / slice_bytes);
-    // Register the reservation before it gets memory: if a fork happens in between, the child knows
-    // of all mapped memory.
+    // Register the reservation before it gets memory, so that after a fork in between, the child
+    // has a record of all mapped memory.
     std::size_t const used = reservations_used.load(std::memory_order_relaxed);
     reservations_used.store(used + 1, std::memory_order_release);
     os::growth const moved = raise_commit_limit(r, at_least, committed);
@@ -198,9 +201,9 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
         tag_decoy_caches();
     reservation& r = reservations[used];
     std::size_t const least = at_least * slice_bytes;
-    // A reservation grows towards the lowest address in use, and has room up to there. If another
-    // mapping is in the way, try further below. The lower half of the addresses stays free: small
-    // addresses are special.
+    // A reservation grows towards the lowest address in use, and has room up to that address. If
+    // another mapping is in the way, try lower addresses. The lower half of the addresses stays
+    // free, because small addresses are special.
     std::byte* const lowest = lowest_in_use();
     for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2)
         for (std::size_t below = whole_bytes(bytes);

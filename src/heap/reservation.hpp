@@ -1,11 +1,11 @@
-// Reservations: the address space that slabs, spans and their records live in. A reservation is
-// four arrays, each mapped from its start and grown in place:
+// Reservations: the address space that contains slabs, spans and their records. A reservation has
+// four arrays. The start of each array is mapped, and the mapped part grows in place:
 //
 //   | slab records ... | map entries ... | slice bits ... | slice 0 | slice 1 | ... room |
 //
-// Each slice has an entry in the map, which says what the slice is part of, and a slab record. A
-// reservation has room for 2^39 bytes, but maps only the address space that it needs. So a limit on
-// address space (`ulimit -v`) counts only what is in use. If another mapping is in the way of
+// Each slice has a slab record, and a map entry that describes what the slice is part of. A
+// reservation usually has room for 2^39 bytes, but maps only the address space that it needs, so a
+// limit on address space (`ulimit -v`) counts only what is in use. If another mapping prevents the
 // growth, the engine opens another reservation.
 #pragma once
 
@@ -18,9 +18,9 @@
 namespace mallard::engine {
 
 /// The state of 64 slices, one bit each. A free slice is dirty if it was used and not returned to
-/// the system since: its bytes may not be zero. A dirty slice is aged if it was already dirty when
-/// this decay interval began. `guest` has the slices that other threads took while a thread forked
-/// (see guests.hpp). They are added to `used` when the fork ends.
+/// the system since, so its bytes may not be zero. A dirty slice is aged if it was already dirty
+/// when this decay interval began. `guest` marks the slices that other threads allocated while a
+/// thread forked (see guests.hpp). These slices are added to `used` after the fork.
 struct slice_group {
     std::uint64_t used = 0;
     std::uint64_t dirty = 0;
@@ -30,7 +30,7 @@ struct slice_group {
 
 /// One reservation. `base` and the array pointers are written once, before any thread has a block
 /// of the reservation. `slices` is written before a block is allocated beyond its old value. A
-/// thread that has a block got the block's address after these writes, so the thread sees the
+/// thread that has a block received the block's address after these writes, so the thread sees the
 /// written values.
 struct reservation {
     std::uintptr_t base = 0;
@@ -39,17 +39,17 @@ struct reservation {
     slab* slabs = nullptr;
     // The lock of the slice heap protects the members below, and changes of `slices`:
     slice_group* groups = nullptr;
-    std::size_t room = 0;        ///< largest possible number of slices; 0: unused table element
+    std::size_t room = 0;        ///< largest possible number of slices; 0 if unused
     std::size_t step = 0;        ///< slices by which the commit limit rises next
     std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
-    bool is_reserved = false;    ///< all its address space is reserved: see reservation.cpp
+    bool is_reserved = false;    ///< whether all its address space is reserved (reservation.cpp)
     std::size_t first_free = 0;  ///< no group before this one has a free slice
     std::size_t first_dirty = 0; ///< no group before this one has a dirty slice
 
     std::size_t commit_limit() const noexcept { return slices.load(std::memory_order_relaxed); }
 
-    /// The index of the slice that contains an address. At least `slices` if the address is not in
-    /// this reservation.
+    /// Returns the index of the slice that contains an address. If the address is not in this
+    /// reservation, the result is at least `slices`.
     std::size_t slice_of(const void* p) const noexcept
     {
         return (reinterpret_cast<std::uintptr_t>(p) - base) / slice_bytes;
@@ -76,13 +76,13 @@ struct reservation {
             if (entry_at(slice + i) != 0)
                 map[slice + i].store(0, std::memory_order_relaxed);
     }
-    /// Replaces the entry `from` by the entry `to`. If several threads try at once, only one of
-    /// them succeeds.
+    /// Replaces the entry `from` by the entry `to`. If several threads try this at the same time,
+    /// only one of them succeeds.
     bool change(std::size_t slice, entry from, entry to) noexcept
     {
         return map[slice].compare_exchange_strong(from, to, std::memory_order_relaxed);
     }
-    /// The record of the slab that the slice is part of, or of the span that begins there.
+    /// Returns the record of the slab that the slice is part of, or of the span that begins there.
     slab& slab_at(std::size_t slice) const noexcept
     {
         slab* const s = slabs + slice;
@@ -93,12 +93,13 @@ struct reservation {
 inline constexpr std::size_t reservations_max = 64;
 inline constexpr std::size_t reservation_slices_max = (std::size_t{1} << 39) / slice_bytes;
 
-/// All reservations. Almost all blocks are in the first reservation, which contains no address
-/// until it has memory. Hidden visibility lets `free` read this array without a load from the GOT.
+/// All reservations. Almost all blocks are in the first reservation. Before that reservation has
+/// memory, it contains no address. Hidden visibility lets `free` read this array without a load
+/// from the GOT.
 [[gnu::visibility("hidden")]] extern constinit reservation reservations[reservations_max];
 extern constinit std::atomic<std::size_t> reservations_used;
 
-/// The reservation that contains an address; null if there is none.
+/// Returns the reservation that contains an address, or null if there is no such reservation.
 inline reservation* reservation_of(const void* p) noexcept
 {
     if (reservations[0].has(reservations[0].slice_of(p))) [[likely]]
@@ -110,7 +111,8 @@ inline reservation* reservation_of(const void* p) noexcept
     return nullptr;
 }
 
-/// The slab record of a block. `block` must be a block of the engine, and not a mapping.
+/// Returns the slab record of a block. `block` must be in a reservation, and must not have a
+/// dedicated mapping.
 inline slab& slab_of(const void* block) noexcept
 {
     std::size_t const slice = reservations[0].slice_of(block);
@@ -121,23 +123,24 @@ inline slab& slab_of(const void* block) noexcept
 }
 
 /// Sets the tag of the decoy caches (see thread_cache.hpp) to a value that no map entry has. Called
-/// once, before the first entry is written. (Decoys with an initial value would take 4 KiB each in
-/// the file of the library.) Defined in thread_cache.cpp.
+/// once, before the first entry is written. (With a tag as their initial value, the decoys would
+/// each need 4 KiB in the file of the library.) Defined in thread_cache.cpp.
 void tag_decoy_caches() noexcept;
 
 // The two functions below require the lock of the slice heap.
 
-/// Raises the commit limit by at least `at_least` slices and adds their number to `committed`.
-/// Blocked: another mapping is in the way, and `room` is smaller now.
+/// Raises the commit limit by at least `at_least` slices and adds the number of new slices to
+/// `committed`. Returns `blocked` if the reservation has too little room, or if another mapping is
+/// in the way, which lowers `room`.
 os::growth raise_commit_limit(reservation& r, std::size_t at_least,
                               std::size_t& committed) noexcept;
 
-/// Opens a reservation and commits at least `at_least` slices. Refused: there is no memory, or no
-/// address space for a reservation.
+/// Opens a reservation and commits at least `at_least` slices. Returns `refused` if there is no
+/// memory, or no address space for a reservation.
 os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcept;
 
-/// Whether to ask the system for huge pages (MALLARD_HUGEPAGES), for memory that is committed from
-/// now on.
+/// Whether the engine requests huge pages from the system for memory that it commits from now on
+/// (MALLARD_HUGEPAGES).
 extern constinit std::atomic<bool> huge_pages;
 
 } // namespace mallard::engine

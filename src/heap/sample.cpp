@@ -17,14 +17,14 @@ namespace mallard::engine {
 
 namespace {
 
-constinit std::atomic<double> rate{0}; ///< 1 / mean distance; 0: sampling is off
+constinit std::atomic<double> rate{0}; ///< 1 / mean distance; 0 while sampling is off
 
 // --- calls to the program ----------------------------------------------------------
 
-/// Held around each call of the program's function. This lock is the first in the lock order,
-/// because that function may allocate.
+/// A thread holds this lock while it calls the program's function. The lock is the first in the
+/// lock order, because that function may allocate.
 constinit os::lock calls;
-constinit std::atomic<const void*> caller{nullptr}; ///< thread inside the program's function
+constinit std::atomic<const void*> caller{nullptr}; ///< thread that runs the program's function
 
 // The variables below are protected by `calls`.
 constinit mallard_sampled told = nullptr;
@@ -36,7 +36,8 @@ bool is_in_call() noexcept
     return caller.load(std::memory_order_relaxed) == this_thread();
 }
 
-/// Scope in which this thread calls the program's function. Requires that the thread holds `calls`.
+/// A scope in which this thread calls the program's function. Requires that the thread holds
+/// `calls`.
 class call_scope {
 public:
     call_scope() noexcept : errno_before_(errno)
@@ -59,7 +60,7 @@ private:
 /// reported after the fork. The lock `guests` protects this list.
 constinit slab* untold = nullptr;
 
-// A sampled block's record stores its size and weight in place of the links of a slab.
+// The record of a sampled block stores the size and weight of the block where a slab has its links.
 void set_note(slab& s, std::size_t bytes, double weight) noexcept
 {
     s.next = std::bit_cast<slab*>(bytes);
@@ -72,15 +73,15 @@ mallard_sample sample_in(slab const& s) noexcept
             .weight_bytes = std::bit_cast<double>(s.previous)};
 }
 
-/// The usable bytes that a block of this size would have if it were not sampled.
+/// Returns how many usable bytes the block would have if it were not sampled.
 std::size_t usable_bytes_of(std::size_t asked) noexcept
 {
     return asked <= classed_bytes_max ? shapes[block_class::of(asked)].usable_bytes()
                                       : align_up(asked, slice_bytes);
 }
 
-/// Calls the program's function, unless the allocation of the block was reported to another
-/// function. Requires that the thread holds `calls`.
+/// Reports an event to the program's function, unless the block's allocation was reported to an
+/// earlier function. Requires that the thread holds `calls`.
 void tell(enum mallard_sample_event what, slab& s) noexcept
 {
     if (what == MALLARD_SAMPLE_ALLOCATED)
@@ -90,8 +91,7 @@ void tell(enum mallard_sample_event what, slab& s) noexcept
         told(told_context, what, &one);
 }
 
-/// Reports the event unless another thread forks. False: another thread forks, and nothing is
-/// reported.
+/// Reports the event. If another thread is forking, reports nothing and returns false.
 bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
 {
     if (!calls.take_unless_kept())
@@ -104,9 +104,9 @@ bool tell_unless_forked(enum mallard_sample_event what, slab& s) noexcept
     return true;
 }
 
-/// Claims a sampled block that this thread is about to free or resize. If several threads try at
-/// once, the process stops. False: the program's function itself frees or resizes the block, so
-/// nothing is reported.
+/// Claims a sampled block that this thread is about to free or resize. If several threads do so at
+/// the same time, stops the process. Returns false if the program's function itself frees or
+/// resizes the block, because then nothing is reported.
 bool take_over(found_block const& b, const char* call) noexcept
 {
     if (!b.in->change(b.slice, entry_sampled, entry_inside))
@@ -130,7 +130,7 @@ bool take_over(found_block const& b, const char* call) noexcept
     reservation& in = *reservation_of(s->start);
     the_slice_heap.give(in, in.slice_of(s->start), s->slices);
     if (zero != nullptr)
-        *zero = false; // the old value was for the span, which was just returned
+        *zero = false; // the value was for the span that was just freed
     return nullptr;
 }
 

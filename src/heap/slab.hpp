@@ -1,5 +1,5 @@
-// Map entries and slab records. They say what a slice (16 KiB of address space) is part of, and who
-// owns the slice.
+// Map entries and slab records. They describe what a slice (16 KiB of address space) is part of,
+// and which thread cache or heap owns the slice.
 #pragma once
 
 #include "classes.hpp"
@@ -11,7 +11,7 @@ namespace mallard::engine {
 
 struct thread_cache;
 
-/// The map entry of a slice: { number of the owner : 21 | class offset : 11 }.
+/// The map entry of a slice. Its bits are { number of the owner : 21 | class offset : 11 }.
 ///
 ///     0                     free, or never used
 ///     owner, class offset   a slab, or the first slice of a span, of that thread cache
@@ -22,20 +22,21 @@ struct thread_cache;
 /// In the memory of a heap (see heap.hpp), `large` and `inside` entries name the heap as owner,
 /// too. A slice that the heap holds and does not use has the entry {heap, unused}.
 ///
-/// One comparison decides whether a block belongs to a thread cache, whose tag is {number of the
-/// cache, 0}: `entry ^ tag` is a class offset if the cache owns the block, and a larger number
-/// otherwise.
+/// One comparison decides whether a block belongs to a thread cache. The tag of a cache is {number
+/// of the cache, 0}. So `entry ^ tag` is a class offset if the cache owns the block, and a larger
+/// number otherwise.
 ///
 /// A thread writes only entries of memory that it holds. While a thread holds a block, the class in
-/// the block's entry does not change. The owner changes only when the slab of an ended thread is
-/// reclaimed. The entry of any other address may change right after it was read.
+/// the block's entry does not change. The owner changes only when another thread reclaims the slab
+/// of a thread that has exited. The entry of any other address may change right after it was read.
 using entry = std::uint32_t;
 
 inline constexpr unsigned owner_shift = 11;
 inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
-/// The tag of decoy caches: no entry has this owner.
+/// The tag of decoy caches, in which every fast path of malloc and free fails. No entry has this
+/// owner.
 inline constexpr entry decoy_tag = owner_max << owner_shift;
-/// Set in the numbers of heaps, clear in the numbers of thread caches.
+/// This bit is set in the owner numbers of heaps, and clear in the owner numbers of thread caches.
 inline constexpr entry heap_bit = entry{1} << 31;
 inline constexpr entry thread_owner_max = owner_max / 2;
 inline constexpr entry entry_sampled = 0x7c0;
@@ -51,7 +52,7 @@ constexpr class_offset offset_in(entry e) noexcept
 {
     return e & (class_offset_end - 1);
 }
-/// The entry of a slab or span of the owner with this tag.
+/// Returns the entry of a slab or span whose owner has this tag.
 constexpr entry entry_of(entry tag, class_offset offset) noexcept
 {
     return tag | static_cast<entry>(offset);
@@ -60,8 +61,8 @@ constexpr bool is_heaps(entry e) noexcept
 {
     return (e & heap_bit) != 0;
 }
-/// The entry of all slices of a block after the first one. `e` is the entry of the first slice, or
-/// the tag of the block's owner.
+/// Returns the entry of every slice of a block except the first. `e` is the entry of the first
+/// slice, or the tag of the block's owner.
 constexpr entry inside_of(entry e) noexcept
 {
     return (is_heaps(e) ? e & ~entry{class_offset_end - 1} : 0) | entry_inside;
@@ -71,11 +72,12 @@ constexpr bool is_class(entry e) noexcept
     return offset_in(e) - offset_of_class(0) < class_count * class_offset_unit;
 }
 
-/// The record of a slab, a span or a large block; each slice has room for one. The record of a free
-/// slice has no meaning.
+/// The record of a slab, a span or a large block. Each slice has room for a record. The record of a
+/// free slice has no meaning.
 ///
-/// In a slab, carved == used + length of `free`. Used blocks are in use by the program, in lists of
-/// thread caches, deferred, or in a remote batch.
+/// In a slab, `carved` is `used` plus the length of `free`. A block counts as used while the
+/// program uses it, while it is in the list of a thread cache, while its free is deferred, and
+/// while it is in a remote batch.
 struct alignas(64) slab {
     std::atomic<thread_cache*> owner{nullptr};
     std::byte* start = nullptr;
@@ -84,7 +86,7 @@ struct alignas(64) slab {
     std::uint32_t carved = 0; ///< number of blocks, from the first on, that were ever used
     std::uint32_t slices = 0;
     std::uint32_t back = 0; ///< in the record of a later slice: distance to the first slice
-    slab* next = nullptr;   ///< in the owner's list of slabs of this class with free blocks
+    slab* next = nullptr;   ///< next in the owner's list of slabs of this class with free blocks
     slab* previous = nullptr;
     std::uint8_t index = 0;         ///< size class index
     bool listed = false;            ///< in the list that `next` links

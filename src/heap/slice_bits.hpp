@@ -1,5 +1,5 @@
-// Finds neighbouring free slices in the bits of a reservation. A slice is 16 KiB of address space.
-// A group has the bits of 64 slices.
+// Finds adjacent free slices in the bits of a reservation. A slice is 16 KiB of address space. A
+// group contains the bits of 64 slices.
 #pragma once
 
 #include "reservation.hpp"
@@ -17,8 +17,8 @@ constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept
     return (count == bits_per_group ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
 }
 
-/// Calls `f(group, bits)` for each group with slices of a span. `bits`: the slices of the span in
-/// that group.
+/// Calls `f(group, bits)` for each group with slices of a span. `bits` selects the slices of the
+/// span in that group.
 template <class F>
 void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) noexcept
 {
@@ -31,7 +31,7 @@ void for_each_group(reservation& r, std::size_t slice, std::size_t count, F f) n
     }
 }
 
-/// Keeps only the bits at which a row of `count` set bits begins.
+/// Returns the bits at which a run of `count` set bits begins.
 inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
 {
     for (std::size_t covered = 1; covered < count;) {
@@ -42,14 +42,14 @@ inline std::uint64_t begins_of(std::uint64_t bits, std::size_t count) noexcept
     return bits;
 }
 
-/// The first slice at or after `slice` that begins at a multiple of `align` slices.
+/// Returns the first slice, from `slice` on, whose address is a multiple of `align` slices.
 inline std::size_t aligned_from(const reservation& r, std::size_t slice, std::size_t align) noexcept
 {
     std::size_t const base = r.base / slice_bytes;
     return align_up(base + slice, align) - base;
 }
 
-/// The slices that begin at a multiple of `align` slices, as bits of the group.
+/// Returns the slices of a group whose addresses are multiples of `align` slices, as bits.
 inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
                                   std::size_t align) noexcept
 {
@@ -60,9 +60,9 @@ inline std::uint64_t aligned_ones(const reservation& r, std::size_t group,
     return (align < bits_per_group ? ~std::uint64_t{0} / bits(0, align) : 1) << skipped;
 }
 
-/// Finds the lowest run of `count` neighbouring slices whose bits are set in `candidates(group)`.
-/// The run begins at a multiple of `align` slices. Returns `no_slice` if there is no such run.
-/// Starts at the group `first`, and advances `first` over groups without candidates.
+/// Finds the lowest run of `count` adjacent slices whose bits are set in `candidates(group)`. The
+/// address of the run is a multiple of `align` slices. Returns `no_slice` if there is no such run.
+/// The search starts at the group `first`, and advances `first` over groups without candidates.
 template <class F>
 std::size_t find_run(const reservation& r, std::size_t& first, std::size_t count, std::size_t align,
                      F candidates) noexcept

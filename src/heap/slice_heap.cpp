@@ -20,16 +20,17 @@ namespace {
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// The largest number of slices in the span cache of a class with small slabs. If there are more,
-/// the oldest spans leave the span cache: they were freed too long ago to be in the processor's
-/// cache. Such spans are better allocated in address order.
+/// the oldest spans leave the span cache, because they were freed too long ago to be in the
+/// processor's cache. Such spans are better allocated in address order.
 constexpr std::size_t span_cache_slices_max = (std::size_t{1} << 20) / slice_bytes;
 constexpr std::size_t small_slab_most = 3;
-/// From this number of dirty slices on, threads watch for idle memory.
+/// If more slices than this are dirty, threads check more often for memory to purge (see
+/// decay.hpp).
 constexpr std::size_t idle_least = (std::size_t{1} << 20) / slice_bytes;
-/// Largest number of slices that are purged at the end of a decay interval.
+/// The approximate number of slices at which a call of `age` stops purging.
 constexpr std::size_t purge_step = (std::size_t{16} << 20) / slice_bytes;
 
-// The filters below say which slices of a group `find_run` may use.
+// The filters below select the slices of a group that `find_run` may use.
 constexpr auto free_ones = [](slice_group const& g) noexcept { return ~g.used; };
 constexpr auto dirty_ones = [](slice_group const& g) noexcept { return g.dirty; };
 constexpr auto free_for_guests = [](slice_group const& g) noexcept { return ~(g.used | g.guest); };
@@ -42,7 +43,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // one run of bits: no popcount, which plain x86-64 lacks
+        if (there == those) // one run of bits needs no popcount, which baseline x86-64 lacks
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)
@@ -57,8 +58,8 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     usage_.taken_max = std::max(usage_.taken_max, usage_.used + usage_.dirty);
     if (usage_.used > expected_ + growth_least) [[unlikely]]
         has_grown_.store(true, std::memory_order_relaxed);
-    // The program needs clean slices soon after a purge, so the purge returned too many slices to
-    // the system: let more slices stay dirty from now on.
+    // The program needs clean slices soon after a purge, so that purge returned too many slices to
+    // the system. Let more slices stay dirty from now on.
     if (count < slices && purged_lately_ != 0) {
         std::size_t const again = std::min(slices - count, purged_lately_);
         purged_lately_ -= again;
@@ -101,7 +102,7 @@ os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committe
 
 } // namespace
 
-/// Allocates the lowest span of slices that `candidates` selects. `first`: the member of
+/// Allocates the lowest span of slices that `candidates` selects. `first` is the member of
 /// `reservation` that stores where the search starts.
 template <class F>
 span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slices,
@@ -116,8 +117,9 @@ span slice_heap::take_lowest(std::size_t reservation::* first, std::size_t slice
     return {};
 }
 
-/// Allocates from memory that is committed already: from dirty slices, then from the span caches,
-/// then from all free slices.
+/// Allocates from memory that is committed already. Searches the dirty slices first. If they are
+/// not enough, flushes the span caches and searches the dirty slices again, and then all free
+/// slices.
 span slice_heap::take_committed(std::size_t slices, std::size_t align) noexcept
 {
     if (usage_.dirty >= slices) {
@@ -140,7 +142,7 @@ span slice_heap::take_fresh(std::size_t slices, std::size_t align) noexcept
         os::growth const moved = make_memory(r, slices + align - 1, usage_.committed);
         if (moved == os::growth::blocked)
             continue;
-        // The system has no memory: another reservation would not help.
+        // The system has no memory, so another reservation would not help.
         if (moved == os::growth::refused)
             return {};
         return claim(r, find_run(r, r.first_free, slices, align, free_ones), slices);
@@ -266,7 +268,7 @@ bool slice_heap::extend(reservation& in, std::size_t slice, std::size_t slices, 
     return true;
 }
 
-/// Whether the slices are free. Raises the commit limit if they lie beyond it.
+/// Returns whether the slices are free. Raises the commit limit if the slices are beyond it.
 bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     if (slices > in.room - slice)
@@ -281,9 +283,10 @@ bool slice_heap::is_free(reservation& in, std::size_t slice, std::size_t slices)
            raise_commit_limit(in, slices - there, usage_.committed) == os::growth::made;
 }
 
-/// The largest number of slices that may be dirty: the smaller of two bounds. One is a quarter of
-/// the used slices, at least 4 MiB, plus `bonus_`. The other is the number of slices by which the
-/// use has fallen from its maximum, at least 4 MiB. While memory is short, the result is 4 MiB.
+/// Returns the largest number of slices that may be dirty, which is the smaller of two bounds. The
+/// first bound is a quarter of the used slices, but at least 4 MiB, plus `bonus_`. The second bound
+/// is the number of slices by which the use has fallen from its maximum, but at least 4 MiB. While
+/// memory is short, the result is 4 MiB.
 std::size_t slice_heap::dirty_max() const noexcept
 {
     if (short_)
@@ -292,8 +295,8 @@ std::size_t slice_heap::dirty_max() const noexcept
     return std::min(wished, std::max(dirty_least, usage_.used_max - usage_.used));
 }
 
-/// Returns a dirty span to the system. Marks the span as used, so that the lock can be released
-/// during the system call and no thread waits for it.
+/// Returns a dirty span to the system. Marks the span as used during the system call, so that the
+/// lock can be released and no thread waits for the call.
 void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
                             std::size_t slices) noexcept
 {
@@ -315,9 +318,9 @@ void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
     }
 }
 
-/// Purges (returns to the system) up to `slices_max` dirty slices, or only those that are aged, and
-/// returns their number. Starts at the highest address of a reservation, since allocation starts at
-/// the lowest.
+/// Purges dirty slices, or only aged ones, that is, returns them to the system. Stops after about
+/// `slices_max` slices. Returns the number of purged slices. Starts at the highest address of a
+/// reservation, since allocation starts at the lowest.
 std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t slices_max) noexcept
 {
     std::size_t done = 0;
@@ -332,7 +335,7 @@ std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t sl
                 if (alone.is_guest())
                     return done;
                 done += ones;
-                // The lock was released: read the bits again.
+                // Read the bits again, because the lock was released in the meantime.
                 left = (only_aged ? r.groups[g].aged : r.groups[g].dirty) &
                        (first == 0 ? 0 : bits(0, first));
             }
@@ -353,7 +356,7 @@ bool slice_heap::age() noexcept
     if (purged >= purge_step)
         return false;
     purged_lately_ -= purged_lately_ / 8;
-    refused_ = false; // after a refusal, the next purge is tried in the next interval
+    refused_ = false; // after a failed purge, the next purge waits for the next interval
     for (span_cache& at : span_caches_) {
         trim_span_cache(at, at.count - at.least);
         at.least = at.count;
@@ -400,8 +403,9 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates one of the newest 16 spans that guests have freed. It looks at no more, since other
-/// guests wait. In the child, such a span stays allocated in any case.
+/// Allocates one of the newest 16 spans that guests (threads that call while another thread forks)
+/// have freed. Searches no more than 16, since other guests wait for the lock. In the child, a span
+/// that a guest has freed stays allocated in any case.
 span slice_heap::take_given(std::size_t slices) noexcept
 {
     slab** at = &given_by_guests_;
@@ -421,7 +425,7 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
     if (align == 1)
         if (span const given = take_given(slices); given.in != nullptr)
             return given;
-    std::size_t committed = 0; // `add_guests` computes the sum anew
+    std::size_t committed = 0; // not used: `add_guests` recomputes this sum
     for (reservation& r : reservations) {
         std::size_t first = r.first_free; // a guest does not change `r.first_free`
         std::size_t at = find_run(r, first, slices, align, free_for_guests);
@@ -452,7 +456,7 @@ void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t s
     s.next = std::exchange(given_by_guests_, &s);
 }
 
-/// After a fork, marks the slices that guests took during the fork as used, and counts them.
+/// Marks the slices that other threads allocated during a fork as used, and counts them.
 void slice_heap::add_guests() noexcept
 {
     usage_.committed = 0;

@@ -7,13 +7,13 @@
 
 namespace mallard::engine {
 
-/// Neighbouring slices that the slice heap allocates as one unit.
+/// Adjacent slices that the slice heap allocates as one unit.
 struct span {
     reservation* in = nullptr; ///< null: the allocation failed
     std::size_t slice = 0;
     bool zero = false; ///< all bytes read as zero
-    /// The span comes from a span cache. Its record, and the map entries of its later slices, are
-    /// still those of a span of this class.
+    /// Whether the span comes from a span cache. Such a span still has the record of a span of this
+    /// class, and its slices after the first still have their map entries.
     bool from_cache = false;
 
     std::byte* start() const noexcept { return in->address_of(slice); }
@@ -24,16 +24,16 @@ struct span {
 struct usage {
     std::size_t used = 0;
     std::size_t used_max = 0;
-    std::size_t dirty = 0;     ///< free, and not returned to the system
+    std::size_t dirty = 0;     ///< free, but not returned to the system
     std::size_t taken_max = 0; ///< maximum of used + dirty
     std::size_t committed = 0; ///< below the commit limits
     std::size_t purged = 0;    ///< returned to the system, since the start
 };
 
-/// Spans of one class that were freed a moment ago, newest first. The next allocation of the class
-/// takes the newest of these spans without a search, so the program uses the same pages again. The
-/// bits of the reservation show the slices of a cached span as used; `usage` counts them as dirty.
-/// An allocation that finds no free slices flushes all span caches and searches again. The end of a
+/// Recently freed spans of one class, newest first. The next allocation of the class reuses the
+/// newest span without a search, so the program uses the same pages again. The bits of the
+/// reservation show the slices of a cached span as used; `usage` counts them as dirty. An
+/// allocation that finds no free slices flushes all span caches and searches again. The end of a
 /// decay interval flushes the spans that were not needed in the interval.
 struct span_cache {
     slab* first = nullptr;
@@ -41,52 +41,59 @@ struct span_cache {
     std::uint32_t least = 0; ///< smallest number of spans in this decay interval
 };
 
-/// The slice heap. All public functions take its lock. A caller may hold locks of thread caches and
-/// heaps, but no lock that comes later in the lock order (see guests.hpp).
+/// The slice heap. The functions that allocate, free, purge or count slices lock it. Their caller
+/// may hold locks of thread caches and heaps, but no lock that comes later in the lock order (see
+/// guests.hpp).
 class slice_heap {
 public:
     /// Allocates the lowest span that fits. Prefers dirty slices to clean ones, so that freed
-    /// memory is used again before the program grows. Fails if the system refuses memory. `align`
-    /// is in slices, a power of two. The map entries of the span are 0; the caller writes them.
+    /// memory is used again before the program grows. Fails if the system cannot supply memory.
+    /// `align` is a number of slices, and a power of two. The map entries of the span are 0, and
+    /// the caller writes them.
     span take(std::size_t slices, std::size_t align = 1) noexcept;
     /// Allocates a slab, or a span of a class up to `classed_bytes_max`.
     span take_of_class(std::size_t index) noexcept;
 
-    /// Frees a span and sets its map entries to 0. `purged`: the caller has returned its memory to
-    /// the system.
+    /// Frees a span and sets its map entries to 0. `purged` is true if the caller has already
+    /// returned the span's memory to the system.
     void give(reservation& in, std::size_t slice, std::size_t slices, bool purged = false) noexcept;
     void give_of_class(reservation& in, std::size_t slice) noexcept;
 
-    /// Extends a span in place by `more` slices. False if the slices after the span are not free.
+    /// Extends a span in place by `more` slices. Returns false if the slices after the span are not
+    /// free.
     bool extend(reservation& in, std::size_t slice, std::size_t slices, std::size_t more,
                 bool& zero) noexcept;
 
-    /// Ends a decay interval: returns to the system the slices that were dirty during all of it. At
-    /// most 16 MiB are returned at once. False: more is left, so call again soon.
+    /// Ends a decay interval. Returns the slices that were dirty during the whole interval to the
+    /// system, but only about 16 MiB in each call. Returns false if more slices are left, so that
+    /// the caller should call again soon.
     [[gnu::cold]] bool age() noexcept;
-    /// Whether much memory is idle: more than a MiB when memory was last returned or aged.
+    /// Returns whether more than 1 MiB of memory was idle at some time since `age` last found less.
     bool is_idle() const noexcept { return idle_.load(std::memory_order_relaxed) != idle::no; }
-    /// Whether memory is idle and `end_news` was not called since then.
+    /// Returns whether much memory is idle and no thread has called `end_news` since it became
+    /// idle.
     bool is_newly_idle() const noexcept
     {
         return idle_.load(std::memory_order_relaxed) == idle::newly;
     }
     void end_news() noexcept { idle_.store(idle::known, std::memory_order_relaxed); }
-    /// Tells the slice heap whether memory is short. During a shortage the slice heap keeps little
-    /// idle memory.
+    /// Records whether memory is short. During a shortage the slice heap retains little idle
+    /// memory.
     [[gnu::cold]] void expect_shortage(bool is_short) noexcept;
-    /// Returns idle memory to the system, except `keep` bytes. False if there was no idle memory.
+    /// Returns all idle memory except `keep` bytes to the system. Returns false if there was no
+    /// idle memory to return.
     [[gnu::cold]] bool trim(std::size_t keep) noexcept;
 
     usage now() noexcept;
 
-    /// Whether more slices are in use than the threshold that `expect_growth` has set.
+    /// Returns whether more slices were in use than the threshold that `expect_growth` has set.
     bool has_grown() const noexcept { return has_grown_.load(std::memory_order_relaxed); }
-    /// Sets the threshold of `has_grown`: the slices in use now, plus an eighth, plus 8 MiB.
+    /// Sets the threshold of `has_grown` to the slices in use now, plus an eighth, plus 8 MiB.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // For the fork handlers, which take the lock before a fork, mark it as kept, and open it
-    // afterwards: see guests.hpp.
+    // The functions below are for the fork handlers. These handlers lock the slice heap before a
+    // fork, mark the lock as held across the fork (`keep`), and unlock it afterwards (`open`). See
+    // guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept { lock_.keep(); }
     [[gnu::cold]] void open() noexcept; ///< requires that no thread is a guest
@@ -123,15 +130,15 @@ private:
     span_cache span_caches_[classed_count] = {};
     std::uint64_t classes_with_spans_ = 0; ///< bit i: span cache i may hold spans
     static_assert(classed_count <= 64);
-    // The number of slices that may stay dirty beyond the usual maximum. It grows when purged
-    // slices are soon needed again.
+    // The number of slices that may stay dirty beyond the usual maximum. This number grows when the
+    // program needs slices again soon after they were purged.
     std::size_t bonus_ = 0;
     std::size_t purged_lately_ = 0;
     std::size_t expected_ = 0; ///< threshold of `has_grown`, minus `growth_least`
     std::atomic<bool> has_grown_{false};
     std::atomic<idle> idle_{idle::no};
     bool short_ = false;              ///< whether memory is short
-    bool refused_ = false;            ///< the system refused a purge in this decay interval
+    bool refused_ = false;            ///< whether a purge failed in this decay interval
     slab* given_by_guests_ = nullptr; ///< spans to free after the fork
 };
 

@@ -32,7 +32,7 @@ void count(reservation& r, std::size_t slice, heap_statistics& s) noexcept
 
 void count_lists(const thread_cache& cache, heap_statistics& s) noexcept
 {
-    if (cache.wanted.load(std::memory_order_relaxed) != 0) // another thread has taken the blocks
+    if (cache.wanted.load(std::memory_order_relaxed) != 0) // another thread took the blocks
         return;
     for (std::size_t i = classed_count; i < class_count; ++i)
         if (void* const block = racy_read(cache.lists[i].head)) {

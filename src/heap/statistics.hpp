@@ -1,4 +1,5 @@
-// Statistics of the engine. They are computed on request; allocation itself counts nothing.
+// Statistics of the engine. They are computed on request. Allocation itself maintains no counters
+// for them.
 #pragma once
 
 #include "classes.hpp"
@@ -20,14 +21,13 @@ struct heap_statistics {
     std::size_t blocks_live = 0;
     std::size_t bytes_live = 0;   ///< usable bytes of the live blocks
     std::size_t bytes_cached = 0; ///< usable bytes of the cached blocks
-    std::size_t bytes_taken = 0;  ///< taken from the system, including large blocks
+    std::size_t bytes_taken = 0;  ///< memory from the system, including large blocks
     std::size_t bytes_taken_max = 0;
-    std::size_t bytes_idle = 0;     ///< free, and not returned to the system
+    std::size_t bytes_idle = 0;     ///< free, but not returned to the system
     std::size_t bytes_returned = 0; ///< returned to the system, since the start
     std::size_t large_blocks = 0;
     std::size_t large_bytes = 0;
-    std::size_t threads =
-        0; ///< thread caches, including those of ended threads until they are reclaimed
+    std::size_t threads = 0; ///< thread caches, including abandoned ones of exited threads
     class_statistics classes[classed_count];
 };
 

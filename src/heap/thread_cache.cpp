@@ -1,4 +1,4 @@
-// The decoy caches: see thread_cache.hpp.
+// The decoy caches, in which every fast path of malloc and free fails (see thread_cache.hpp).
 #include "thread_cache.hpp"
 
 #include "../os/relocation.hpp"
@@ -22,8 +22,9 @@ void tag_decoy_caches() noexcept
 
 namespace mallard::os {
 
-// Until the loader has copied the initial values of `my_caches`, the first thread uses the fallback
-// cache. A cache of the thread would be lost in that copy.
+// Makes the first thread use the fallback cache until the loader has copied the initial values of
+// `my_caches`. If the thread had a cache before that, the copy would overwrite the pointer to the
+// cache.
 void on_relocation() noexcept
 {
     engine::my_caches.show(engine::exited_thread_cache);

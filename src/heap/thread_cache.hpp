@@ -8,13 +8,13 @@
 //                list is full:      overflow                  (frees.cpp)
 //                anything else:     free_elsewhere            (frees.cpp, requests.cpp)
 //
-// A slice is 16 KiB of address space. Its map entry says which cache owns the slice, and the size
-// class of its blocks (see slab.hpp).
+// A slice is 16 KiB of address space. Its map entry contains the number of the cache that owns the
+// slice, and the size class of its blocks (see slab.hpp).
 //
 // The fast path has no branches for special cases. In a special case the thread uses a decoy, a
-// cache in which the fast path always fails. A thread without a cache uses `empty_thread_cache`:
-// its lists are empty, and its tag matches no entry. A thread whose allocations are sampled uses a
-// decoy whose lists look empty to malloc and full to free (see sample.hpp).
+// cache in which the fast path always fails. A thread without a cache uses `empty_thread_cache`,
+// whose lists are empty and whose tag matches no map entry. A thread whose allocations are sampled
+// uses a decoy whose lists look empty to malloc and full to free (see sample.hpp).
 #pragma once
 
 #include "deferred_frees.hpp"
@@ -26,10 +26,10 @@ namespace mallard::engine {
 
 struct span;
 
-/// The slabs of one size class that a thread cache owns. Slabs without a free block are in no list.
+/// The slabs of one size class that a thread cache owns. A slab without free blocks is in no list.
 struct slab_queue {
     slab* partial = nullptr; ///< slabs with free blocks, most recently used first
-    slab* fresh = nullptr;   ///< slab with never-allocated blocks; may be in `partial`, too
+    slab* fresh = nullptr;   ///< slab with never-allocated blocks; may also be in `partial`
 
     void link(slab& s) noexcept
     {
@@ -49,7 +49,8 @@ struct slab_queue {
     }
 };
 
-/// Freed blocks of one slab of another cache, collected to be sent as one message (see remote.hpp).
+/// Freed blocks of one slab that another cache owns. They are collected and sent to that cache as
+/// one message (see remote.hpp).
 struct remote_batch {
     slab* to = nullptr;
     void* first = nullptr;
@@ -58,8 +59,8 @@ struct remote_batch {
     std::uint32_t most = 0; ///< number of blocks at which the batch is sent
 };
 
-/// The number of batches that a thread collects at the same time. If a thread frees another
-/// thread's blocks of many sizes, these blocks belong to about 32 slabs.
+/// The number of batches that a thread collects at the same time. If a thread frees blocks of many
+/// sizes that belong to another thread, these blocks are typically in about 32 slabs.
 inline constexpr std::size_t remote_batch_count = 32;
 
 struct sampling_decoy;
@@ -69,11 +70,11 @@ struct shown_caches;
 /// The free blocks and the slabs of one thread. A heap is such a cache without a thread (see
 /// heap.hpp).
 ///
-/// Caches are never destroyed: a thread that ends abandons its cache, and a new thread takes an
-/// abandoned cache before it makes one (see threads.hpp).
+/// Caches are never destroyed. A thread that exits abandons its cache, and a new thread reclaims an
+/// abandoned cache if there is one, instead of creating one (see threads.hpp).
 ///
-/// Who may use which members (a visitor is a thread that takes the free blocks of an idle thread:
-/// see visit.hpp):
+/// The table lists which threads may use which members. A visitor is a thread that scavenges the
+/// free blocks of an idle thread (see visit.hpp).
 ///     lists, outbox, deferred    the thread; in a visit, the visitor
 ///     queues, slabs, messages    the thread, while a `busy_scope` exists; otherwise a visitor
 ///     inbox, waiting             every thread
@@ -83,13 +84,13 @@ struct alignas(128) thread_cache {
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< secret key of the process, for free blocks
     std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
-    std::atomic<std::uint32_t> wanted{0}; ///< not 0: a visitor wants the cache, or took its lists
+    std::atomic<std::uint32_t> wanted{0}; ///< not 0 if a visitor wants the cache or took its lists
     std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` when a visitor last read it
     std::uint32_t in_doubt_index = 0;     ///< size class of the blocks at `in_doubt`
     thread_cache* next_abandoned = nullptr;
     std::uint64_t decayed_at = 0; ///< when idle lists were last shrunk, in milliseconds
-    /// In a decoy: the thread's real cache, or null if the thread has none. In any other cache: the
-    /// cache itself.
+    /// In a decoy, the thread's real cache, or null if the thread has no cache. In any other cache,
+    /// the cache itself.
     thread_cache* real = nullptr;
     void* messages = nullptr; ///< messages taken from the inbox and not yet read
 
@@ -97,33 +98,35 @@ struct alignas(128) thread_cache {
     slab_queue queues[span_class_first] = {};
     remote_batch outbox[remote_batch_count] = {};
     deferred_frees deferred = {};
-    /// For classes up to `classed_bytes_max`: how often the list overflowed after it was last
-    /// empty. For larger classes: the size in slices of the slab whose block overflowed the list
-    /// last.
+    /// For classes up to `classed_bytes_max`, how often the list overflowed after it was last
+    /// empty. For larger classes, the number of slices in the last span that overflowed the list.
     std::uint16_t overflows[class_count] = {};
-    /// Bit i: list i was refilled in this decay interval. Only for classes whose blocks all have
-    /// one size.
+    /// Bit i is set if list i was refilled in this decay interval. Only used for classes whose
+    /// blocks all have one size.
     std::uint64_t refilled = 0;
-    /// The bytes by which list limits may exceed their initial values: [0] for classes whose blocks
+    /// The bytes by which the list limits exceed their initial values: [0] for classes whose blocks
     /// all have one size, [1] for classes of larger blocks.
     std::size_t allowance[2] = {};
     const cache_policy* policy = nullptr; ///< null in a decoy
     thread_cache* next_of_all = nullptr;
     shown_caches* shown_at = nullptr;  ///< address of the thread's `my_caches`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
-    /// How many calls of malloc this thread may still make in a slow path while it watches for idle
-    /// memory (see decay.hpp), and when that number was last raised, in milliseconds.
+    /// While the thread watches for idle memory (see decay.hpp), malloc always takes the slow path.
+    /// `watch_credit` is how many more calls of malloc may do so. `credited_at` is the time in
+    /// milliseconds when `watch_credit` was last raised.
     std::uint32_t watch_credit = 0;
     std::uint64_t credited_at = 0;
-    /// The first block of a list that a visitor took while the thread may have been using the list.
-    /// The thread decides later whether its list still has these blocks, and puts them back if not.
+    /// The first block of a list that a visitor removed while the thread may have been using the
+    /// list. The thread later checks whether its list still contains the removed blocks, and puts
+    /// them back if not.
     void* in_doubt = nullptr;
 
-    /// Messages from other threads: a stack of batches, each linked by its last block.
+    /// Remote frees by other threads, as a stack of batches. The last block of each batch has the
+    /// link to the next batch.
     alignas(128) std::atomic<void*> inbox{nullptr};
     std::atomic<std::size_t> waiting{0}; ///< approximate number of bytes in the inbox
 
-    /// Whether this cache is a decoy: its lists never hold a block.
+    /// Returns whether this cache is a decoy, whose lists never contain a block.
     bool is_decoy() const noexcept { return real != this; }
 
     free_list& list_at(class_offset offset) noexcept
@@ -133,36 +136,38 @@ struct alignas(128) thread_cache {
 };
 static_assert(offsetof(thread_cache, lists) == offsets_before_lists * class_offset_unit);
 
-/// Where a cache takes its slabs from, and where it returns them. The caches of threads share one
-/// policy (threads.cpp), the caches of heaps another (heap.cpp).
+/// The functions that allocate slabs for a cache, and that return the slabs. The caches of threads
+/// share one policy (threads.cpp), the caches of heaps share another (heap.cpp).
 struct cache_policy {
-    /// Takes neighbouring slices for a slab or a span of class `index`. No slices: out of memory.
+    /// Allocates adjacent slices for a slab or a span of class `index`. If there is no memory, `in`
+    /// is null in the result.
     span (*take_slices)(thread_cache& cache, std::size_t index, std::size_t slices) noexcept;
-    /// Takes back a slab or a span in which no block is used.
+    /// Frees a slab or a span in which no block is used.
     void (*give_slab)(thread_cache& owner, slab& s) noexcept;
-    /// Finds a slab with free blocks among those that no thread uses. Null: there is none.
+    /// Reclaims a slab with free blocks from a thread that has exited. Returns null if there is no
+    /// such slab.
     slab* (*reclaim_slab)(thread_cache& cache, class_offset offset) noexcept;
-    /// Carves `queue.fresh`, which has blocks that were never allocated, and returns one of them.
+    /// Allocates one of the never-allocated blocks of the slab `queue.fresh`.
     void* (*carve)(thread_cache& cache, class_offset offset, slab_queue& queue) noexcept;
-    /// Adds `bytes`, which may be negative, to the sum of `thread_cache::allowance` of all caches.
-    /// False: the sum would be too large, and has not changed.
+    /// Adds `bytes`, which may be negative, to the sum of `thread_cache::allowance` over all
+    /// caches. If the sum would be too large, returns false and does not change the sum.
     bool (*change_allowances)(std::ptrdiff_t bytes) noexcept;
-    /// Reacts to a message of `bytes` that was pushed to the inbox of `to`.
+    /// Called after a message with `bytes` bytes of blocks was pushed to the inbox of `to`.
     void (*after_message)(thread_cache& to, std::size_t bytes) noexcept;
 };
 
 extern constinit thread_cache empty_thread_cache; ///< used by threads that have no cache yet
-/// Used by threads whose end has begun, and by the first thread before its thread-local variables
-/// have their initial values (see os/relocation.hpp).
+/// Used by exiting threads, and by the first thread before its thread-local variables have their
+/// initial values (see os/relocation.hpp).
 extern constinit thread_cache exited_thread_cache;
 extern constinit thread_cache
-    visited_thread_cache; ///< used by a visited thread, until its next slow path
+    visited_thread_cache; ///< used by a thread whose lists a visitor took, until its next slow path
 extern constinit thread_cache
     watching_thread_cache; ///< used by malloc while the thread watches for idle memory
 
-/// The caches that a thread uses: its own, or decoys. Other threads change these pointers when they
-/// visit the cache, and when sampling starts or stops. malloc and free use the same cache, unless
-/// the thread watches for idle memory.
+/// The caches that malloc and free use in a thread, which are its own cache or decoys. Other
+/// threads change these pointers when they scavenge the cache, and when sampling starts or stops.
+/// malloc and free use the same cache, unless the thread watches for idle memory.
 struct shown_caches {
     std::atomic<thread_cache*> to_malloc;
     std::atomic<thread_cache*> to_free;
@@ -172,7 +177,8 @@ struct shown_caches {
         to_malloc = &c;
         to_free = &c;
     }
-    /// Shows `to` to malloc, if `from` is shown. A visitor may show another cache at the same time.
+    /// Makes malloc use the cache `to` if malloc uses `from` now. Another thread may change
+    /// `to_malloc` at the same time.
     void replace(thread_cache& from, thread_cache& to) noexcept
     {
         thread_cache* shown = to_malloc.load(std::memory_order_relaxed);
@@ -182,25 +188,26 @@ struct shown_caches {
 };
 extern constinit thread_local shown_caches my_caches;
 
-/// The cache that malloc uses in this thread.
+/// Returns the cache that malloc uses in this thread.
 inline thread_cache* shown_cache() noexcept
 {
-    // acquire: another thread may make a decoy
+    // acquire, because another thread may have created the decoy
     return my_caches.to_malloc.load(std::memory_order_acquire);
 }
-/// The cache that free uses in this thread.
+/// Returns the cache that free uses in this thread.
 inline thread_cache* shown_to_free() noexcept
 {
     return my_caches.to_free.load(std::memory_order_acquire);
 }
 
-/// Identifies the calling thread. The C++ and C headers of heaps compare the same value.
+/// Returns an identifier of the calling thread. The C++ and C headers of heaps compare the same
+/// value.
 inline const void* this_thread() noexcept
 {
     return __builtin_thread_pointer();
 }
 
-/// The initial lists of a cache, without blocks. Copying them resets the lists of a heap.
+/// The initial lists of a cache, without blocks.
 inline constexpr auto first_lists = [] {
     std::array<free_list, class_count> all{};
     for (std::size_t i = 0; i < class_count; ++i)
@@ -223,29 +230,29 @@ inline void empty_lists(thread_cache& cache) noexcept
 [[gnu::noinline]] void* refill(std::size_t bytes, class_offset offset,
                                thread_cache* cache) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, thread_cache* cache) noexcept;
-/// Allocates more than `classed_bytes_max`, up to `block_bytes_max`. Sets `*zero`, unless `zero` is
-/// null, to whether the block reads as zero.
+/// Allocates a block of more than `classed_bytes_max` and at most `block_bytes_max` bytes. Unless
+/// `zero` is null, sets `*zero` to whether all bytes of the block are 0.
 [[gnu::noinline]] void* allocate_span(std::size_t bytes, thread_cache* cache,
                                       bool* zero = nullptr) noexcept;
-/// Frees an address that none of the other functions handles: null, a span, a large block, a
+/// Frees an address that the other functions do not handle, namely null, a span, a large block, a
 /// sampled block, a block of a heap, or a block outside the first reservation. Stops the process if
-/// the address is no block.
+/// the address is not a block.
 [[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept;
 
 // The functions of frees.cpp:
 [[gnu::noinline]] void free_elsewhere(void* block, thread_cache* cache) noexcept;
 [[gnu::noinline]] void overflow(void* block, thread_cache* cache, class_offset offset) noexcept;
-/// Frees a block without pushing it onto a free list. The block is in a slab, or is a span of this
-/// thread.
+/// Returns a block to its slab instead of pushing it onto a free list. The block must be in a slab,
+/// or be a span of this thread.
 [[gnu::noinline]] void free_past_list(void* block, thread_cache& cache) noexcept;
 [[gnu::noinline]] void stop_at_freed_twice(void* block) noexcept;
 [[gnu::noinline]] void stop_at_freed_inside(void* block) noexcept;
 
 // --- the fast path -----------------------------------------------------------------
 
-/// Pushes a block onto its list if the list is not full. Does not read the block, since a read may
-/// miss the processor's cache. Stops the process if the address is less aligned than the blocks of
-/// the class. Most addresses inside a block are less aligned.
+/// Pushes a block onto the free list of its class if the list is not full. Does not read the block,
+/// since a read may miss the processor's cache. Stops the process if the address is less aligned
+/// than the blocks of the class. Most addresses inside a block are less aligned.
 [[gnu::always_inline]] inline void push(void* block, thread_cache* cache,
                                         class_offset offset) noexcept
 {
@@ -263,8 +270,8 @@ inline void empty_lists(thread_cache& cache) noexcept
     head_of(l).store(block, std::memory_order_release);
 }
 
-/// Pops a block from a list, or refills the list. `bytes`: the size that the caller asked for.
-/// Null: out of memory.
+/// Pops a block from a free list, or refills the list if it is empty. `bytes` is the size that the
+/// program requested. Returns null if there is no memory.
 [[gnu::always_inline]] inline void* pop(thread_cache* cache, class_offset offset,
                                         std::size_t bytes = 0) noexcept
 {
@@ -301,14 +308,15 @@ inline void empty_lists(thread_cache& cache) noexcept
 
 // --- inside slow paths ------------------------------------------------------------
 
-/// Marks that the thread is in a slow path, where it uses its slabs, queues and messages.
+/// A scope in which the thread is in a slow path and uses its slabs, queues and messages.
 ///
-/// A visitor (see visit.hpp) holds `registry_lock`. It sets `wanted`, runs a barrier in all
-/// threads, and continues only if `busy` is 0. The thread sets `busy` and then reads `wanted`. If
-/// `wanted` is set, the thread waits for the visitor. So the visitor sees `busy`, or the thread
-/// sees `wanted`, or both. The thread itself needs no barrier instruction: the visitor's barrier
-/// runs in this thread, too. Slow paths are frequent and visits are rare. (Biased locks work in the
-/// same way, and so does `sync::thread_cached`.)
+/// A visitor (a thread that scavenges this cache, see visit.hpp) holds `registry_lock`. The visitor
+/// sets `wanted`, runs a barrier in all threads, and continues only if `busy` is 0. The thread of
+/// the cache sets `busy` and then reads `wanted`. If `wanted` is set, the thread waits for the
+/// visitor. So the visitor sees `busy`, or the thread sees `wanted`, or both. The thread itself
+/// needs no barrier instruction, because the visitor's barrier runs in this thread, too. This is
+/// cheaper, because slow paths are frequent and visits are rare. (Biased locks work in the same
+/// way, and so does `sync::thread_cached`.)
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
@@ -328,19 +336,20 @@ private:
     thread_cache& cache_;
 };
 
-/// If a decay interval has passed, shrinks the idle lists of this cache. The first thread that does
-/// so in an interval also returns idle memory of the slice heap to the system. Defined in
-/// decay.cpp.
+/// If a decay interval has passed, shrinks the idle lists of this cache. The first thread that
+/// calls this function in an interval also returns idle memory of the slice heap to the system.
+/// Defined in decay.cpp.
 [[gnu::cold, gnu::noinline]] void decay_if_due(thread_cache& cache) noexcept;
 
-/// Lets this thread watch for idle memory (see decay.hpp), if `cache` is its cache.
+/// Makes this thread watch for idle memory (see decay.hpp) if malloc uses `cache` in this thread.
 inline void start_watch(thread_cache& cache) noexcept
 {
     my_caches.replace(cache, watching_thread_cache);
 }
 /// Called by malloc while the thread watches. Defined in decay.cpp.
 [[gnu::cold, gnu::noinline]] void watch(thread_cache& own) noexcept;
-/// Lowers the number of calls of malloc that the thread may make while it watches.
+/// Lowers the number of calls of malloc that the thread may still make while it watches for idle
+/// memory.
 inline void spend_credit(thread_cache& own, std::uint32_t credit) noexcept
 {
     own.watch_credit -= own.watch_credit < credit ? own.watch_credit : credit;
@@ -359,23 +368,26 @@ inline void tick(thread_cache& cache) noexcept
 // The functions below are in refill.cpp and frees.cpp. They require that the thread is inside a
 // `busy_scope`, or that no thread uses the cache.
 
-/// Refills an empty list of a cache that is no decoy, and allocates a block. Null: out of memory.
+/// Refills an empty free list of a cache that is not a decoy, and allocates a block. Returns null
+/// if there is no memory.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
-/// Prepares for a new span above `classed_bytes_max`: returns cached spans of other sizes to the
-/// slice heap, so that the process does not grow. If the program frees and allocates the same size
-/// again and again, lets the list of the class hold one more span.
+/// Prepares for the allocation of a span of more than `classed_bytes_max` bytes. Returns cached
+/// spans of other sizes to the slice heap, so that the process does not grow. If the program
+/// repeatedly frees and allocates the same size, raises the limit of the class's free list by one
+/// span.
 [[gnu::cold]] void make_room_for_span(thread_cache& cache, std::size_t bytes) noexcept;
-/// Returns blocks of a list until `keep` are left.
+/// Returns blocks of a free list to their slabs until `keep` blocks are left.
 void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
-/// Halves the lists that were not refilled in this decay interval.
+/// Halves the free lists that were not refilled in this decay interval.
 [[gnu::cold]] void shrink_idle(thread_cache& cache) noexcept;
-/// Returns all cached blocks to their slabs, and all unused slabs to their source.
+/// Returns all cached blocks to their slabs, and all unused slabs to the slice heap or to the
+/// chunks of the heap.
 [[gnu::cold]] void flush(thread_cache& cache) noexcept;
 /// Sends the collected remote batches, reads all messages, and returns unused slabs.
 [[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
 /// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
 [[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;
-/// Returns the deferred blocks. Then makes all lists available that were withheld because of
+/// Returns the deferred blocks. Then makes all free lists available that were hidden because of
 /// deferred frees.
 [[gnu::cold]] void return_all_deferred(thread_cache& cache) noexcept;
 

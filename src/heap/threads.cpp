@@ -1,6 +1,6 @@
-// Makes, abandons and reclaims thread caches. A thread that ends abandons its cache, and a new
-// thread reclaims an abandoned cache before it makes one. A thread without a cache of its own uses
-// a decoy: a cache whose lists are empty, so that each of its calls takes a slow path.
+// Creates, abandons and reclaims thread caches. A thread that exits abandons its cache, and a new
+// thread reclaims an abandoned cache if there is one. A thread without a cache uses a decoy, a
+// cache whose lists are empty, so that each call of the thread enters a slow path.
 #include "threads.hpp"
 
 #include "cached_slabs.hpp"
@@ -24,14 +24,15 @@ constinit thread_cache* abandoned = nullptr;
 constinit pthread_key_t exit_key{};
 constinit bool has_exit_key = false;
 
-/// Bit i: an abandoned cache may have a slab of class i with free blocks. Threads read this without
-/// the lock.
+/// Bit i is set if an abandoned cache may have a slab of class i with free blocks. Threads read
+/// this bit set without the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The cache that this thread owns. It stays the same while the thread uses a decoy.
+/// The cache that this thread owns, even while the thread uses a decoy.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
-/// The fallback cache. It has a tag like every cache, so that `free` finds its slabs.
+/// The fallback cache, for calls of threads that have no cache. Like every cache, it has a tag by
+/// which `free` finds its slabs.
 thread_cache the_fallback_cache;
 
 // --- the cache policy of threads -------------------------------------------------------
@@ -66,7 +67,7 @@ slab* reclaim_slab(thread_cache& cache, class_offset offset) noexcept
             continue;
         each->queues[index].unlink(*s);
         if (each->queues[index].fresh == s)
-            each->queues[index].fresh = nullptr; // the rest of the slab is never carved
+            each->queues[index].fresh = nullptr; // the rest of this slab is never carved
         s->owner.store(&cache, std::memory_order_release);
         reservation& in = *reservation_of(s->start);
         in.mark(in.slice_of(s->start), s->slices, entry_of(cache.tag, offset));
@@ -97,10 +98,10 @@ constexpr cache_policy policy_of_threads{.take_slices = take_slices,
 
 // --- the end of a thread ---------------------------------------------------------------
 
-/// The round of destructors in which the cache is abandoned. As long as a destructor of
-/// thread-specific data sets a value again, the C library calls the destructors again, up to four
-/// times. Most blocks that other destructors free are freed by the second round. Four rounds are
-/// enough even for a thread whose first allocation is in round two.
+/// The round of destructors in which an exiting thread abandons its cache. If a destructor of
+/// thread-specific data sets a value again, the C library runs another round of destructors, up to
+/// four in all. Other destructors free most of their blocks by the second round. Four rounds are
+/// enough even for a thread whose first allocation is in the second round.
 constexpr std::uintptr_t exit_rounds = 2;
 
 void abandon_at_exit(thread_cache& cache) noexcept;
@@ -135,8 +136,8 @@ void abandon(thread_cache& cache) noexcept
     abandoned_classes.fetch_or(classes_with_free_blocks(cache), std::memory_order_relaxed);
 }
 
-/// Flushes a cache before it is abandoned: `reclaim_slab` gives the slabs of abandoned caches to
-/// other caches, so the lists of an abandoned cache must have no blocks of these slabs.
+/// Flushes a cache before it is abandoned. `reclaim_slab` moves the slabs of abandoned caches to
+/// other caches, so the free lists of an abandoned cache must not contain blocks of these slabs.
 void flush_and_abandon(thread_cache& cache) noexcept
 {
     {
@@ -157,27 +158,28 @@ void abandon_at_exit(thread_cache& cache) noexcept
 
 // --- the start of a thread -------------------------------------------------------------
 
-/// Chooses the key and registers the fallback cache. Only the first call has an effect.
+/// Chooses the secret key and registers the fallback cache. Only the first call has an effect.
 void init_once() noexcept
 {
     if (the_key != 0)
         return;
-    // Set the highest bit, which is clear in small numbers and addresses. So two such numbers at
-    // the start of a block in use do not look like the guarded link of a free block.
+    // Set the highest bit, which is clear in small numbers and addresses. If a block in use begins
+    // with two such numbers, they then do not look like the guarded link of a free block.
     the_key = os::random_bits() | std::uint64_t{1} << 63;
     has_exit_key = ::pthread_key_create(&exit_key, mallard_at_thread_exit) == 0;
     register_cache(the_fallback_cache, policy_of_threads);
 }
 
-/// Chooses the key when the library is loaded. Later a sandbox may forbid the system call for
-/// random bits, or the program may have used up all keys of thread-specific data.
+/// Chooses the secret key when the library is loaded. Later, a sandbox may forbid the system call
+/// for random bits, or the program may have used up all keys of thread-specific data.
 [[gnu::constructor(101)]] void init_at_start() noexcept
 {
     key_of_process();
 }
 
-/// Reclaims an abandoned cache, or makes one. Null: there is no memory. A guest may call this, too:
-/// the function removes the cache from the list with one write, before it changes the cache.
+/// Reclaims an abandoned cache, or creates one. Returns null if there is no memory. A guest (a
+/// thread that calls while another thread forks) may call this function, too, because it removes
+/// the cache from the list with one write, before it changes the cache.
 thread_cache* take_cache() noexcept
 {
     access const alone(registry_lock);
@@ -196,7 +198,7 @@ thread_cache* own_cache() noexcept
         return cache->real;
     if (cache == &exited_thread_cache)
         return nullptr;
-    if (cache != &empty_thread_cache) { // another thread visits the cache, or this thread watches
+    if (cache != &empty_thread_cache) { // another thread visits the cache, or this one watches
         busy_scope const resumed(*owned_cache); // waits for the visitor
         if (cache == &watching_thread_cache)
             watch(*owned_cache);
@@ -225,7 +227,7 @@ std::uint64_t key_of_process() noexcept
 
 thread_cache* take_fallback_cache() noexcept
 {
-    // If this thread has tried to get a cache of its own, the fallback cache is registered already.
+    // If this thread has tried to get its own cache, the fallback cache is registered already.
     if (the_key == 0) [[unlikely]]
         key_of_process();
     return fallback_lock.take_unless_kept() ? &the_fallback_cache : take_cache();
@@ -256,7 +258,7 @@ void watch_if_idle() noexcept
 
 void flush_abandoned() noexcept
 {
-    // Flush the fallback cache here, too: possibly no thread ever uses it again.
+    // Flush the fallback cache here, too, because possibly no thread ever uses it again.
     if (fallback_lock.try_take()) {
         {
             busy_scope const busy(the_fallback_cache);
@@ -303,7 +305,7 @@ void take_cache_locks() noexcept
 {
     fallback_lock.take();
     registry_lock.take();
-    init_once(); // a guest must not initialise
+    init_once(); // other threads must not initialise during the fork
 }
 
 void keep_cache_locks() noexcept

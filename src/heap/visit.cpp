@@ -1,6 +1,6 @@
-// A visit takes the free blocks out of the cache of another thread, which is idle, and returns
-// these blocks to their slabs. The thread that does this is the visitor. visit.hpp explains why the
-// other thread needs no lock.
+// In a visit, a thread (the visitor) removes the free blocks from the cache of another thread,
+// which is idle, and returns these blocks to their slabs. visit.hpp explains why the other thread
+// needs no lock.
 #include "visit.hpp"
 
 #include "cached_slabs.hpp"
@@ -16,11 +16,11 @@
 namespace mallard::engine {
 namespace {
 
-// The number of caches that a visitor visits before it releases `registry_lock` for a moment, so
-// that other threads can take the lock.
+// The number of caches that a visitor scavenges before it releases `registry_lock` for a moment, so
+// that other threads can lock it.
 constexpr std::size_t caches_at_once = 64;
 
-/// Counts the blocks of a list that only the caller uses.
+/// Counts the blocks of a list that no other thread uses.
 std::size_t length(const void* block, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -29,9 +29,9 @@ std::size_t length(const void* block, std::uint64_t key) noexcept
     return count;
 }
 
-/// Counts the blocks of a list from `block` on, while its thread may be using the list. The thread
-/// may have allocated the first block in the meantime: the count ends at a block that does not look
-/// free. It also ends after `most` + 1 blocks.
+/// Counts the blocks of a list from `block` on, while the list's thread may be using it. The count
+/// ends at a block that does not look free, because the thread may have allocated the first block
+/// in the meantime. The count also ends after `most` + 1 blocks.
 std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t key) noexcept
 {
     std::size_t count = 0;
@@ -47,8 +47,8 @@ std::size_t length_if_free(const void* block, std::size_t most, std::uint64_t ke
     return count;
 }
 
-/// Takes the first blocks, and thereby all blocks, of the lists that are not hidden (withheld
-/// because of deferred frees). False: all these lists are empty.
+/// Removes the first block, and thereby all blocks, from each list that is not hidden because of
+/// deferred frees. Returns false if all these lists are empty.
 bool take_heads(thread_cache& cache, void** heads) noexcept
 {
     bool any = false;
@@ -63,8 +63,9 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Whether the visitor certainly owns the blocks at `taken`, so that the thread can no longer take
-/// them. That is so if no operation of the thread read the head before the visitor took the head.
+/// Returns whether the thread of the list has certainly lost the blocks at `taken` to the visitor.
+/// That is true if no operation of the thread read the head of the list before the visitor removed
+/// it.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -77,7 +78,7 @@ void return_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
     if (is_lost(cache.lists[index], taken, cache.key)) {
         return_blocks(cache, taken);
     } else {
-        cache.in_doubt = taken; // at most one list is in doubt: only one operation can be under way
+        cache.in_doubt = taken; // one list at most: a thread has one operation under way
         cache.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
@@ -89,14 +90,15 @@ void take_lists(thread_cache& cache) noexcept
         for (std::size_t i = 0; i < class_count; ++i)
             if (heads[i] != nullptr)
                 return_taken(cache, i, heads[i]);
-    if (racy_read(cache.deferred.count()) != 0) // a deferred block may be in a hidden list, too
+    if (racy_read(cache.deferred.count()) != 0) // a deferred block may also be in a hidden list
         return;
     for (std::size_t i = 0; i < deferred_class_count; ++i)
         if (deferred_frees::is_hidden(racy_read(cache.lists[i].room)))
             return_blocks(cache, cache.deferred.take_hidden(i));
 }
 
-/// Flushes a cache. Requires that its thread waits for the caller before it uses the cache again.
+/// Flushes the cache of another thread. Requires that this other thread waits for the caller before
+/// it uses the cache again.
 void flush_visited(thread_cache& cache) noexcept
 {
     take_lists(cache);
@@ -110,7 +112,8 @@ bool is_visited(const thread_cache& cache) noexcept
     return cache.wanted.load(std::memory_order_relaxed) != 0;
 }
 
-/// Whether the thread has entered no slow path since the last call of this function for its cache.
+/// Returns whether the thread of `cache` has entered no slow path since the last call of this
+/// function for `cache`.
 bool is_idle(thread_cache& cache) noexcept
 {
     std::uint32_t const now = cache.slow_paths.load(std::memory_order_relaxed);
@@ -119,7 +122,8 @@ bool is_idle(thread_cache& cache) noexcept
 
 bool is_to_be_visited(thread_cache& cache, visited which) noexcept
 {
-    // Skip caches without a thread, and the caller's own.
+    // Skip caches without a thread, the cache of the calling thread, and caches that were visited
+    // already.
     if (cache.shown_at == nullptr || cache.shown_at == &my_caches || is_visited(cache))
         return false;
     return is_idle(cache) || which == visited::all;
@@ -132,7 +136,7 @@ void show_own_cache(thread_cache& cache) noexcept
         cache.shown_at->show(cache_to_show(cache));
 }
 
-/// Visits the next caches from `cache` on. Returns the cache to continue with.
+/// Visits some caches, beginning with `cache`. Returns the cache with which to continue.
 thread_cache* visit_some(thread_cache* cache, visited which) noexcept
 {
     thread_cache* these[caches_at_once];
@@ -155,8 +159,8 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
     return cache;
 }
 
-/// Handles a list in doubt (the thread may have been using it while a visitor took its blocks).
-/// Puts the blocks back if `room` shows that the list lacks them.
+/// Handles a list in doubt, which its thread may have been using while a visitor removed the
+/// blocks. Puts the blocks back if `room` shows that the list lacks them.
 void settle_doubt(thread_cache& cache) noexcept
 {
     void* const taken = std::exchange(cache.in_doubt, nullptr);
@@ -173,8 +177,8 @@ void settle_doubt(thread_cache& cache) noexcept
     l.head = taken;
 }
 
-/// Counts the blocks of a list, and sets its `room` and `limit`. Sets a raised limit back to the
-/// initial limit, because the visitor took back the allowance of the list.
+/// Counts the blocks of a list, and sets its `room` and `limit`. Resets a raised limit to the
+/// initial limit, because the visitor reset the allowance of the cache.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];
@@ -183,8 +187,7 @@ void count_again(thread_cache& cache, std::size_t index) noexcept
     deferred_frees::set_room(l, l.limit - static_cast<std::int32_t>(count));
 }
 
-/// Lets the thread of a visited cache use the cache again. The caller is that thread and holds
-/// `registry_lock`.
+/// Makes the calling thread use its cache again after a visit. The caller holds `registry_lock`.
 void resume_after_visit(thread_cache& cache) noexcept
 {
     if (!is_visited(cache))
@@ -212,7 +215,8 @@ void splice_if_idle(thread_cache& cache) noexcept
 
 } // namespace
 
-/// Waits for the visitor. `busy` stays set during the wait, so no other visitor takes the cache.
+/// Waits for the thread that visits this cache. `busy` stays set during the wait, so no other
+/// thread starts a visit.
 void busy_scope::wait_for_visitor() noexcept
 {
     access const visitor_is_gone(registry_lock);
@@ -221,7 +225,7 @@ void busy_scope::wait_for_visitor() noexcept
 
 void visit_threads(visited which) noexcept
 {
-    the_slice_heap.expect_growth(); // keeps other threads from visiting at the same time
+    the_slice_heap.expect_growth(); // prevents visits by other threads at the same time
     for (thread_cache* cache = all_caches(); cache != nullptr;) {
         access const alone(registry_lock);
         if (alone.is_guest()) // another thread forks, and visits do not wait for forks
@@ -244,8 +248,8 @@ void visit_threads_soon() noexcept
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept
 {
     constexpr std::size_t bytes_per_visit = std::size_t{1} << 20;
-    // Threads that send at the same moment may lose a count. That is harmless: an occasional visit
-    // is enough.
+    // If two threads send at the same moment, one count may be lost. That is harmless, because an
+    // occasional visit is enough.
     std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
     to.waiting.store(waiting + bytes, std::memory_order_relaxed);
     if (waiting / bytes_per_visit != (waiting + bytes) / bytes_per_visit) [[unlikely]]
