@@ -1,4 +1,5 @@
-// The answers to the question which rule serves a request, and what a thread knows for the answer.
+// Answers: which rule of the plan, if any, serves a request. Also the data about its call stack
+// that a thread uses to find the answer.
 #pragma once
 
 #include "../os/unwind.hpp"
@@ -8,23 +9,23 @@
 
 namespace mallard::plan {
 
-/// Where the row of the answer begins in the quick bins of a thread (src/plan/thread.hpp): a rule
-/// has a row of bins, one for every 16 bytes of a request. The rows of the answers below overlap,
-/// and their bins never have a block.
+/// An answer is the index at which its row begins in the quick bins of a thread
+/// (src/plan/thread.hpp). A rule has a row of bins, one for every 16 bytes of the request size. The
+/// rows of the special answers below overlap, and their bins never contain a block.
 using answer = std::size_t;
 
 enum : answer {
-    missing = 0,        ///< the table does not have the caller
-    unknown = 1,        ///< a caller that the plan does not have: malloc serves, and it is counted
-    runtime = 2,        ///< an operator new of the C++ runtime, whose caller has been asked already
-    by_range = 3,       ///< a caller that the plan does not have: the ranges of the plan decide
-    by_stack = 4,       ///< plus the number of frames that tell the stacks of the caller apart
-    first_rule = 192,   ///< rule 0; the others follow, `row_bins` apart
-    to_malloc = 0xfffe, ///< malloc serves the caller
-    ignored = 0xffff,   ///< as `unknown`, and nobody asks for the count
+    missing = 0,        ///< the table does not contain the caller
+    unknown = 1,        ///< the caller is not in the plan; malloc serves the request
+    runtime = 2,        ///< an operator new of the C++ runtime, whose caller was looked up already
+    by_range = 3,       ///< the caller is not in the plan: the code ranges of the plan decide
+    by_stack = 4,       ///< plus the number of stack frames that decide for this caller
+    first_rule = 192,   ///< rule 0; the other rules follow at distances of `row_bins`
+    to_malloc = 0xfffe, ///< malloc serves the request
+    ignored = 0xffff,   ///< like `unknown`, but the request is not counted
 };
 
-/// Requests up to this size may be served quickly.
+/// The largest request that may be served quickly.
 inline constexpr std::size_t quick_bytes_max = 1024;
 inline constexpr std::size_t row_bins = quick_bytes_max / 16;
 static_assert(std::size_t{by_stack} + mallard_plan_frames_max + row_bins <= first_rule);
@@ -50,25 +51,26 @@ constexpr bool is_of_malloc(answer a) noexcept
     return a >= to_malloc;
 }
 
-/// A call of the region of a plan, which has not returned yet. While it is active, the region's
-/// rule serves what its thread allocates, and no stack is walked.
+/// A call of a plan's region (a function of the program) that has not returned yet. While the call
+/// is active, the region's rule serves all requests of its thread, and no stack is walked.
 struct region_call {
-    std::uintptr_t slot = 0; ///< where on the stack the return address of the call is; 0: no call
+    std::uintptr_t slot = 0; ///< where the return address is on the stack; 0 if there is no call
     std::uintptr_t pc = 0;   ///< the return address
-    unsigned not_found = 0;  ///< how often a stack of the region showed no such call
+    unsigned not_found = 0;  ///< how often no such call was found on a stack
     answer rule = missing;
 
-    /// Whether the call has not returned. Another call from the same place, through a pointer to
-    /// another function, looks the same: then the region's rule serves its blocks as well.
+    /// Returns whether the call has not returned yet. A later call from the same place, but of
+    /// another function through a pointer, looks the same. In that case, the region's rule serves
+    /// the requests of that function, too.
     bool is_active(os::call_site here) const noexcept
     {
         return slot != 0 && here.sp < slot && os::is_in_place(slot, pc);
     }
 };
 
-/// What a thread knows of its call stack.
+/// The data that a thread stores about its call stack.
 struct stack_knowledge {
-    os::stack_memory last; ///< the last stack that was compared
+    os::stack_memory last; ///< the last stack that was walked
     region_call region;
 };
 

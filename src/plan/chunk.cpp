@@ -12,20 +12,22 @@ constinit chunk_range all_chunks{0, 0};
 
 namespace {
 
-// The range begins in the middle of free addresses, and is not reserved: the limits on
-// addresses and on locked memory (`ulimit -v`, `ulimit -l`) are for the program. The system places
-// other mappings at one of the ends. If they ever reach the range, it cannot grow any more.
+// The range begins in the middle of free addresses. These addresses are not reserved, so that the
+// range does not use up the program's limits on addresses and on locked memory (`ulimit -v`,
+// `ulimit -l`). The system places other mappings at one end of the free addresses. If these
+// mappings ever reach the range, the range cannot grow any more.
 constexpr std::size_t place_min = std::size_t{4} << 20;
-/// By how much the range grows.
+/// The number of bytes by which the range grows.
 constexpr std::size_t step = std::size_t{1} << 20;
-/// So many free chunks keep their memory.
+/// While there are fewer free chunks than this, a chunk that is freed retains its memory.
 constexpr std::size_t kept_max = 64;
 
-constinit short_lock free_lock; ///< protects the variables below
+constinit short_lock free_lock; ///< protects the two variables below
 constinit chunk* free_chunks = nullptr;
-constinit std::byte* fresh = nullptr; ///< the first chunk that was never taken
+constinit std::byte* fresh = nullptr; ///< the first chunk that was never allocated
 
-/// Free chunks that are not in `free_chunks` yet. A thread that gives a chunk back needs no lock.
+/// Free chunks that are not in `free_chunks` yet. A thread that frees a chunk pushes it here, and
+/// needs no lock.
 constinit std::atomic<chunk*> given{nullptr};
 constinit std::atomic<std::size_t> free_count{0};
 
@@ -74,8 +76,8 @@ chunk* take_chunk(chunk_use const& use) noexcept
     } else {
         taken = take_fresh();
     }
-    // Before the lock is given, so that the child of a fork sees the header of every chunk that has
-    // blocks.
+    // Write the header before the lock is released, so that the child of a fork sees the header of
+    // every chunk that has blocks.
     chunk* const result = taken != nullptr ? ::new (taken) chunk{use} : nullptr;
     free_lock.give();
     return result;
@@ -83,7 +85,7 @@ chunk* take_chunk(chunk_use const& use) noexcept
 
 void give_chunk(chunk& c) noexcept
 {
-    // The page of the header keeps its memory, because the list is in the headers.
+    // The page of the header retains its memory, because the header links the list of free chunks.
     if (free_count.load(std::memory_order_relaxed) >= kept_max)
         static_cast<void>(os::purge(reinterpret_cast<std::byte*>(&c) + os::page_bytes_max,
                                     chunk_bytes - os::page_bytes_max));
@@ -95,10 +97,10 @@ void give_chunk(chunk& c) noexcept
                                         std::memory_order_relaxed));
 }
 
-// Other threads give chunks back during a fork, because they need no lock for that. The system
-// copies the memory page by page, so the child may see such a chunk as the first of `given`, and
-// its `next` as it was before. So the child has the chunks that were given back before the fork
-// alone.
+// Other threads may free chunks during a fork, because they need no lock for that. The system
+// copies the memory page by page, so the child may see such a chunk as the first of `given`, but
+// with an old value of `next`. Therefore the child uses only the chunks that were freed before the
+// fork.
 void lock_chunks() noexcept
 {
     if (!free_lock.lock_for_fork())
@@ -116,7 +118,7 @@ void unlock_chunks(bool is_child) noexcept
 {
     if (is_child) {
         given.store(nullptr, std::memory_order_relaxed);
-        if (!free_lock.is_mine()) { // another thread was perhaps changing these
+        if (!free_lock.is_mine()) { // another thread may have been changing these
             free_chunks = nullptr;
             fresh = end_of_range();
         }

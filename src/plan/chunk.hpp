@@ -1,5 +1,5 @@
-// Chunks: pieces of 64 KiB, from which the local allocators of the rules cut blocks. All chunks lie
-// in one range of addresses, so that one comparison tells whether a block is of a rule.
+// Chunks are pieces of 64 KiB, which the local allocators of the rules cut into blocks. All chunks
+// are in one address range, so that one comparison shows whether a rule allocated a block.
 #pragma once
 
 #include <atomic>
@@ -14,33 +14,36 @@ struct instance;
 
 inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
-/// Not 0: a thread that is changing an instance looks like a null pointer.
+/// The value of `quick_thread` that equals no thread. The value must not be 0, because `ready`
+/// returns null for a thread that is changing an instance.
 inline constexpr std::uintptr_t no_thread = 1;
-/// Is added to the address of a `quick_thread` that counts the blocks it frees. The sum is the
-/// address of no thread, and a null pointer plus this is not `no_thread`.
+/// This number is added to the address in `quick_thread` if the thread counts the blocks that it
+/// frees. The sum is not the address of another thread, and a null pointer plus this number is not
+/// `no_thread`.
 inline constexpr std::uintptr_t counting = 2;
 static_assert(counting != no_thread);
 
-/// What a chunk is used for. Constant until the chunk is given back.
+/// The use of a chunk. Constant until the chunk is freed.
 struct chunk_use {
-    std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block on
-                                 ///< `list` to free it; or with `counting` of the thread that
+    std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block onto
+                                 ///< `list` to free it; or, plus `counting`, of the thread that
                                  ///< calls `give_quickly`; or `no_thread`
-    free_block** list;           ///< of a pool: in `blocks`
-    bin* blocks;                 ///< of a pool: the bin of all its blocks
+    free_block** list;           ///< in a pool: free list in `blocks`
+    bin* blocks;                 ///< in a pool: the bin of all its blocks
     instance* owner;
-    std::uint32_t block_bytes; ///< of all blocks of a pool; 0: the chunk of an arena
+    std::uint32_t block_bytes; ///< block size of a pool; 0 in a chunk of an arena
 };
 
-/// The first bytes of a chunk. Blocks follow.
+/// The header at the start of a chunk. The blocks follow.
 struct alignas(64) chunk : chunk_use {
 
-    // Of an arena. `live` is the number of blocks that are allocated, less those that the owner has
-    // seen freed. Only the thread of the owner uses `live`. Other threads count the blocks that
-    // they free in `freed_elsewhere`. The thread that counts the first one then pushes the chunk on
-    // `instance::touched`, where the owner takes the chunk, and subtracts the count from `live`.
-    // Before, `live` is at least 1, so the chunk is not used again while another thread still
-    // writes to its header. tests/models/plan_chunk.pml models this for Spin.
+    // Used by arenas. `live` is the number of allocated blocks minus those that the owner's thread
+    // has freed or found to be freed. Only the owner's thread uses `live`. Other threads count the
+    // blocks that they free in `freed_elsewhere`. The thread that counts the first such block then
+    // pushes the chunk onto `instance::touched`. The owner removes the chunk from there, and
+    // subtracts the count from `live`. Until then, `live` is at least 1, so the chunk is not reused
+    // while another thread still writes to its header. tests/models/plan_chunk.pml models this for
+    // Spin.
     std::uint32_t live = 0;
     std::atomic<std::uint32_t> freed_elsewhere = 0;
     chunk* next_touched = nullptr;
@@ -50,15 +53,16 @@ struct alignas(64) chunk : chunk_use {
     std::byte* end() noexcept { return reinterpret_cast<std::byte*>(this) + chunk_bytes; }
 };
 
-/// The range of all chunks. Empty before the plan has started, and if there is no plan. The range
-/// grows at its end. A thread that has a block from another thread sees a range with the block.
+/// The address range of all chunks. The range is empty before the plan has started, and if there is
+/// no plan. The range grows at its end. A thread that receives a block from another thread sees a
+/// range that includes the block.
 struct chunk_range {
     std::uintptr_t begin;
     std::atomic<std::size_t> bytes;
 };
 [[gnu::visibility("hidden")]] extern constinit chunk_range all_chunks;
 
-/// Whether a block was allocated by a rule of the plan.
+/// Returns whether a rule of the plan allocated a block.
 [[gnu::always_inline]] inline bool is_of_plan(const void* block) noexcept
 {
     return reinterpret_cast<std::uintptr_t>(block) - all_chunks.begin <
@@ -70,17 +74,18 @@ inline chunk& chunk_of(const void* block) noexcept
     return *reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(block) & -chunk_bytes);
 }
 
-/// Finds addresses for a range of at least half of `bytes_max`. False: the system refused.
+/// Finds free addresses where the range can grow, up to half of `bytes_max` bytes. Returns false if
+/// the system supplies none.
 bool place_chunks(std::size_t bytes_max = std::size_t{256} << 30) noexcept;
 
-/// Takes a chunk whose bytes may have any values. Null: the system refused, or the lock was not
-/// available for long.
+/// Allocates a chunk whose bytes may have any values. Returns null if the system supplies no
+/// memory, or if the lock was not available for 20 ms.
 chunk* take_chunk(chunk_use const& use) noexcept;
-/// Gives a chunk without blocks back.
+/// Frees a chunk that has no blocks.
 void give_chunk(chunk& c) noexcept;
 
-/// Around a fork: no other thread takes a chunk meanwhile. Chunks that other threads give back are
-/// free in the parent alone.
+/// Called before and after a fork. In between, no other thread allocates a chunk. Chunks that other
+/// threads free in between become free only in the parent.
 void lock_chunks() noexcept;
 void unlock_chunks(bool is_child) noexcept;
 

@@ -28,8 +28,8 @@ constinit runtime_function* see_runtime = nullptr;
 constinit answer_options the_answer_options{};
 constinit bool has_runtime = false; ///< whether a C++ runtime was loaded when the program started
 
-constinit short_lock change_lock; ///< of `answers`. Readers go on with the old table meanwhile
-// The thread that is changing the table uses the variables below.
+constinit short_lock change_lock; ///< for `answers`; readers meanwhile use the old table
+// Only the thread that holds `change_lock` uses the variables below.
 constinit std::uintptr_t biases_now[mallard_plan_modules_max];
 constinit bool has_other_build[mallard_plan_modules_max];
 constinit bool is_told[mallard_plan_modules_max];
@@ -38,7 +38,7 @@ constinit answer_table* first_table = nullptr;
 constinit answer_table* newest_table = nullptr; ///< the head of a list of all tables
 constexpr unsigned tables_max = 64;
 
-/// Entries of a table that stay free for callers that the plan does not have.
+/// The number of table entries that are reserved for callers that are not in the plan.
 constexpr std::size_t spare_entries = 2048;
 
 constexpr answer narrow(std::uint32_t of_plan) noexcept
@@ -50,8 +50,8 @@ constexpr answer narrow(std::uint32_t of_plan) noexcept
     return answer_of_rule(of_plan);
 }
 
-/// The answer of a caller. In a control run the look is all that a plan costs, so malloc serves a
-/// caller of a rule like a caller that the plan gives to malloc.
+/// Returns the answer for a caller. In a control run without counts, the result is `to_malloc`
+/// instead of a rule, so that the table look-up is the only cost of the plan.
 answer answer_of_caller(std::uint32_t of_plan) noexcept
 {
     answer const is = narrow(of_plan);
@@ -80,7 +80,7 @@ bool is_program(os::loaded_module const& m) noexcept
     return *m.path == '\0';
 }
 
-/// The build-id of a module, and the key of a module without one.
+/// Identifies a module by its build-id, or by a key if the module has no build-id.
 struct identity {
     std::span<const unsigned char> build_id;
     std::uint64_t key;
@@ -96,7 +96,7 @@ identity identity_of(os::loaded_module const& m) noexcept
     return {id, asks_for_key ? os::module_key(m) : 0};
 }
 
-/// Returns whether the module is the module of the plan.
+/// Returns whether the loaded module `m` is the module `wanted` of the plan.
 bool is_same(mallard_plan_module const& wanted, os::loaded_module const& m,
              identity const& of) noexcept
 {
@@ -115,7 +115,7 @@ bool has_same_name(mallard_plan_module const& wanted, os::loaded_module const& m
                               file_name(is_program(m) ? program_path : m.path));
 }
 
-/// Compares one module of the process with those of the plan.
+/// Compares a loaded module with all modules of the plan.
 void compare_module(os::loaded_module const& m) noexcept
 {
     identity const of = identity_of(m);
@@ -125,8 +125,8 @@ void compare_module(os::loaded_module const& m) noexcept
             biases_now[i] = m.bias;
             is_of_plan = true;
         }
-    // Plugins in different folders may have the same name, such as those of perl's Hash::Util and
-    // List::Util.
+    // Compare names only if the module is not in the plan, because plugins in different directories
+    // may have the same name, such as those of perl's Hash::Util and List::Util.
     for (std::size_t i = 0; i < the_plan.modules.size() && !is_of_plan; ++i)
         has_other_build[i] = has_other_build[i] || has_same_name(the_plan.modules[i], m);
 }
@@ -138,16 +138,18 @@ int see_module(dl_phdr_info* info, std::size_t, void*) noexcept
     return 0;
 }
 
-/// Stores which modules of the plan are loaded, and where, in `biases_now`. Takes locks of the
-/// dynamic linker, for which a thread inside of malloc must not wait: their owner may wait for the
-/// thread. So only the start of the program and dlclose call this function.
+/// Stores in `biases_now` which modules of the plan are loaded, and at which addresses. Needs locks
+/// of the dynamic linker. A thread inside of malloc must not wait for these locks, because the
+/// thread that holds them may wait for this one. So only the start of the program and dlclose call
+/// this function.
 void find_modules() noexcept
 {
     std::ranges::fill(biases_now, not_loaded);
     ::dl_iterate_phdr(see_module, nullptr);
 }
 
-/// Prints that the process has another build of a module, once for each module of the plan.
+/// Prints a warning if the process has another build of a module than the plan. Prints only one
+/// warning for each module.
 void tell_other_builds() noexcept
 {
     for (std::size_t i = 0; i < the_plan.modules.size(); ++i)
@@ -156,8 +158,8 @@ void tell_other_builds() noexcept
             tell_build(the_plan.text_of(the_plan.modules[i].name));
 }
 
-/// Whether a module is loaded that the plan has as its program, or is another build of it. True for
-/// a plan without a program.
+/// Returns whether this process runs a program of the plan, or another build of it. Returns true if
+/// the plan contains no program.
 bool is_program_of_plan() noexcept
 {
     bool has_program = false;
@@ -173,7 +175,7 @@ bool is_program_of_plan() noexcept
 
 // --- tables
 
-/// Puts a caller into the table, unless it is there.
+/// Adds a caller to the table, unless the table contains the caller already.
 void put(answer_table& t, std::uintptr_t caller, answer is) noexcept
 {
     for (std::uintptr_t offset = t.offset_of(caller);; offset = t.after(offset)) {
@@ -185,8 +187,8 @@ void put(answer_table& t, std::uintptr_t caller, answer is) noexcept
             continue;
         if (is_new)
             t.used.fetch_add(1, std::memory_order_relaxed);
-        // A thread that has put the caller may be stopped before it stores the answer. In the child
-        // of a fork it never goes on.
+        // Another thread may have added the caller and not stored the answer yet. In the child of a
+        // fork, that thread never continues.
         if (is_new || e.is.load(std::memory_order_relaxed) == missing)
             e.is.store(is, std::memory_order_relaxed);
         return;
@@ -198,7 +200,7 @@ std::size_t capacity_of(answer_table const& t) noexcept
     return t.mask / sizeof(answer_table::entry) + 1;
 }
 
-/// Adds a caller that the plan does not have, unless the table is too full.
+/// Adds a caller that is not in the plan, unless the table is too full.
 void add_caller(answer_table& t, std::uintptr_t caller, answer is) noexcept
 {
     if (&t != &no_answers.table && t.used.load(std::memory_order_relaxed) < capacity_of(t) / 4 * 3)
@@ -214,7 +216,7 @@ void add_stack(details& d, known_stack const& stack) noexcept
     d.stacks[at] = stack;
 }
 
-/// Cuts arrays off mapped memory, which reads as zero.
+/// Allocates arrays from mapped memory, whose bytes are all 0.
 struct memory {
     std::byte* at;
     template <class T>
@@ -232,7 +234,7 @@ std::uintptr_t address_of(mallard_plan_place const& place) noexcept
     return bias == not_loaded ? 0 : bias + place.address;
 }
 
-/// Whether all modules for which a table was made are at the same places now.
+/// Returns whether all modules for which a table was built are still at the same addresses.
 bool is_base(details const& d) noexcept
 {
     return std::equal(
@@ -240,8 +242,8 @@ bool is_base(details const& d) noexcept
         [](std::uintptr_t then, std::uintptr_t now) { return then == not_loaded || then == now; });
 }
 
-/// Whether the table for the modules in `biases_now` must have a stack of the plan itself: all its
-/// modules are loaded, and some were not when `base` was made.
+/// Returns whether a new table must contain a stack of the plan, because all modules of the stack
+/// are loaded now, but not all of them were loaded when the table `base` was built.
 bool is_own_stack(mallard_plan_stack const& s, const details* base) noexcept
 {
     bool is_own = base == nullptr;
@@ -253,9 +255,9 @@ bool is_own_stack(mallard_plan_stack const& s, const details* base) noexcept
     return is_own;
 }
 
-/// The newest table that can be the base of one for the modules in `biases_now`. A program may load
-/// dozens of modules of the plan one after the other, and most memory of a plan is that of its
-/// stacks, so tables share them.
+/// Returns the newest table whose stacks a new table for the modules in `biases_now` can share, or
+/// null. Sharing saves memory, because a program may load dozens of modules of the plan one after
+/// the other, and because stacks use most of the memory of a table.
 const details* find_base() noexcept
 {
     answer_table* t = newest_table;
@@ -309,7 +311,7 @@ void fill_ranges(details& d) noexcept
         r.end_max = end_max = std::max(end_max, r.end);
 }
 
-/// Makes a table for the modules in `biases_now`. Null: there is no memory.
+/// Builds a table for the modules in `biases_now`. Returns null if there is no memory.
 answer_table* make_table() noexcept
 {
     const details* const base = find_base();
@@ -351,20 +353,21 @@ bool is_for_modules_now(details const& d) noexcept
     return std::equal(d.biases.begin(), d.biases.end(), biases_now);
 }
 
-/// Makes `answers` the table for the modules in `biases_now`.
+/// Sets `answers` to the table for the modules in `biases_now`, which is built if necessary.
 void use_table_for_modules_now() noexcept
 {
-    // A plugin that comes back to the same address finds its old table.
+    // If a plugin is loaded again at the same address, use its old table.
     for (answer_table* t = newest_table; t != nullptr; t = t->more->older)
         if (is_for_modules_now(*t->more))
             return answers.store(t, std::memory_order_release);
-    // The first table has modules that are never unloaded.
+    // The first table serves as fallback, because its modules are never unloaded.
     answer_table* const made = tables < tables_max ? make_table() : nullptr;
     answers.store(made != nullptr ? made : first_table, std::memory_order_release);
 }
 
-/// Removes the callers that the plan does not have: other code may be loaded at their addresses.
-/// They lie behind all callers of the plan that have the same hash, so no chain breaks.
+/// Removes the callers that are not in the plan, because other code may be loaded at their
+/// addresses. They were added after all callers of the plan, so no probe sequence that leads to a
+/// caller of the plan is interrupted.
 void remove_added_callers(answer_table& t) noexcept
 {
     for (std::size_t i = 0; i < capacity_of(t); ++i) {
@@ -378,7 +381,8 @@ void remove_added_callers(answer_table& t) noexcept
     }
 }
 
-/// Calls `change` while no other thread changes the table. False: the lock was not available.
+/// Calls `change` while no other thread changes the table. Returns false if the lock was not
+/// available.
 template <class Change>
 bool change_alone(Change change) noexcept
 {
@@ -389,8 +393,8 @@ bool change_alone(Change change) noexcept
     return true;
 }
 
-/// Changes the table if the module is of the plan, and was loaded after the program had started.
-/// False: this is not possible now.
+/// Changes the table if the module is in the plan, and was loaded after the program had started.
+/// Returns false if the lock of the table was not available.
 bool see_new_module(os::code_module const& found) noexcept
 {
     auto const headers = os::headers_at(found.begin);
@@ -422,7 +426,7 @@ answer decide_about_new(answer_table& t, request_site const& of) noexcept
         return is;
     answer_table& now = *answers.load(std::memory_order_acquire);
     bool const is_of_runtime = !of.is_operator && module.path != nullptr && is_runtime(module.path);
-    // A plugin may have loaded the runtime, whose constructor is the first caller.
+    // A plugin may have loaded the C++ runtime, whose constructor is the first caller.
     if (is_of_runtime)
         see_runtime();
     answer const is = is_of_runtime ? runtime : now.more->ranges.empty() ? unknown : by_range;
@@ -453,8 +457,9 @@ start_of_plan begin_decisions(plan const& p, answer_options const& for_what,
 void begin_answers(runtime_function* see) noexcept
 {
     see_runtime = see;
-    // Without a runtime, a look-up would leave an error, whose text the next call of the dynamic
-    // linker frees. A library that calls dlsym in its first free would then call itself.
+    // Without a C++ runtime, the look-up of the operators would leave an error, whose message the
+    // next call of the dynamic linker frees. In a library that calls dlsym in its first call of
+    // free, that free would call itself.
     if (has_runtime)
         see_runtime();
     os::on_new_module(

@@ -1,5 +1,5 @@
-// malloc and its family, as the program sees them: a look at the caller, and then a rule or the
-// next allocator.
+// malloc and related functions, as the program calls them. They look up the caller, and then
+// allocate by a rule or call the next allocator.
 #include "request.hpp"
 
 #include <mallard/trace/trace_format.h>
@@ -11,7 +11,7 @@ namespace mallard::plan {
 
 namespace {
 
-/// Serves a request that has no few instructions.
+/// Serves a request that the faster functions do not serve.
 template <class Real>
 [[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      unsigned op, unsigned align_log2, Real real) noexcept
@@ -24,7 +24,8 @@ template <class Real>
     return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
 }
 
-/// Serves a request whose caller is not decided to be of malloc, and that no quick bin serves.
+/// Serves a request that `allocate_quickly` does not serve, unless the table of answers assigns its
+/// caller to malloc.
 template <class Real>
 [[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, unsigned op,
                               unsigned align_log2, Real real) noexcept
@@ -43,7 +44,8 @@ template <class Real>
     return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
 }
 
-/// Frees what is not of the next allocator: blocks of `bootstrap` stay.
+/// Serves realloc for a block that was allocated by `bootstrap`, before the next allocator was
+/// known. Such blocks are never freed.
 [[gnu::cold, gnu::noinline]] void* move_from_bootstrap(void* block, std::size_t bytes) noexcept
 {
     void* const moved = ::malloc(bytes);
@@ -59,7 +61,7 @@ template <class Real>
 
 namespace mallard::preload {
 
-/// What the functions of family.hpp do.
+/// The implementation of the functions in preload/family.hpp.
 struct hooks {
     template <class Real>
     [[gnu::always_inline]] static void* allocate(unsigned op, std::size_t bytes,
@@ -99,7 +101,8 @@ struct hooks {
         return real();
     }
 
-    /// An alignment that libc may refuse is too large for every rule, so that libc serves the call.
+    /// Returns the logarithm of an alignment. For an alignment that libc may reject, the result is
+    /// too large for every rule, so that libc serves the call.
     static unsigned log2_of(std::size_t align) noexcept
     {
         bool const is_valid = align >= sizeof(void*) && std::has_single_bit(align);

@@ -11,14 +11,16 @@ constinit bin no_bin{};
 
 namespace {
 
-/// An arena without blocks keeps so many chunks.
+/// The largest number of chunks without blocks that an arena retains.
 constexpr std::size_t spare_max = 16;
-/// The blocks that are cut together lie in a piece of this size.
+/// The blocks that `cut_page` cuts together are in one page of this size.
 constexpr std::uintptr_t page_bytes = 4096;
-/// So many frees at least lie between two new starts of a multipool, which visit all chunks.
+/// The minimum number of frees between two resets of a multipool. A reset is expensive, because it
+/// visits all chunks.
 constexpr std::uint64_t frees_min = 4096;
 
-/// Takes a chunk for the instance. Null: the rule holds as much as it may, or the system refused.
+/// Allocates a chunk for the instance. Returns null if the rule has reached `held_max`, or if the
+/// system supplies no memory.
 chunk* take_chunk_for(chunk_use const& use, bool is_first) noexcept
 {
     rule_state& rule = *use.owner->rule;
@@ -42,12 +44,13 @@ chunk* take_chunk_for(chunk_use const& use, bool is_first) noexcept
     return c;
 }
 
-/// Subtracts the blocks that other threads have freed.
+/// Subtracts the blocks that other threads have freed from the counts of live blocks.
 void count_touched(instance& in) noexcept
 {
     chunk* c = in.touched.exchange(nullptr, std::memory_order_acquire);
     while (c != nullptr) {
-        // Read first: after the exchange another thread may push the chunk again.
+        // Read `next_touched` first, because after the exchange below, another thread may push the
+        // chunk again.
         chunk* const after = c->next_touched;
         std::uint32_t const freed = c->freed_elsewhere.exchange(0, std::memory_order_acq_rel);
         c->live -= freed;
@@ -67,7 +70,7 @@ void use(instance& in, chunk& c) noexcept
     b.end = c.end();
 }
 
-/// Puts the blocks that other threads have freed into their lists.
+/// Moves the blocks that other threads have freed into their free lists.
 void collect_returned(instance& in) noexcept
 {
     free_block* block = in.returned.exchange(nullptr, std::memory_order_acquire);
@@ -114,7 +117,7 @@ chunk_use use_for(instance& in, bin& b) noexcept
     };
 }
 
-/// Makes `c` the chunk from which blocks of the bin are cut.
+/// Makes `c` the chunk from which the bin cuts blocks.
 void use(chunk& c, bin& b) noexcept
 {
     b.fresh = c.first();
@@ -122,7 +125,7 @@ void use(chunk& c, bin& b) noexcept
     b.fresh_end = b.fresh + room / c.block_bytes * c.block_bytes;
 }
 
-/// Allocates a block of an arena whose current chunk is used up.
+/// Allocates a block from an arena whose current chunk has no room.
 void* take_of_arena(instance& in, std::size_t bytes) noexcept
 {
     count_touched(in); // may empty the current chunk
@@ -144,9 +147,9 @@ void* take_of_arena(instance& in, std::size_t bytes) noexcept
     return cut(b, bytes);
 }
 
-/// Cuts blocks off the chunk of the bin up to the end of a page, so that no other page is touched
-/// before the program needs it. Returns the first block, and puts the others into the list, which
-/// is empty. The chunk must have a block left.
+/// Cuts blocks from the chunk of the bin up to the end of a page, so that no other page is touched
+/// before the program needs it. Returns the first block, and makes the others the free list, which
+/// must be empty. The chunk must have room for at least one block.
 void* cut_page(instance const& in, bin& b) noexcept
 {
     std::size_t const bytes = block_bytes_of(in, b);
@@ -166,7 +169,7 @@ void* cut_page(instance const& in, bin& b) noexcept
     return first;
 }
 
-/// Allocates a block of a pool whose list is empty.
+/// Allocates a block from a pool whose free list is empty.
 void* take_of_pool(instance& in, std::size_t bytes) noexcept
 {
     bin& b = in.bin_for(bytes);
@@ -209,8 +212,8 @@ void* take_slowly(instance& in, std::size_t bytes) noexcept
     in.spare_count += 1;
 }
 
-/// Forgets all free blocks, and cuts blocks again from the begin of the chunks. Chunks beyond the
-/// first of each class go back.
+/// Resets a multipool over an arena. Discards all free lists, and cuts blocks again from the start
+/// of the chunks. Frees all chunks except one of each size class.
 [[gnu::noinline]] void start_anew(instance& in) noexcept
 {
     if (in.allocator != mallard_plan_multipool_over_arena || in.frees - in.frees_before < frees_min)

@@ -1,9 +1,10 @@
-// The local allocator of one rule in one thread: a pool, a multipool, an arena, or a multipool that
-// starts anew when all its blocks are free.
+// An instance is the local allocator of one rule in one thread. The allocator is a pool, a
+// multipool, an arena, or a multipool over an arena, which resets when all its blocks are free.
 //
-// The thread that owns an instance allocates and frees without atomic read-modify-writes. Any other
-// thread that frees a block sends it back: a block of a pool to the list `returned`, and a block of
-// an arena as a count in the header of its chunk.
+// The thread that owns an instance allocates and frees without atomic read-modify-writes. If
+// another thread frees a block of a pool, that thread pushes the block onto the list `returned`. If
+// another thread frees a block of an arena, that thread counts the block in the header of its
+// chunk.
 #pragma once
 
 #include "chunk.hpp"
@@ -18,7 +19,8 @@ namespace mallard::plan {
 
 struct thread_rules;
 
-/// Block sizes of multipools: multiples of 16 up to 128 bytes, then eight sizes per doubling.
+/// The block sizes of multipools are multiples of 16 up to 128 bytes, then eight sizes per
+/// doubling.
 using block_classes = size_classes<16, 3>;
 inline constexpr std::size_t class_count = block_classes::of(mallard_plan_block_max) + 1;
 
@@ -35,17 +37,17 @@ constexpr std::size_t class_of(std::size_t bytes) noexcept
     return bytes <= 1024 ? classes_by_16[(bytes + 15) / 16] : block_classes::of(bytes);
 }
 
-/// What all threads share of a rule.
+/// The data of a rule that all threads share.
 struct rule_state {
-    std::atomic<std::size_t> held{0}; ///< bytes of its chunks
+    std::atomic<std::size_t> held{0}; ///< bytes in chunks of the rule
     std::atomic<std::size_t> held_peak{0};
-    /// No chunk is taken beyond this. The first chunk of a thread, or of a class of a thread,
-    /// raises the limit, because most of its pages may never be touched.
+    /// The limit of `held`. The first chunk of a thread, or of a size class in a thread, raises the
+    /// limit by its size, because most pages of that chunk may never be touched.
     std::atomic<std::size_t> held_max{SIZE_MAX};
     std::uint32_t block_bytes = 0; ///< the largest block
-    std::uint32_t allocator = 0;   ///< mallard_plan_allocator, or 0: malloc serves every request
+    std::uint32_t allocator = 0;   ///< mallard_plan_allocator, or 0 if malloc serves every request
     bool is_quick = false;         ///< whether requests may be served without being counted
-    bool is_timed = false;         ///< whether ends are timed: see `ending`. Then not `is_quick`
+    bool is_timed = false;         ///< whether `ending` is measured; excludes `is_quick`
 };
 [[gnu::visibility("hidden")]] extern constinit rule_state rules[mallard_plan_rules_max];
 
@@ -67,51 +69,52 @@ struct free_block {
     free_block* next;
 };
 
-/// How long it takes to free the blocks of an instance one by one until none is left, with the
-/// destructors that run meanwhile: what a program could skip that frees them at once. A row of
-/// frees counts if no allocation interrupts it.
+/// Measures how long the program takes to free the blocks of an instance one by one until none is
+/// left, with the destructors that run in between. A program that frees all blocks together could
+/// save this time. Only a sequence of frees without an allocation in between is measured.
 struct ending {
-    std::uint64_t begin; ///< when the row began; 0: the instance last allocated
-    std::uint64_t row;   ///< frees of the row
-    counter nanoseconds; ///< of all rows that ended with the last block
-    counter frees;       ///< of these rows
+    std::uint64_t begin; ///< when the sequence began; 0 if the last call allocated
+    std::uint64_t row;   ///< number of frees in the sequence
+    counter nanoseconds; ///< of all sequences that freed the last block
+    counter frees;       ///< number of frees in these sequences
 };
 
-/// The free blocks of one size, or the chunk from which an arena cuts blocks. What an allocator
-/// does not have is empty.
+/// The free blocks of one size, or the chunk from which an arena cuts blocks. The members that an
+/// allocator does not use are null.
 struct bin {
-    // Of a pool or a multipool.
+    // Used by pools and multipools.
     free_block* free;
-    free_block* counted; ///< instead of `free`: of a multipool over arena, whose `live` is counted
+    free_block* counted; ///< replaces `free` in a multipool over an arena
     instance* owner;
-    std::byte* fresh; ///< the rest of a chunk
+    std::byte* fresh; ///< start of the never-allocated rest of a chunk
     std::byte* fresh_end;
 
     // Of an arena.
-    std::byte* top; ///< the size of the next block: 8 bytes before a multiple of 16
+    std::byte* top; ///< address of the next block's size, 8 bytes below a multiple of 16
     std::byte* end;
-    chunk* current; ///< the chunk of `top`
+    chunk* current; ///< the chunk that contains `top`
 };
 
-/// The bin of requests that are not served quickly.
+/// An empty bin, for requests that are not served quickly.
 [[gnu::visibility("hidden")]] extern constinit bin no_bin;
 
 struct instance {
     std::uint32_t allocator; ///< as in `rule`
-    std::uint32_t bytes_max; ///< the largest block of the rule, or 0 if ends are timed
+    std::uint32_t bytes_max; ///< the largest block of the rule, or 0 if the rule `is_timed`
     thread_rules* thread;
-    counter blocks; ///< requests that the rule has decided on, but not those served quickly
-    counter bytes;  ///< of these requests
+    counter blocks; ///< requests for which the rule applied, without those served quickly
+    counter bytes;  ///< sum of the sizes of these requests
 
-    /// Blocks in use, and those that other threads have freed unseen. A quick allocation or free
-    /// does not count, except of a multipool over arena.
+    /// The number of blocks in use, including those that other threads have freed without the owner
+    /// having noticed. A quick allocation or free does not change this number, except in a
+    /// multipool over an arena.
     std::uint64_t live;
-    std::uint64_t frees; ///< of a multipool over arena, without those by other threads
+    std::uint64_t frees; ///< in a multipool over an arena: frees by this thread
 
     rule_state* rule;
     ending end_of;
-    counter large;   ///< requests that are too large or too aligned, which malloc serves
-    counter refused; ///< requests beyond `held_max` or without memory, which malloc serves
+    counter large;   ///< requests that malloc served because of their size or alignment
+    counter refused; ///< requests that malloc served because of `held_max` or lack of memory
 
     // Of an arena.
     chunk* spare; ///< chunks without blocks
@@ -121,11 +124,11 @@ struct instance {
     // Of a pool.
     std::atomic<free_block*> returned; ///< blocks that other threads have freed
     chunk* chunks;                     ///< all chunks
-    std::uint64_t frees_before;        ///< `frees` at the last new start
+    std::uint64_t frees_before;        ///< `frees` at the last reset (`start_anew`)
 
     bin bins[class_count];
 
-    /// An arena and a pool have a single bin.
+    /// Returns the bin that serves a request. An arena and a pool have a single bin.
     bin& bin_for(std::size_t request_bytes) noexcept
     {
         bool const has_classes =
@@ -134,61 +137,65 @@ struct instance {
     }
 };
 
-/// Allocates a block of at least `bytes` bytes, from 1 to `rule->block_bytes`, aligned to 16 bytes,
-/// if this takes a few instructions. Otherwise returns null, and `take_slowly` may succeed. Only
-/// the thread of the instance may call these functions.
+/// Allocates a block of at least `bytes` bytes that is aligned to 16 bytes, if a few instructions
+/// suffice. Otherwise returns null, and `take_slowly` may succeed. `bytes` must be from 1 to
+/// `rule->block_bytes`. Only the thread of the instance may call these two functions.
 [[gnu::always_inline]] inline void* take(instance& in, std::size_t bytes) noexcept;
 
-/// Null: the rule holds as much as it may, or the system refused.
+/// Allocates a block, also from a new chunk. Returns null if the rule has reached `held_max`, or if
+/// the system supplies no memory.
 void* take_slowly(instance& in, std::size_t bytes) noexcept;
 
-/// Frees a block of a chunk that its thread may free quickly, but not only by a push. Only the
-/// thread of the instance may call this, and the next function.
+/// Frees a block of a chunk whose `quick_thread` has `counting` added: counts the free, and acts if
+/// the chunk or instance now has no blocks. Only the thread of the instance may call this function
+/// and the next one.
 [[gnu::always_inline]] inline void give_quickly(chunk& c, void* block) noexcept;
 /// Frees a block of the instance.
 [[gnu::always_inline]] inline void give(instance& in, chunk& c, void* block) noexcept;
 void empty(instance& in, chunk& c) noexcept;
 void start_anew(instance& in) noexcept;
 
-/// Frees a block of an instance of another thread, or in a signal handler that has interrupted the
-/// thread of the instance.
+/// Frees a block that belongs to an instance of another thread. Also frees a block in a signal
+/// handler that has interrupted a change of the instance.
 void give_from_elsewhere(instance& in, chunk& c, void* block) noexcept;
 
-/// Takes the blocks that others have freed. Only the thread of the instance may call this.
+/// Makes the blocks available that other threads have freed. Only the thread of the instance may
+/// call this function.
 void take_freed_elsewhere(instance& in) noexcept;
-/// Loses the blocks that others have freed, in the child of a fork.
+/// Discards the blocks that other threads have freed. Called in the child of a fork.
 void forget_freed_elsewhere(instance& in) noexcept;
 
-/// The bytes of a block that the program may use.
+/// Returns the number of bytes in a block that the program may use.
 inline std::size_t usable_bytes(chunk const& c, const void* block) noexcept
 {
     return c.block_bytes != 0 ? c.block_bytes : static_cast<const std::uint64_t*>(block)[-1];
 }
 
-/// Frees a block of the instance, and times the row of frees. Only the thread of the instance may
-/// call this.
+/// Frees a block of the instance, and measures the time of the sequence of frees (see `ending`).
+/// Only the thread of the instance may call this function.
 void give_timed(instance& in, chunk& c, void* block) noexcept;
 
-/// Makes the last block of an arena larger, up to `bytes`. False: there is no room behind it.
+/// Enlarges the last block of an arena to `bytes`. Returns false if the block is not the last, or
+/// if there is no room after it.
 bool extend(instance& in, chunk& c, void* block, std::size_t bytes) noexcept;
 
 // --- the paths of almost all calls ---
 
-/// Each block of an arena has its size in the 8 bytes before it.
+/// In an arena, the 8 bytes before each block contain the size of the block.
 constexpr std::size_t arena_header_bytes = 8;
 
-/// The bytes of a block of an arena with its header. The sum is a multiple of 16, so that `top`
-/// stays 8 bytes before one.
+/// Returns the size of an arena block with its header. The sum is a multiple of 16, so that `top`
+/// stays 8 bytes below a multiple of 16.
 constexpr std::size_t room_of(std::size_t bytes) noexcept
 {
     return (bytes + arena_header_bytes + 15) & ~std::size_t{15};
 }
 
-/// Cuts a block of an arena off its chunk. Null: there is no room.
+/// Allocates a block of an arena from the current chunk. Returns null if there is no room.
 [[gnu::always_inline]] inline void* cut(bin& b, std::size_t bytes) noexcept
 {
     std::byte* const at = b.top;
-    // A bin without a chunk has null at both ends.
+    // In a bin without a chunk, `top` and `end` are null.
     if (static_cast<std::size_t>(b.end - at) < room_of(bytes))
         return nullptr;
     b.top = at + room_of(bytes);
@@ -197,7 +204,7 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept
     return at + arena_header_bytes;
 }
 
-/// The list must have a block.
+/// Removes and returns the first block of a list. The list must not be empty.
 [[gnu::always_inline]] inline void* pop(free_block*& list) noexcept
 {
     free_block* const block = list;
@@ -225,7 +232,8 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept
 
 inline void* take(instance& in, std::size_t bytes) noexcept
 {
-    // `take_quickly` counts some blocks, and not others. Each is counted once.
+    // `take_quickly` increments `live` only for some blocks. Make sure that each block is counted
+    // once.
     std::uint64_t const live = in.live;
     void* const block = take_quickly(in.bin_for(bytes), bytes);
     if (block != nullptr)

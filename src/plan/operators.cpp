@@ -1,8 +1,9 @@
 // operator new and delete, in all their forms.
 //
-// An operator of libstdc++ or libc++ calls malloc or free. So these operators call the next malloc
-// or free at once, and the operator of the runtime only if malloc has no memory: the operator then
-// calls the new handler, and throws. The operators of other libraries are called as they are.
+// An operator of libstdc++ or libc++ calls malloc or free. So the operators in this file call the
+// next malloc or free directly. Only if malloc has no memory, they call the operator of the C++
+// runtime, which then calls the new handler and throws. If another library defines the next
+// operators, these are called without such a shortcut.
 #include "operators.hpp"
 
 #include "../preload/next_operator.hpp"
@@ -16,15 +17,16 @@ using namespace preload;
 
 namespace {
 
-/// The next operator of a form. The operator of the program jumps to `next`, which is `look_up` at
-/// first.
+/// The next operator of a form. The operator that the program calls jumps to `next`, which is
+/// `look_up` at first.
 template <form Form, class Result, class First, class... More>
 struct next_operator {
     using function = Result (*)(First, More...);
 
     static Result look_up(First first, More... more) { return find()(first, more...); }
 
-    /// Without a C++ runtime the next call looks again, because a plugin may load a runtime.
+    /// Looks up the operator. Without a C++ runtime, the next call looks it up again, because a
+    /// plugin may load a runtime in the meantime.
     [[gnu::noinline]] static function find() noexcept
     {
         static_cast<void>(find_next());
@@ -38,7 +40,7 @@ struct next_operator {
         return is_of_runtime ? call_malloc_or_free : at;
     }
 
-    /// The acquire orders this load before that of `found`.
+    /// The acquire orders this load before the load of `found`.
     [[gnu::always_inline]] static Result call_next(First first, More... more)
     {
         return next.load(std::memory_order_acquire)(first, more...);
@@ -77,7 +79,7 @@ void find_delete() noexcept
     static_cast<void>(next_operator<Form, void, void*, More...>::find());
 }
 
-/// Serves a request that has no few instructions.
+/// Serves a request that the faster functions do not serve.
 template <form Form, class... More>
 [[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      More... more)
@@ -89,7 +91,8 @@ template <form Form, class... More>
     return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
 }
 
-/// Serves a request whose caller is not decided to be of malloc, and that no quick bin serves.
+/// Serves a request that `allocate_quickly` does not serve, unless the table of answers assigns its
+/// caller to malloc.
 template <form Form, class... More>
 [[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, More... more)
 {
@@ -137,14 +140,14 @@ void find_operators() noexcept
         find_forms<new_one, delete_one>();
         find_forms<new_array, delete_array>();
     }
-    ::dlerror(); // the program must not see the error of a missing operator
+    ::dlerror(); // the program must not see the error if the operators are missing
 }
 
 } // namespace mallard::plan
 
 namespace mallard::preload {
 
-/// What the operators of operators.hpp do.
+/// The implementation of the operators in preload/operators.hpp.
 struct operators {
     template <form Form, class... More>
     [[gnu::always_inline]] static void* make(std::size_t bytes, More... more)

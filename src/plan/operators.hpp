@@ -1,11 +1,12 @@
-// The operators new and delete that follow those of this library.
+// Finds the operators new and delete that this library replaces.
 #pragma once
 
 namespace mallard::plan {
 
-/// Looks the operators up, unless they are known. Called when the program starts, and when the
-/// constructor of a C++ runtime allocates. A look-up locks the dynamic linker, so another thread
-/// that allocates should not need one: a thread may wait for it inside of dlopen.
+/// Looks up the operators, unless they are known. Called when the program starts, and when the
+/// constructor of a C++ runtime allocates. The look-up needs a lock of the dynamic linker. A thread
+/// that allocates later should not need that lock, because its owner, a thread inside of dlopen,
+/// may wait for that thread.
 void find_operators() noexcept;
 
 } // namespace mallard::plan

@@ -30,7 +30,7 @@ std::uint64_t checksum(std::span<const std::byte> file) noexcept
     return sum;
 }
 
-/// Cuts arrays off the front of a file.
+/// Reads arrays from the memory of a file, one after the other.
 struct parts {
     const std::byte* at;
     template <class T>
@@ -58,7 +58,8 @@ bool is_before(mallard_plan_place const& a, mallard_plan_place const& b) noexcep
     return a.module != b.module ? a.module < b.module : a.address < b.address;
 }
 
-/// Whether `b` may follow `a`: ranges are sorted by module and begin, the larger first.
+/// Returns whether the range `b` may follow `a`. Ranges are sorted by module and begin, and of
+/// ranges with the same begin, the larger comes first.
 bool may_follow(mallard_plan_range const& a, mallard_plan_range const& b) noexcept
 {
     if (a.module != b.module)
@@ -165,8 +166,8 @@ const char* read_plan(std::span<const std::byte> file, plan& into) noexcept
 
 namespace {
 
-/// Reads a whole file into memory. Null: the file has other than `bytes` bytes, or there is no
-/// memory.
+/// Reads a whole file into memory. Returns null if the file has fewer than `bytes` bytes, or if
+/// there is no memory.
 std::byte* read_file(int file, std::size_t bytes) noexcept
 {
     std::byte* const at = os::map(bytes);
@@ -185,10 +186,11 @@ std::byte* read_file(int file, std::size_t bytes) noexcept
 
 } // namespace
 
-// The plan is copied, because another process may change the file while the program runs.
+// The plan is copied instead of mapped, because another process may change the file while the
+// program runs.
 const char* open_plan(const char* path, plan& into) noexcept
 {
-    // Without O_NONBLOCK, a named pipe would wait for a writer.
+    // Without O_NONBLOCK, `open` on a named pipe would wait for a writer.
     int const file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return "cannot be opened; help: ls -l, to see whether this user can read the file";

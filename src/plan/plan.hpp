@@ -1,4 +1,4 @@
-// A compiled plan that was read from a file and checked: see spec/plan_format.md.
+// Reads a compiled plan from a file, and checks it. spec/plan_format.md describes the format.
 #pragma once
 
 #include <mallard/trace/plan_format.h>
@@ -9,7 +9,8 @@
 
 namespace mallard::plan {
 
-/// The parts of a plan, in the memory of the file. All numbers in them are in range.
+/// The arrays of a plan. They point into the memory that contains the file. All indices and counts
+/// in them are in range.
 struct plan {
     std::span<const mallard_plan_module> modules;
     std::span<const mallard_plan_rule> rules;
@@ -25,12 +26,13 @@ struct plan {
     }
 };
 
-/// Checks the bytes of a file, and stores its parts in `into`, which refer to the bytes. Returns
-/// null, or what is wrong with the file as a phrase without a subject, such as "is damaged". `file`
-/// must be aligned to 8 bytes.
+/// Checks the bytes of a file, and stores the arrays of the plan in `into`, which point to these
+/// bytes. Returns null if the file is valid. Otherwise returns a description of the error without a
+/// subject, such as "is damaged". `file` must be aligned to 8 bytes.
 const char* read_plan(std::span<const std::byte> file, plan& into) noexcept;
 
-/// Copies a file into memory and reads it. The copy stays if the result is null.
+/// Copies a file into memory and reads it with `read_plan`, whose result it returns. If the result
+/// is null, the copy stays in memory.
 const char* open_plan(const char* path, plan& into) noexcept;
 
 } // namespace mallard::plan

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int failed_status = 125;
 
-/// While it lives, a write to a pipe without a reader does not end the program.
+/// A scope in which a write to a pipe without a reader does not end the program.
 class without_sigpipe {
 public:
     without_sigpipe() noexcept
@@ -46,7 +46,7 @@ private:
     bool was_pending_;
 };
 
-/// A text that goes to a descriptor when the buffer is full, and at the end.
+/// Buffered output to a file descriptor. The destructor writes the rest.
 class text {
 public:
     text(int descriptor, std::span<char> buffer) noexcept : descriptor_(descriptor), buffer_(buffer)
@@ -72,7 +72,7 @@ public:
         while ((number /= 10) != 0);
         return *this << std::span<const char>(digits + at, sizeof digits - at);
     }
-    /// A string of JSON.
+    /// Writes a string of JSON.
     text& quoted(std::span<const char> s) noexcept
     {
         add('"');
@@ -113,7 +113,8 @@ private:
     std::size_t length_ = 0;
 };
 
-/// So large that the report of a process is one write, and those of several processes do not mix.
+/// The buffer is so large that a report needs a single write, so that the reports of several
+/// processes do not mix.
 constinit char report_buffer[std::size_t{64} << 10];
 constexpr std::size_t line_bytes = 512;
 
@@ -150,7 +151,7 @@ std::uint64_t unknown_blocks() noexcept
 }
 
 /// How long the calling thread has run, and how long it has waited for a CPU, in nanoseconds. Both
-/// are 0 if the system does not tell.
+/// are 0 if the system does not supply them.
 struct cpu_use {
     std::uint64_t ran = 0;
     std::uint64_t waited = 0;

@@ -4,7 +4,7 @@ namespace mallard::plan {
 
 namespace {
 
-/// Allocates by a rule. Null: malloc has to serve the request.
+/// Allocates with the allocator of a rule. Returns null if malloc must serve the request.
 void* allocate_by_rule(std::size_t rule, std::size_t bytes, unsigned align_log2) noexcept
 {
     if (own_rules == nullptr)
@@ -29,11 +29,11 @@ void* allocate_by_rule(std::size_t rule, std::size_t bytes, unsigned align_log2)
     return block;
 }
 
-/// Decides by the call stack, which is compared with the last one unless this is a signal handler
-/// that has interrupted a comparison.
+/// Finds the rule of a request by its call stack. The stack is compared with the last stack of the
+/// thread, unless a signal handler that has interrupted such a comparison calls this function.
 answer decide(request const& r, os::call_site here) noexcept
 {
-    // A caller that is missing in the table may come before the plan.
+    // Skip callers that the table does not contain, because they may call before the plan is read.
     if (own_rules == nullptr && r.known != missing)
         begin_thread();
     thread_rules* const t = ready();
@@ -66,7 +66,7 @@ bool is_of(thread_rules* t, instance const& in) noexcept
     return t != nullptr && in.thread == t;
 }
 
-/// Frees a block that another thread frees, or whose free is counted or timed.
+/// Frees a block of another thread's instance, or a block whose free is counted or timed.
 [[gnu::noinline]] void free_unquickly(chunk& c, void* block, thread_rules* t) noexcept
 {
     instance& in = *c.owner;
@@ -91,7 +91,7 @@ bool is_of(thread_rules* t, instance const& in) noexcept
 [[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept
 {
     if (bytes == 0) {
-        // Frees, as the next realloc does, and returns what the next realloc returns.
+        // Free the block, as the next realloc does, and return what the next realloc returns.
         free_of_rule(block);
         return preload::next.realloc(preload::next.malloc(1), 0);
     }
@@ -105,7 +105,7 @@ bool is_of(thread_rules* t, instance const& in) noexcept
         if (bytes <= in.rule->block_bytes && extend(in, c, block, bytes))
             return block;
     }
-    // The block stays in its rule, as in a replay.
+    // The block stays with its rule, as in a replay.
     void* moved = allocate_by_rule(static_cast<std::size_t>(in.rule - rules), bytes, 0);
     if (moved == nullptr)
         moved = preload::next.malloc(bytes);

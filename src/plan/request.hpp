@@ -1,5 +1,5 @@
-// What the hooks of malloc's family and of the operators do for blocks of rules. The hooks
-// themselves are a look at the table of answers, and a jump.
+// Serves the calls of malloc's family and of the operators for which the plan has a rule. The hooks
+// themselves (hooks.cpp, operators.cpp) only look up the caller in the table of answers.
 #pragma once
 
 #include "../preload/next.hpp"
@@ -10,13 +10,13 @@
 
 namespace mallard::plan {
 
-/// Where the calling hook returns to.
+/// Returns the return address of the hook that calls this function.
 [[gnu::always_inline]] inline std::uintptr_t return_address() noexcept
 {
     return os::without_signature(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
 }
 
-/// What the hooks know of a request.
+/// An allocation request, as the hooks see it.
 struct request {
     answer known; ///< from the table of answers
     bool is_operator;
@@ -25,8 +25,9 @@ struct request {
     std::size_t bytes;
 };
 
-/// Allocates as almost all requests do whose caller has a rule. Null: the functions below serve the
-/// request. The answer must not be of malloc.
+/// Allocates with few instructions. Almost all requests whose caller has a rule are served in this
+/// way. Returns null if one of the functions below must serve the request. Must not be called if
+/// the answer is that malloc serves the request.
 [[gnu::always_inline]] inline void* allocate_quickly(answer known, std::size_t bytes) noexcept
 {
     thread_rules* const t = ready();
@@ -37,8 +38,8 @@ struct request {
     return take_quickly(*t->quick_bins()[known + (bytes - 1) / 16], bytes);
 }
 
-/// The instance that serves a request without a walk of the stack and without a new chunk, if it
-/// has such a block; null: `allocate_slowly` decides.
+/// Returns the allocator instance that may serve a request without a walk of the call stack.
+/// Returns null if `allocate_slowly` must serve the request.
 [[gnu::always_inline]] inline instance* instance_of(answer known, std::size_t bytes,
                                                     unsigned align_log2) noexcept
 {
@@ -51,8 +52,8 @@ struct request {
     return &in;
 }
 
-/// Counts a request whose caller the plan does not have. False: the plan may have its stack, or the
-/// thread has no counter yet.
+/// Counts a request if the plan does not contain its caller. Otherwise, or if the thread has no
+/// counter yet, returns false.
 [[gnu::always_inline]] inline bool count_unknown(answer known) noexcept
 {
     thread_rules* const t = own_rules;
@@ -77,14 +78,14 @@ struct request {
     return block;
 }
 
-/// Decides about a request that the functions above do not serve, and allocates. Null: malloc has
-/// to serve the request.
+/// Finds the rule of a request that the functions above do not serve, and allocates. Returns null
+/// if malloc must serve the request.
 void* allocate_slowly(request const& r) noexcept;
 
-/// Frees a block of a rule. `t` is what `ready` returns.
+/// Frees a block that a rule allocated. `t` is the result of `ready`.
 void free_slowly(chunk& c, void* block, thread_rules* t) noexcept;
 
-/// Frees a block of a rule.
+/// Frees a block that a rule allocated.
 [[gnu::always_inline]] inline void free_of_rule(void* block) noexcept
 {
     chunk& c = chunk_of(block);
@@ -95,7 +96,7 @@ void free_slowly(chunk& c, void* block, thread_rules* t) noexcept;
     push(*c.list, block);
 }
 
-/// Serves realloc of a block of a rule.
+/// Serves realloc for a block that a rule allocated.
 void* reallocate_of_rule(void* block, std::size_t bytes) noexcept;
 
 } // namespace mallard::plan

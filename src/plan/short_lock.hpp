@@ -1,4 +1,4 @@
-// A lock that no thread waits for without end.
+// A lock for which no thread waits forever.
 #pragma once
 
 #include "../os/processor.hpp"
@@ -11,24 +11,25 @@
 
 namespace mallard::plan {
 
-/// Protects some tens of instructions. The child of a `clone` that no handler of fork sees may find
-/// the lock taken by a thread that the child does not have, so `try_take` gives up after 20 ms,
-/// and the caller does without. A signal handler that has interrupted the owner gives up at once.
-/// So does a thread during a fork: the fork may wait for a lock of libc, such as that of the list
-/// of streams, whose owner may wait for this thread.
+/// A lock that protects a few dozen instructions. After a `clone` for which no fork handlers run,
+/// the lock may be held by a thread that the child does not have. So `try_take` gives up after 20
+/// ms, and the caller must manage without the lock. A signal handler that has interrupted the owner
+/// gives up immediately. A thread that needs the lock during a fork also gives up immediately,
+/// because the fork may wait for a lock of libc, such as that of the list of streams, and the owner
+/// of that lock may wait for this thread.
 class short_lock {
 public:
     bool try_take() noexcept { return try_take(false); }
     void give() noexcept { owner_.store(0, std::memory_order_release); }
 
-    /// Whether the calling thread has the lock.
+    /// Returns whether the calling thread holds the lock.
     bool is_mine() const noexcept
     {
         return owner_.load(std::memory_order_relaxed) == os::thread_pointer();
     }
 
-    /// Keeps other threads out during a fork, so that the child finds the protected variables as no
-    /// thread is changing them. False: the lock was not available.
+    /// Locks for a fork, so that no thread is changing the protected variables when they are copied
+    /// to the child. Returns false if the lock was not available.
     bool lock_for_fork() noexcept
     {
         if (!try_take(true))
@@ -36,8 +37,9 @@ public:
         is_locked_for_fork_.store(true, std::memory_order_relaxed);
         return true;
     }
-    /// A lock that was not available still has its owner in the parent. In the child it has none,
-    /// unless a signal handler forks that has interrupted the owner.
+    /// Unlocks after a fork. If `lock_for_fork` failed, the parent does not unlock, because another
+    /// thread is still the owner. The child unlocks, because it does not have that thread, unless a
+    /// signal handler forked that had interrupted the owner.
     void unlock_after_fork(bool is_child) noexcept
     {
         bool const is_locked = is_locked_for_fork_.load(std::memory_order_relaxed);
@@ -62,8 +64,8 @@ private:
                 return false;
             if (tries < tries_without_yield)
                 continue;
-            // On a busy machine a yield may take a time slice of other processes, so tries are not
-            // counted.
+            // On a busy machine, a yield may last as long as the time slices of other processes. So
+            // the time is limited, and not the number of yields.
             std::uint64_t const now = os::monotonic_ns();
             if (begin == 0)
                 begin = now;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t few_frames = 12;
 
-/// The frames of a request: the caller first.
+/// The stack frames of a request, beginning with the caller of malloc.
 class frames {
 public:
     frames(std::uintptr_t caller, os::call_site here, os::stack_memory* last,
@@ -43,7 +43,8 @@ private:
         return 1 + os::walk({reinterpret_cast<void**>(at_ + 1), count - 1}, here);
     }
 
-    /// Walks only to the first frame that the last stack had as well.
+    /// Walks only up to the first frame that was also on the last stack, and copies the others from
+    /// that stack.
     std::size_t copy_from(os::stack_memory& last, os::call_site here, std::size_t count) noexcept
     {
         os::walk(last, here);
@@ -69,7 +70,7 @@ answer answer_of_stack(details const& d, std::span<const std::uintptr_t> stack) 
     return missing;
 }
 
-/// The innermost range that has the code at `pc`; null if there is none.
+/// Returns the innermost range that contains the code at `pc`, or null if there is no such range.
 const code_range* range_of_code(std::span<const code_range> ranges, std::uintptr_t pc) noexcept
 {
     auto at = std::upper_bound(ranges.begin(), ranges.end(), pc,
@@ -95,19 +96,19 @@ answer decide_by_ranges(details const& d, std::uintptr_t caller, os::call_site h
 answer decide_by_stack(details const& d, std::size_t count, std::uintptr_t caller,
                        os::call_site here, os::stack_memory* last) noexcept
 {
-    // To walk a few frames is cheaper than to see that the outer frames have not changed.
+    // For a few frames, a walk is cheaper than a comparison with the last stack.
     frames const some(caller, here, count > few_frames ? last : nullptr, count);
     answer const is = answer_of_stack(d, some.first(count));
     return is == missing ? decide_by_ranges(d, caller, here, last) : is;
 }
 
-/// After so many stacks without a call that can be found, no more are searched: the compiler may
-/// have inlined the function everywhere.
+/// If no call of the region was found on this number of stacks, no more stacks are searched,
+/// because the compiler may have inlined the function everywhere.
 constexpr unsigned not_found_max = 16;
 
-/// Finds the outermost call of the region on the last stack of the thread. The frame of its caller
-/// tells when the call returns. Only a function of its own is found: code that was inlined ends
-/// before the function into which it was inlined returns.
+/// Finds the outermost call of the region on the last stack of the thread. The frame of the caller
+/// later shows whether the call has returned. Inlined calls are ignored, because the code of an
+/// inlined function ends before the function that contains it returns.
 region_call find_region(details const& d, std::span<const os::stack_frame> stack) noexcept
 {
     for (std::size_t i = 1; i < stack.size(); ++i) {
@@ -122,8 +123,6 @@ region_call find_region(details const& d, std::span<const os::stack_frame> stack
 
 } // namespace
 
-/// Remembers the call of the region in which a request was made. Only for plans with one rule: a
-/// part of a region may belong to another rule.
 void remember_region(details const& d, os::call_site here, stack_knowledge& of_thread) noexcept
 {
     if (!d.has_one_rule || d.ranges.empty() || of_thread.region.not_found == not_found_max)

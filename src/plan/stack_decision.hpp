@@ -1,4 +1,5 @@
-// How the call stack of a request decides which rule serves it, where the caller alone does not.
+// Finds the rule that serves a request by the call stack, for callers that do not determine the
+// rule alone.
 #pragma once
 
 #include "answer.hpp"
@@ -9,29 +10,29 @@
 
 namespace mallard::plan {
 
-/// A stack of the plan, in the addresses of this process.
+/// A call stack of the plan, as addresses in this process.
 struct known_stack {
     const std::uintptr_t* frames;
-    std::uint32_t count; ///< 0: an empty place of the hash table
+    std::uint32_t count; ///< 0 in an empty element of the hash table
     answer is;
 };
 
-/// The code of a function, in the addresses of this process.
+/// The code of a function, as addresses in this process.
 struct code_range {
     std::uintptr_t begin;
     std::uintptr_t end;
-    std::uintptr_t end_max; ///< the largest end of this range and of all before it
+    std::uintptr_t end_max; ///< the largest end of this range and all ranges before it
     answer rule;
 };
 
-/// What a table of answers has besides the callers.
+/// The parts of a table of answers besides the callers.
 struct details {
     std::span<std::uintptr_t> biases; ///< of each module of the plan, or `not_loaded`
     std::span<std::uintptr_t> frames;
     std::span<known_stack> stacks; ///< a hash table whose size is a power of two
-    const details* base; ///< of a table for some of the modules: its stacks are not repeated here.
-                         ///< Null: there is none
-    std::span<code_range> ranges; ///< sorted by begin, the larger first
+    const details* base; ///< an older table, whose stacks are not repeated here; null if there is
+                         ///< no such table
+    std::span<code_range> ranges; ///< sorted by begin, then with the larger first
     struct answer_table* older;
     bool has_one_rule; ///< whether the plan has a single rule
 };
@@ -44,13 +45,14 @@ inline std::uint64_t hash_of(std::span<const std::uintptr_t> frames) noexcept
     return hash;
 }
 
-/// Decides by the ranges of the plan, or by so many frames as `known` says. `last` has the last
-/// call stack of the thread; null: it is not available.
+/// Finds the answer by a walk of the call stack. `known` determines whether the code ranges of the
+/// plan decide, or how many frames. `last` is the last call stack of the thread, or null if that
+/// stack is not available.
 answer decide_by_walk(details const& d, answer known, std::uintptr_t caller, os::call_site here,
                       os::stack_memory* last) noexcept;
 
-/// Remembers the call of the region in which a request was made. Only for plans with one rule: a
-/// part of a region may belong to another rule.
+/// Stores the call of the region that made a request. This is only done for plans with one rule,
+/// because otherwise a part of the region may belong to another rule.
 void remember_region(details const& d, os::call_site here, stack_knowledge& of_thread) noexcept;
 
 } // namespace mallard::plan

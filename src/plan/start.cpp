@@ -1,4 +1,4 @@
-// Reads the plan when the library is loaded, and reports when the program ends.
+// Reads the plan when the library is loaded, and writes the report when the program exits.
 #include "../os/errno_kept_linux.hpp"
 #include "../preload/next.hpp"
 #include "chunk.hpp"
@@ -21,7 +21,8 @@ constinit options the_options;
 constinit plan the_plan;
 constinit bool is_on = false;
 
-/// A rule may hold this much beyond twice the peak that the recording had for it.
+/// A rule may use twice the memory that it had at its peak in the recording, plus this number of
+/// bytes.
 constexpr std::size_t held_beyond = std::size_t{1} << 20;
 
 const char* value_of(char** environment, const char* name) noexcept
@@ -42,13 +43,13 @@ using path_buffer = std::array<char, PATH_MAX>;
 constinit path_buffer plan_path{};
 constinit path_buffer report_path{};
 
-/// A copy of a path of the environment. Programs such as redis-server write their title over the
-/// environment, and the path is needed when the program ends.
+/// Copies a path from the environment. The path is still needed when the program exits, and
+/// programs such as redis-server overwrite the environment with their title.
 const char* copy_of(const char* path, path_buffer& into) noexcept
 {
     std::size_t const bytes = path == nullptr ? 0 : std::strlen(path) + 1;
     if (bytes == 0 || bytes > into.size())
-        return path; // the system opens no path that is so long
+        return path; // the system cannot open such a long path
     std::memcpy(into.data(), path, bytes);
     return into.data();
 }
@@ -72,7 +73,7 @@ options read_options(char** environment) noexcept
     };
 }
 
-/// Whether somebody asks how many blocks each rule has served.
+/// Returns whether a report of how many blocks each rule served is requested.
 bool is_counted() noexcept
 {
     return the_options.stats != form_of_stats::none || the_options.report != nullptr;
@@ -115,7 +116,8 @@ void tell_build(std::span<const char> module) noexcept
 constexpr const char* no_memory =
     "cannot be used, because the system refused memory; help: ulimit -v";
 
-/// Returns null, or why the plan cannot be used. Sets `is_on`.
+/// Starts the plan and sets `is_on`. If the plan cannot be used, returns the reason, otherwise
+/// null.
 const char* start_plan() noexcept
 {
     if (const char* const wrong = open_plan(the_options.plan, the_plan))
@@ -125,7 +127,7 @@ const char* start_plan() noexcept
                                   .is_control = the_options.is_control};
     switch (begin_decisions(the_plan, for_what, tell_build)) {
     case start_of_plan::of_another_program:
-        return nullptr; // such as a program that the program of the plan has executed
+        return nullptr; // such as a program that the plan's program executed
     case start_of_plan::without_memory:
         return no_memory;
     case start_of_plan::begun:
@@ -135,9 +137,10 @@ const char* start_plan() noexcept
         return "cannot be used, because the program has no key for thread-specific data left";
     if (!place_chunks() || ::pthread_atfork(before_fork, after_fork<false>, after_fork<true>) != 0)
         return no_memory;
-    // libc's malloc begins in its first call, and takes its locks around a fork only afterwards.
-    // Without this call, a rule could serve all blocks of the main thread, so that another thread
-    // begins malloc during a fork, and the child has half of its state.
+    // libc's malloc initialises itself in its first call, and locks its locks around a fork only
+    // after that. Make that call here. Otherwise, if a rule serves all blocks of the main thread,
+    // another thread could initialise malloc during a fork, and the child would have incomplete
+    // state.
     preload::next.free(preload::next.malloc(1));
     begin_answers(find_operators);
     is_on = true;
@@ -148,7 +151,7 @@ const char* start_plan() noexcept
 {
     os::errno_kept const kept;
     static_cast<void>(preload::find_next());
-    // A program with the rights of another user must not listen to the environment.
+    // A program that runs with the rights of another user must ignore the environment.
     if (::getauxval(AT_SECURE) != 0)
         return;
     the_options = read_options(environment);
@@ -156,7 +159,7 @@ const char* start_plan() noexcept
         return;
     if (const char* const wrong = start_plan())
         return tell_plan_is_off(the_options, wrong);
-    the_options.is_strict = false; // a plugin of another build does not end the program
+    the_options.is_strict = false; // another build of a plugin does not end the program
 }
 
 [[gnu::destructor]] void report() noexcept

@@ -20,18 +20,19 @@ constinit std::size_t rule_count = 0;
 constinit int last_exit_round = PTHREAD_DESTRUCTOR_ITERATIONS;
 constinit thread_local bool has_ended = false;
 
-/// Room for the frames of a call stack. Only pages that are used take memory.
+/// The room for the frames of a call stack. Only pages that are touched use memory.
 constexpr std::size_t frames_max = 2048;
 constexpr std::size_t frames_bytes = frames_max * sizeof(os::stack_frame);
 
 constinit short_lock idle_lock;         ///< protects `idle`, and the head of `all`
-constinit thread_rules* idle = nullptr; ///< of threads that have ended
-/// Of threads that have ended, and not in `idle` yet. A thread that ends needs no lock.
+constinit thread_rules* idle = nullptr; ///< instances of threads that have exited
+/// Instances of exited threads that are not in `idle` yet. A thread that exits pushes its instances
+/// here, and needs no lock.
 constinit std::atomic<thread_rules*> ended{nullptr};
 constinit std::atomic<thread_rules*> all{nullptr};
 
-/// Runs when a thread exits, and again after the destructors of the thread's other keys, which may
-/// allocate and free.
+/// Runs when a thread exits, and again after the destructors of the thread's other keys, because
+/// these may allocate and free.
 void end_thread(void* of_thread) noexcept
 {
     auto& t = *static_cast<thread_rules*>(of_thread);
@@ -41,7 +42,7 @@ void end_thread(void* of_thread) noexcept
     }
     has_ended = true;
     own_rules = nullptr;
-    if (ready() == nullptr) // a signal handler ends the thread while it is changing an instance
+    if (ready() == nullptr) // a signal handler ended the thread during a change of an instance
         return;
     ready_rules.store(nullptr, std::memory_order_relaxed);
     thread_rules* first = ended.load(std::memory_order_relaxed);
@@ -61,8 +62,8 @@ thread_rules* take_idle() noexcept
     return t;
 }
 
-/// Fills the row of a rule. A request may be up to 15 bytes larger than the largest block of the
-/// rule, as far as its bin has room.
+/// Fills the row of quick bins for a rule. A request that is up to 15 bytes larger than the largest
+/// block of the rule may also be served, if the blocks of its bin are large enough.
 void fill_row(bin** row, instance& in) noexcept
 {
     for (std::size_t i = 0; i < row_bins; ++i)
@@ -77,7 +78,7 @@ thread_rules* make() noexcept
                                   rule_count * sizeof(instance) + frames_bytes);
     if (at == nullptr)
         return nullptr;
-    auto& t = *reinterpret_cast<thread_rules*>(at); // mapped memory reads as zero
+    auto& t = *reinterpret_cast<thread_rules*>(at); // mapped memory is zeroed
     bin** const bins = t.quick_bins();
     std::fill_n(bins, std::size_t{first_rule}, &no_bin);
     auto* const instances = reinterpret_cast<instance*>(bins + bin_count);
@@ -113,11 +114,11 @@ thread_rules* make() noexcept
     if (t == nullptr)
         return nullptr;
     t->exit_rounds = 0;
-    t->stack = {.last = {.frames = t->stack.last.frames}, .region = {}}; // of another thread
+    t->stack = {.last = {.frames = t->stack.last.frames}, .region = {}}; // was another thread's
     own_rules = t;
     busy const now(*t); // pthread_setspecific may allocate
     if (::pthread_setspecific(at_thread_exit, t) != 0)
-        t->exit_rounds = last_exit_round; // the instances stay with this thread
+        t->exit_rounds = last_exit_round; // no other thread will reclaim the instances
     return t;
 }
 
@@ -133,13 +134,14 @@ thread_rules* all_threads() noexcept
     return all.load(std::memory_order_acquire);
 }
 
-// The system copies the memory of a process page by page while other threads go on. The child may
-// see the head of a list with a block that another thread has just freed, and the block as it was
-// before. So the parent takes what it has in these lists before, and the child forgets what came
-// since: those blocks are not used again.
+// During a fork, the system copies the memory of the process page by page while other threads
+// continue. The child may see a new list head that points to a block which another thread has just
+// freed, but the block with its old content. So the forking thread empties these lists before the
+// fork, and the child discards what was added since. The child does not use the discarded blocks
+// again.
 //
-// The instances of a thread that ends during the fork may be copied in part before and in part
-// after the end, so the child does not use them.
+// If a thread exits during the fork, some pages of its instances may be copied before its exit and
+// others afterwards. So the child does not use these instances.
 void lock_threads() noexcept
 {
     if (idle_lock.lock_for_fork()) {
@@ -163,7 +165,7 @@ void unlock_threads(bool is_child) noexcept
 {
     if (is_child) {
         ended.store(nullptr, std::memory_order_relaxed);
-        if (!idle_lock.is_mine()) // another thread was perhaps changing the list
+        if (!idle_lock.is_mine()) // another thread may have been changing the list
             idle = nullptr;
         for (thread_rules* t = all_threads(); t != nullptr; t = t->next_of_all)
             for (std::size_t i = 0; i < rule_count; ++i)

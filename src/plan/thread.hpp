@@ -1,4 +1,4 @@
-// The instances of one thread.
+// The local allocators (instances) of one thread.
 #pragma once
 
 #include "decision.hpp"
@@ -8,28 +8,28 @@
 
 namespace mallard::plan {
 
-/// The instances of a thread. When the thread ends, the next new thread takes them over with the
-/// blocks that are still in use. The memory is never returned, so a free by another thread that
-/// comes late still finds an instance.
+/// The instances of a thread. When the thread exits, a new thread reclaims them, with the blocks
+/// that are still in use. The memory is never returned, so a late free by another thread still
+/// finds an instance.
 struct thread_rules {
-    counter unknown; ///< allocations whose call stack the plan does not have
+    counter unknown; ///< allocations whose call stack is not in the plan
     thread_rules* next_of_all;
     thread_rules* next_idle;
     int exit_rounds;
     stack_knowledge stack;
-    instance* of[mallard_plan_rules_max]; ///< one for each rule of the plan
+    instance* of[mallard_plan_rules_max]; ///< an instance for each rule of the plan
 
-    /// The row of an answer has the bins that serve it quickly: the bin of a request of n bytes is
-    /// bin (n - 1) / 16 of the row. `no_bin` stands for all that is not so simple, so the quick
-    /// path needs to know neither the kind of the allocator nor its largest block. The bins follow
-    /// in memory.
+    /// Returns the table of bins that serve requests quickly. For each answer the table has a row.
+    /// Element (n - 1) / 16 of the row is the bin for requests of n bytes, or `no_bin` if such a
+    /// request cannot be served quickly. So the fast path need not test the kind of the allocator
+    /// or its largest block. The table follows this object in memory.
     bin** quick_bins() noexcept { return reinterpret_cast<bin**>(this + 1); }
 };
 
-/// Null: the thread has not allocated by a rule yet, or has ended.
+/// The instances of this thread. Null if the thread has not allocated by a rule yet, or is exiting.
 [[gnu::visibility("hidden")]] extern constinit thread_local thread_rules* own_rules;
-/// `own_rules`, but null while the thread is changing an instance. A signal handler that interrupts
-/// the change then allocates from malloc, and frees blocks as another thread would.
+/// The same as `own_rules`, but null while the thread is changing an instance. So a signal handler
+/// that interrupts the change allocates from malloc, and frees blocks as another thread would.
 [[gnu::visibility("hidden")]] extern constinit thread_local std::atomic<thread_rules*> ready_rules;
 
 inline thread_rules* ready() noexcept
@@ -37,21 +37,23 @@ inline thread_rules* ready() noexcept
     return ready_rules.load(std::memory_order_relaxed);
 }
 
-/// Gives the calling thread its instances. Null: there is no memory, or the thread has ended.
+/// Creates or reclaims the instances of the calling thread. Returns null if there is no memory, if
+/// the lock is not available, or if the thread is exiting.
 thread_rules* begin_thread() noexcept;
 
-/// Prepares for threads. A thread ends in this round of destructors of thread-specific data. False:
-/// the process has no key for thread-specific data left.
+/// Prepares for threads that allocate by rules. An exiting thread abandons its instances in round
+/// `last_round` of the destructors of thread-specific data. Returns false if the process has no key
+/// for thread-specific data left.
 bool begin_threads(std::size_t rule_count, int last_round = PTHREAD_DESTRUCTOR_ITERATIONS) noexcept;
 
-/// The instances of all threads, linked by `next_of_all`.
+/// Returns the first of all `thread_rules`, which are linked by `next_of_all`.
 thread_rules* all_threads() noexcept;
 
-/// Around a fork: no other thread begins or ends meanwhile.
+/// Called before and after a fork. In between, no other thread creates or reclaims instances.
 void lock_threads() noexcept;
 void unlock_threads(bool is_child) noexcept;
 
-/// While it lives, a signal handler does not use the instances of this thread.
+/// A scope in which signal handlers do not use the instances of this thread.
 class busy {
 public:
     explicit busy(thread_rules& t) noexcept : thread_(t) { set(nullptr); }
