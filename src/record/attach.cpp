@@ -1,5 +1,5 @@
-// Records a process that runs already: what `mallard record --pid` calls in the process, and the
-// thread that ends the recording.
+// Records a process that runs already. Contains the function that `mallard record --pid` calls in
+// the process, and the thread that ends the recording.
 #include "../os/errno_kept_linux.hpp"
 #include "../preload/next.hpp"
 #include "attach_request.hpp"
@@ -22,8 +22,8 @@ constinit struct stat socket_before{};
 
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
 
-/// Whether the descriptor is still that of the socket. The program may have closed all descriptors,
-/// and may have opened another file with this number.
+/// Returns whether the descriptor still refers to the socket. The program may have closed all
+/// descriptors, and may have opened another file with this number.
 bool has_socket() noexcept
 {
     struct stat now{};
@@ -31,8 +31,9 @@ bool has_socket() noexcept
            now.st_ino == socket_before.st_ino;
 }
 
-/// Waits for messages of the command, and ends the recording. Runs with all signals blocked, so
-/// that no signal handler of the program runs in this thread.
+/// Waits for messages of the command, and finally ends the recording. This is the main function of
+/// the recorder's thread. All signals are blocked in this thread, so that no signal handler of the
+/// program runs in it.
 void* serve(void*) noexcept
 {
     ::prctl(PR_SET_NAME, "mallard-record");
@@ -50,7 +51,7 @@ void* serve(void*) noexcept
     return nullptr;
 }
 
-/// Starts the thread. It inherits the signals that are blocked now.
+/// Starts the thread of the recorder. The thread inherits the set of blocked signals.
 bool start_thread() noexcept
 {
     pthread_attr_t how;
@@ -95,7 +96,7 @@ std::int32_t attach(attach_request const& request) noexcept
         return status;
     command_socket = request.socket;
     ::fstat(command_socket, &socket_before);
-    this_thread.now.store(in_call, std::memory_order_relaxed); // what is allocated for the thread
+    this_thread.now.store(in_call, std::memory_order_relaxed); // do not record this
     begin_redirection();
     bool const is_started = start_thread();
     this_thread.now.store(in_program, std::memory_order_relaxed);
@@ -112,7 +113,7 @@ std::int32_t attach(attach_request const& request) noexcept
 
 extern "C" {
 
-/// The memory of the last request's `scratch`, which the next command uses again.
+/// The address of the memory in the last request's `scratch`, which the next command reuses.
 [[gnu::visibility("default")]] constinit std::uintptr_t mallard_record_scratch = 0;
 
 [[gnu::visibility("default")]] std::int32_t
@@ -121,7 +122,7 @@ mallard_record_attach(mallard::record::attach_request const* request) noexcept
     using namespace mallard::record;
     mallard::os::errno_kept const kept;
     blocked_signals const blocked;
-    ::close(request->peer); // so that the command's end closes the last one
+    ::close(request->peer); // so that the socket is closed when the command exits
     if (request->version == attach_version)
         mallard_record_scratch = request->scratch;
     for (std::uint32_t i = 0; i < request->entries && i < attach_entries_max; ++i) {

@@ -36,8 +36,8 @@ dynamic_module::dynamic_module(std::uintptr_t bias, std::span<const ElfW(Phdr)> 
         read(dynamic);
 }
 
-/// Reads the dynamic section. glibc adds the bias to the addresses in it, but not in that of the
-/// vDSO.
+/// Reads the dynamic section. glibc has added the bias to the addresses in this section, except in
+/// that of the vDSO.
 void dynamic_module::read(ElfW(Dyn) const* dynamic) noexcept
 {
     auto const value = [&](ElfW(Sxword) tag) {
@@ -84,8 +84,8 @@ bool dynamic_module::contains(std::uintptr_t address) const noexcept
     return false;
 }
 
-/// Whether the module defines the symbol as a function of this name, in the version that a program
-/// gets which is linked now.
+/// Returns whether the module defines the symbol as a function of this name, in the default
+/// version, to which newly linked programs are bound.
 bool dynamic_module::is(ElfW(Sym) const& symbol, std::size_t index, const char* name) const noexcept
 {
     constexpr ElfW(Half) hidden = 0x8000;

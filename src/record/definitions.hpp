@@ -1,4 +1,5 @@
-// Searches the dynamic symbols of loaded modules. The functions take no lock and allocate nothing.
+// Searches the dynamic symbols of loaded modules. The functions lock no lock and allocate no
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ class dynamic_module {
 public:
     dynamic_module(std::uintptr_t bias, std::span<const ElfW(Phdr)> headers) noexcept;
 
-    /// The address of the function that the module defines under this name; null if there is none.
+    /// Returns the address of the function that the module defines under this name, or null if it
+    /// defines no such function.
     void* definition(const char* name) const noexcept;
 
     /// A relocation that stores the address of a symbol in one word.
@@ -23,7 +25,7 @@ public:
         const char* name;
     };
 
-    /// Calls `each` with all relocations whose word has the address of a symbol.
+    /// Calls `each` for all relocations that store the address of a symbol.
     template <class Each>
     void relocations(Each each) const noexcept
     {
@@ -34,10 +36,10 @@ public:
                                     strings_ + symbols_[ELF64_R_SYM(r.r_info)].st_name});
     }
 
-    /// Whether the module has code or data at the address.
+    /// Returns whether the module has code or data at the address.
     bool contains(std::uintptr_t address) const noexcept;
 
-    /// Whether the module names directories in which its libraries are searched.
+    /// Returns whether the module names directories in which its libraries are searched.
     bool has_search_path() const noexcept { return has_search_path_; }
 
     /// The pages that the loader made read-only after it had relocated the module.

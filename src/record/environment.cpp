@@ -1,4 +1,4 @@
-// Reads the place of the ring from the environment of the program, and changes what child processes
+// Reads from the environment where the ring is, and changes the environment that child processes
 // inherit.
 #include "process.hpp"
 
@@ -18,8 +18,8 @@ constexpr char ring_name[] = "MALLARD_RING=";
 constexpr char preload_name[] = "LD_PRELOAD=";
 constexpr char library_name[] = "/libmallard-record.so";
 
-/// The environment that the kernel passed. `environ` is null until libc is initialised, and the
-/// first hook may run earlier.
+/// Returns the environment that the kernel passed. `environ` cannot be used, because it is null
+/// until libc is initialised, and the first hook may run earlier.
 char** first_environment() noexcept
 {
     auto* const start = static_cast<char**>(__libc_stack_end);
@@ -39,7 +39,8 @@ void remove(char** variable) noexcept
     while (*variable++ != nullptr);
 }
 
-/// Removes the recorder's entry from the value of LD_PRELOAD. False: the value is empty now.
+/// Removes the recorder's entry from the value of LD_PRELOAD. Returns false if the value is empty
+/// now.
 bool remove_from_preload(char* value) noexcept
 {
     char* const library = std::strstr(value, library_name);

@@ -13,7 +13,8 @@ namespace mallard::record {
 
 namespace {
 
-/// How long this process waits for a command that does not answer, because it was stopped.
+/// How long this process waits for a command that does not answer, for example because the command
+/// was stopped.
 constexpr timeval patience{10, 0};
 
 /// Connects the socket to the address `name` in the abstract namespace, and sends the token.

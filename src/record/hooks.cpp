@@ -1,4 +1,5 @@
-// malloc and its family, as the program sees them: they call the next allocator and append events.
+// malloc and related functions, as the program calls them. They call the next allocator and append
+// events.
 #include "../preload/next.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
@@ -34,15 +35,17 @@ template <class Real>
     return block;
 }
 
-/// Prefetches what a free reads first: the words before the block, or the block itself. Without the
-/// recorder, the processor loads these words out of order, while the previous free is running.
+/// Prefetches the words that a free reads first, which are before the block or at its start.
+/// Without the recorder, the processor loads these words out of order, while the previous free is
+/// running.
 [[gnu::always_inline]] inline void prefetch_ends(const void* block) noexcept
 {
     __builtin_prefetch(static_cast<const std::byte*>(block) - 16);
     __builtin_prefetch(block);
 }
 
-/// Whether the block belongs to the next allocator: not null, and not from `bootstrap`.
+/// Returns whether the block belongs to the next allocator, that is, is not null and not from
+/// `bootstrap`.
 [[gnu::always_inline]] inline bool is_freeable(const void* block) noexcept
 {
     if (block == nullptr) [[unlikely]] {
@@ -52,7 +55,7 @@ template <class Real>
     return !is_bootstrap(block);
 }
 
-/// Records that the block is about to be freed, and calls `real`, which frees the block.
+/// Records the free of a block, and calls `real`, which frees the block.
 template <class Real>
 [[gnu::always_inline]] inline void deallocate(void* block, std::uint64_t what, Real real) noexcept
 {
@@ -71,8 +74,9 @@ template <class Real>
     real();
 }
 
-/// Serves realloc of a block of `bootstrap`. The size of such a block is not known, but all bytes
-/// up to the end of the memory can be read.
+/// Serves realloc for a block that was allocated by `bootstrap`, before the next allocator was
+/// known. The size of such a block is not stored, but all bytes up to the end of the bootstrap
+/// memory can be read.
 [[gnu::cold, gnu::noinline]] void* move_from_bootstrap(void* block, std::size_t bytes) noexcept
 {
     void* const moved = ::malloc(bytes);
@@ -99,8 +103,8 @@ template <class Real>
     std::uint64_t const begin = begin_of_call(*t);
     void* const moved = real();
     std::uint64_t const end = ticks_after();
-    // After a failure the old block is still in use. So its realloc_from is cancelled, whether this
-    // call is chosen as a sample or not.
+    // After a failure, the old block is still in use. So a second event cancels its realloc_from,
+    // whether sampling chooses this call or not.
     bool const has_failed = moved == nullptr && bytes != 0;
     bool const is_cancelled = has_failed && was_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {
@@ -121,7 +125,7 @@ template <class Real>
 
 namespace mallard::preload {
 
-/// What the functions of family.hpp do.
+/// The implementation of the functions in preload/family.hpp.
 struct hooks {
     template <class Real>
     [[gnu::always_inline]] static void* allocate(unsigned op, std::size_t bytes,

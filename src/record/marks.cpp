@@ -1,5 +1,5 @@
-// Marks of regions: include/mallard/trace/region.h declares these functions as weak symbols, so
-// that a program calls them only if this library is loaded.
+// Records the marks of regions. include/mallard/trace/region.h declares these functions as weak
+// symbols, so that a program calls them only if this library is loaded.
 #include "thread.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace mallard::record {
 
 namespace {
 
-/// The greatest number of bytes of a name: a mark must fit into a segment.
+/// The maximum length of a name. It is limited because a mark must fit into a segment.
 constexpr std::size_t name_bytes_max = 240;
 
 void mark(unsigned op, const char* name) noexcept

@@ -1,5 +1,5 @@
-// Records of a process and of its modules: which code is mapped where, so that a reader finds the
-// symbols of addresses.
+// Writes the records of a process and of its modules. They contain the addresses at which code is
+// mapped, so that a reader finds the symbols of addresses.
 #include "process.hpp"
 
 #include "../os/module_file_linux.hpp"
@@ -41,8 +41,8 @@ public:
         char const digit = "0123456789"[number % 10];
         add(&digit, 1);
     }
-    /// Adds the path of the file. The dynamic linker knows some paths only relative to the folder
-    /// in which the program started.
+    /// Adds the path of a module's file. The dynamic linker has some paths only relative to the
+    /// directory in which the program started.
     void add_path(const char* path) noexcept
     {
         if (*path == '\0')
@@ -60,9 +60,9 @@ public:
     std::size_t size() const noexcept { return length_; }
 
 private:
-    /// Adds the path of the program, whose name the dynamic linker does not know. Asks the system
-    /// for the path once, at the start: later a sandbox (seccomp) may forbid the call. Where /proc
-    /// is not mounted, the path is the one that was executed.
+    /// Adds the path of the program, which the dynamic linker does not have. Reads the path from
+    /// the system once, at the start, because later a sandbox (seccomp) may forbid the call. If
+    /// /proc is not mounted, uses the path that was passed to execve.
     void add_program() noexcept
     {
         static constinit char path[4096]{};
@@ -87,11 +87,11 @@ private:
     std::size_t length_ = 0;
 };
 
-/// The text of the record that is being written. Not on the stack: a thread may be on a small
-/// stack when it first meets a module.
+/// The text of the record that is being written. It is not on the stack, because a thread may have
+/// a small stack when it records a module.
 constinit text shared_text;
 
-/// Scope in which this thread alone uses `shared_text`.
+/// A scope in which only this thread uses `shared_text`.
 class text_scope {
 public:
     text_scope() noexcept

@@ -1,9 +1,10 @@
 // operator new and delete, in all their forms.
 //
-// An operator of libstdc++ or libc++ calls malloc or free, whose hooks record the event. So these
-// operators only note which form was called (thread_state::from) and jump to the next operator: no
-// frame of the recorder is on the stack when std::bad_alloc is thrown. If the next operator belongs
-// to another allocator and does not call malloc, the event is recorded and timed here.
+// An operator of libstdc++ or libc++ calls malloc or free, whose hooks record the event. So the
+// operators of this file only store which form was called (thread_state::from) and jump to the next
+// operator. Because they jump, no frame of the recorder is on the stack when std::bad_alloc is
+// thrown. If the next operator belongs to another allocator and does not call malloc, the event is
+// recorded and timed here.
 #include "../preload/next_operator.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
@@ -17,9 +18,10 @@ using namespace preload;
 
 namespace {
 
-/// While it lives, calls of this thread are not recorded. A look-up runs inside the first call of
-/// an operator, and what the dynamic linker allocates for it is not of the function that calls the
-/// operator. That function's event is recorded after the look-up, so its note is kept.
+/// A scope in which calls of this thread are not recorded. It is used for the look-up inside the
+/// first call of an operator, because the dynamic linker's allocations for the look-up do not
+/// belong to the program's call. The event of that call is recorded after the look-up, so the
+/// destructor restores the stored form.
 class quiet {
 public:
     quiet() noexcept { this_thread.now.store(in_call, std::memory_order_relaxed); }
@@ -36,14 +38,15 @@ private:
     std::uint64_t const from_ = this_thread.from;
 };
 
-/// Whether the thread has started in this process. If not, it may not know the clock of the ring.
+/// Returns whether recording of the thread has started in this process. If not, the clock of the
+/// ring may still be unknown.
 [[gnu::always_inline]] inline bool has_started() noexcept
 {
     return this_thread.process == this_process.number.load(std::memory_order_relaxed);
 }
 
-/// Notes the form of the operator for the hook of malloc or free that runs next in this thread. If
-/// one operator calls another, the flags of both are noted.
+/// Stores the form of the operator for the hook of malloc or free that runs next in this thread. If
+/// one operator calls another, the flags of both are stored.
 [[gnu::always_inline]] inline void note(unsigned flags, std::size_t bytes = 0,
                                         unsigned align_log2 = 0) noexcept
 {
@@ -52,20 +55,21 @@ private:
             mallard_trace_pack(bytes, align_log2, 0, mallard_trace_from_new | flags);
 }
 
-/// The flags of an operator with these arguments after the first.
+/// The flags of an operator that has these arguments after the first.
 template <class... More>
 constexpr unsigned flags_of =
     unsigned{mallard_trace_sized} * (std::is_same_v<More, std::size_t> || ...) |
     unsigned{mallard_trace_aligned} * (std::is_same_v<More, std::align_val_t> || ...) |
     unsigned{mallard_trace_nothrow} * (std::is_same_v<More, const std::nothrow_t&> || ...);
 
-/// One operator of the program. The operator jumps to `next`, which is `look_up` at first.
+/// One form of an operator. The operator that the program calls jumps to `next`, which is `look_up`
+/// at first.
 template <form Form, class Result, class First, class... More>
 struct the_operator {
     using function = Result (*)(First, More...);
 
-    /// The first call. It jumps to the next operator too, so that no stack has a frame of the
-    /// recorder.
+    /// Serves the first call. Jumps to the next operator, too, so that no recorded stack has a
+    /// frame of the recorder.
     static Result look_up(First first, More... more) { return find()(first, more...); }
 
     [[gnu::noinline]] static function find() noexcept
@@ -85,9 +89,9 @@ struct the_operator {
             record_delete(first, more...);
     }
 
-    /// The operator may throw, so it runs while the thread counts as in the program: nothing would
-    /// restore another state. For the same reason the call is counted only after the operator has
-    /// returned.
+    /// Calls an operator new and records the event. The operator may throw, and nothing would then
+    /// restore the state of the thread. So during the call, the state stays `in_program`, and the
+    /// call is counted only after the operator has returned.
     static Result record_new(std::size_t bytes, More... more)
     {
         if (found == nullptr)
@@ -95,7 +99,7 @@ struct the_operator {
         std::uint64_t const begin = has_started() ? begin_of_next_call(this_thread) : 0;
         void* const block = found(bytes, more...);
         // If the operator called malloc, the hook has counted and recorded the call, and cleared
-        // the note.
+        // `from`.
         if (std::uint64_t const from = this_thread.from; from != 0) {
             if (thread_state* const t = enter()) {
                 std::uint64_t const end = ticks_after();
@@ -127,7 +131,7 @@ struct the_operator {
         if (was_known)
             append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_free, 0) | from, 0,
                    the.has_free_stacks ? this_frame() : nullptr);
-        t->now.store(in_call, std::memory_order_relaxed); // a free in the operator is not lost
+        t->now.store(in_call, std::memory_order_relaxed); // so inner frees do not count as lost
         if (is_timed_free(*t)) [[unlikely]]
             time_free([=] { found(block, more...); });
         else
@@ -145,7 +149,7 @@ struct the_operator {
 
 namespace mallard::preload {
 
-/// What the operators of operators.hpp do.
+/// The implementation of the operators in preload/operators.hpp.
 struct operators {
     template <form Form, class... More>
     [[gnu::always_inline]] static void* make(std::size_t bytes, More... more)

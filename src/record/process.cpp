@@ -34,26 +34,26 @@ namespace {
 
 enum : int { not_tried, trying, attached, off, asleep };
 
-// These variables stay as they are in the child of a fork.
+// The child of a fork inherits these variables from its parent.
 constinit std::atomic<int> attachment{not_tried};
 constinit std::size_t ring_bytes = 0;
 constinit char* process_words = nullptr; ///< "PID:PROCESS" in the environment, ten digits each
-constinit pid_t command = 0;             ///< its process id; 0: not visible to this process
+constinit pid_t command = 0;             ///< process ID; 0 if not visible to this process
 constinit pthread_key_t at_thread_exit;
-constinit bool is_loaded_late = false; ///< `attach_running` has been called
-constinit bool is_prepared = false;    ///< the calls that a process makes once have been made
-constinit thread_state* all_threads = nullptr; ///< those that were started; empty if preloaded
+constinit bool is_loaded_late = false;         ///< whether `attach_running` was called
+constinit bool is_prepared = false;            ///< whether `prepare_process` has succeeded
+constinit thread_state* all_threads = nullptr; ///< threads that are recorded; empty if preloaded
 constinit pid_t pid_of_all_threads = 0;
 
-// Variables of this process: in the child of a fork, `attach_child` sets them anew.
+// Variables of this process. In the child of a fork, `attach_child` sets them again.
 constinit std::uint32_t own_pid = 0;
 constinit std::uint32_t own_number = 0; ///< `this_process.number`, which a fork clears
 constinit std::uint32_t process_before = 0;
-constinit const char* how_process_began = nullptr; ///< null: the process has been announced
-constinit bool is_new_program = false;             ///< the modules have not been announced
+constinit const char* how_process_began = nullptr; ///< null after the process is recorded
+constinit bool is_new_program = false;             ///< whether modules are to be recorded
 
 constexpr unsigned number_digits = 10;
-constexpr std::size_t words_length = 2 * number_digits + 2; ///< of ":PID:PROCESS"
+constexpr std::size_t words_length = 2 * number_digits + 2; ///< length of ":PID:PROCESS"
 
 void write_number(char* at, std::uint32_t number) noexcept
 {
@@ -61,8 +61,8 @@ void write_number(char* at, std::uint32_t number) noexcept
         at[digit] = "0123456789"[number % 10];
 }
 
-/// Writes the numbers of this process to the variable MALLARD_RING, where a program that this
-/// process executes finds them.
+/// Writes the IDs of this process into the variable MALLARD_RING, where a program that this process
+/// executes reads them.
 void tell_next_program() noexcept
 {
     if (process_words == nullptr)
@@ -80,9 +80,10 @@ bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
 }
 
 /// Opens the ring that MALLARD_RING names: PATH:PID:PROCESS, or PATH:PID:PROCESS:SOCKET:TOKEN if
-/// the command also sends the ring over a socket. The path is that of a descriptor of the command,
-/// so a process that runs as another user, in another user namespace or below another root may not
-/// open the path. Returns -1 on failure. Sets `command` to the process id of the command.
+/// the command also sends the ring over a socket. The path is that of a file descriptor of the
+/// command. A process that runs as another user, in another user namespace or below another root
+/// may be unable to open this path. Returns -1 on failure. Sets `command` to the process ID of the
+/// command.
 int open_ring(char* value) noexcept
 {
     char* const words = std::strchr(value, ':');
@@ -99,8 +100,9 @@ int open_ring(char* value) noexcept
     return receive_ring(socket, socket + socket_name_length + 1, command);
 }
 
-/// Maps the ring, and closes the file. Null: the file cannot be mapped, or is not a ring of this
-/// version. `before` is a ring that this process has left, or null.
+/// Maps the ring, and closes the file. Returns null if the file cannot be mapped, or is not a ring
+/// of this version. `before` is a ring that this process has left, or null. The new ring replaces
+/// it if the sizes are equal.
 ring_header* map_ring(int file, ring_header* before) noexcept
 {
     if (file < 0)
@@ -156,7 +158,8 @@ void begin_process(const char* how, std::uint32_t before) noexcept
 /// Replaces the ring by private pages in a child whose fork interrupted a call of malloc's family.
 /// The child finishes that call, and must not write to the segment of the parent. Without
 /// `follows_fork`, the child has no mapping of the ring (MADV_DONTFORK). With `follows_fork`, only
-/// a fork inside `append` needs this: else the child takes a segment of its own before it writes.
+/// a fork inside `append` needs private pages, because otherwise the child reserves its own segment
+/// before it writes.
 void protect_ring_of_parent() noexcept
 {
     activity const now = this_thread.now.load(std::memory_order_relaxed);
@@ -171,7 +174,7 @@ void protect_ring_of_parent() noexcept
 void in_child() noexcept;
 void end_thread(void* state) noexcept;
 
-/// Makes the calls that a process makes once, before its first ring.
+/// Prepares the process for its first ring, with system calls that are made only once.
 bool prepare_process() noexcept
 {
     is_prepared =
@@ -181,8 +184,8 @@ bool prepare_process() noexcept
     return is_prepared;
 }
 
-/// Attaches the process to the ring that the environment names. False: the environment names no
-/// ring, or the ring cannot be used.
+/// Attaches the process to the ring that the environment names. Returns false if the environment
+/// names no ring, or if the ring cannot be used.
 bool attach_program() noexcept
 {
     char* const value = find_ring_variable();
@@ -222,7 +225,7 @@ bool attach_program() noexcept
     return true;
 }
 
-/// Attaches the child of a fork or clone, if children are followed.
+/// Attaches the child of a fork or clone, if children are recorded.
 bool attach_child() noexcept
 {
     if (!the.follows_fork || this_process.is_attaching.exchange(1, std::memory_order_acquire) != 0)
@@ -231,8 +234,8 @@ bool attach_child() noexcept
     return true;
 }
 
-/// Attaches the process, which may be the child of a fork. True: this call gave the process a
-/// number.
+/// Attaches the process, which may be the child of a fork. Returns true if this call has assigned a
+/// number to the process.
 bool attach() noexcept
 {
     if (!find_next())
@@ -247,12 +250,13 @@ bool attach() noexcept
     return done;
 }
 
-/// Room for the frames of a thread's last stack: as many as one event can write.
+/// The size of the memory for the frames of a thread's last stack, which has room for the frames
+/// that one event can contain.
 constexpr std::size_t frames_bytes = (os::fresh_frames_max + 4) * sizeof(os::stack_frame);
 
 void map_frames(thread_state& t) noexcept
 {
-    t.stack.forget(); // in the child of a fork, the reader knows no stack of this thread
+    t.stack.forget(); // in the child of a fork, the reader has no stack of this thread
     if (!the.has_stacks || !t.stack.frames.empty())
         return;
     void* const at = ::mmap(nullptr, frames_bytes, PROT_READ | PROT_WRITE,
@@ -269,7 +273,7 @@ void unmap_frames(thread_state& t) noexcept
     t.stack.forget();
 }
 
-/// Scope in which this thread alone uses the list of threads.
+/// A scope in which only this thread uses the list of threads.
 class list_scope {
 public:
     list_scope() noexcept
@@ -282,7 +286,7 @@ public:
     ~list_scope() { this_process.list_is_in_use.store(0, std::memory_order_release); }
 };
 
-/// Adds the thread to the list of threads, unless it is there.
+/// Adds a thread to the list of threads, unless the list contains the thread already.
 void add_to_list(thread_state& t) noexcept
 {
     list_scope const alone;
@@ -304,8 +308,8 @@ void remove_from_list(thread_state& t) noexcept
     }
 }
 
-/// Gives the thread a number and announces it. The thread that starts first also announces the
-/// process.
+/// Assigns a number to the thread and writes a record of it. The first thread also writes the
+/// record of the process.
 void start(thread_state& t) noexcept
 {
     t.now.store(in_call, std::memory_order_relaxed);
@@ -313,7 +317,7 @@ void start(thread_state& t) noexcept
     t.number = the.ring->threads.fetch_add(1, std::memory_order_relaxed) + 1;
     t.system_thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     t.sequence = t.ended_in = t.exit_rounds = 0;
-    t.segment = nullptr; // in the child of a fork, the segment is the parent's
+    t.segment = nullptr; // in the child of a fork, the segment belongs to the parent
     t.at = t.end = nullptr;
     t.random = os::monotonic_ns() ^ std::uint64_t{t.number} << 40;
     t.left = sampling::draw_distance(t.random);
@@ -339,7 +343,7 @@ void start(thread_state& t) noexcept
 }
 
 /// Runs when a thread exits, and again after the destructors of the thread's other keys. In the
-/// last of these rounds, records that the thread ends.
+/// last of these rounds, records that the thread has exited.
 void end_thread(void* state) noexcept
 {
     auto& t = *static_cast<thread_state*>(state);
@@ -416,7 +420,8 @@ bool command_has_ended() noexcept
     return enter_slowly(t);
 }
 
-/// Leaves a hook in a thread that has ended. Seals the segment, because no other call may follow.
+/// Leaves a hook in a thread whose end is recorded already. Seals the segment, because possibly no
+/// other call follows.
 [[gnu::cold, gnu::noinline]] void leave_late(thread_state& t) noexcept
 {
     seal(t);
@@ -425,16 +430,16 @@ bool command_has_ended() noexcept
 
 namespace {
 
-/// Whether the system lets each thread pass a memory barrier, so that all later reads of a thread
-/// come after its earlier writes.
+/// Runs a memory barrier in each thread of the process, so that all later reads of a thread come
+/// after its earlier writes. Returns false if the system does not support this.
 bool pass_barrier_in_all_threads() noexcept
 {
     return ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
            ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-/// Waits until no thread is in a hook. False: some thread has been in a hook for a long time, for
-/// example because a signal handler has left the hook by a jump.
+/// Waits until no thread is in a hook. Returns false if a thread stays in a hook for about two
+/// seconds, for example because a signal handler has left the hook by a jump.
 bool wait_for_hooks() noexcept
 {
     timespec const pause{0, 1'000'000};
@@ -458,7 +463,7 @@ bool wait_for_hooks() noexcept
 
 std::int32_t attach_running(int ring_file, std::uint32_t process, pid_t of_command) noexcept
 {
-    // The child of a process that was recorded has another process id.
+    // The child of a process that was recorded has another process ID.
     bool const is_same_process = std::exchange(pid_of_all_threads, ::getpid()) == ::getpid();
     int seen = attachment.load(std::memory_order_acquire);
     if (seen == attached && is_same_process)
@@ -480,7 +485,7 @@ std::int32_t attach_running(int ring_file, std::uint32_t process, pid_t of_comma
     command = of_command;
     read_settings(*ring);
     if (!is_same_process)
-        all_threads = nullptr; // those of the parent
+        all_threads = nullptr; // the list contains threads of the parent
     for (thread_state* t = all_threads; t != nullptr; t = t->after)
         t->process = earlier_process;
     os::forget_code(); // so that the modules are recorded again
@@ -490,7 +495,7 @@ std::int32_t attach_running(int ring_file, std::uint32_t process, pid_t of_comma
     is_new_program = true;
     attachment.store(attached, std::memory_order_release);
     begin_process("attach", 0);
-    own_pid = process; // differs in another PID namespace
+    own_pid = process; // differs from getpid() in another PID namespace
     start(this_thread);
     ring->attached.store(1, std::memory_order_release);
     return attach_done;
@@ -508,9 +513,9 @@ void leave_ring() noexcept
 
 namespace {
 
-/// Attaches while the library is loaded, before other constructors run. An allocation of the
-/// dynamic linker may have attached the process already. A library that a running process loads
-/// waits for `attach_running`.
+/// Attaches the process while the library is loaded, before other constructors run. An allocation
+/// by the dynamic linker may have attached the process already. If `mallard record --pid` makes a
+/// running process load the library, does nothing, because `attach_running` attaches the process.
 [[gnu::constructor]] void attach_at_load() noexcept
 {
     os::errno_kept const kept;

@@ -25,8 +25,8 @@ using preload::next;
 /// A function whose calls are redirected.
 struct function {
     const char* name;
-    std::uintptr_t own = 0;  ///< its address in this library
-    std::uintptr_t next = 0; ///< what the program calls without this library; 0: nothing
+    std::uintptr_t own = 0;  ///< the function's address in this library
+    std::uintptr_t next = 0; ///< what the program calls without this library, or 0
 };
 
 constinit function functions[] = {
@@ -83,8 +83,8 @@ constinit std::size_t entry_count = 0;
 constinit std::atomic<int> lock{0};
 constinit bool is_on = false;                ///< between `begin_redirection` and `restore`
 constinit std::uintptr_t own_begin = 0;      ///< an address in this library
-constinit unsigned long long seen_loads = 0; ///< how many modules were loaded at the last look
-constinit bool is_complete = false;          ///< the last look has redirected all entries
+constinit unsigned long long seen_loads = 0; ///< number of modules loaded before the last pass
+constinit bool is_complete = false;          ///< whether the last pass redirected all entries
 
 class locked {
 public:
@@ -106,7 +106,8 @@ private:
     bool owned_ = false;
 };
 
-/// Whether the word can be written. Asks the system to add 0 to it, atomically.
+/// Returns whether a word can be written. Tests this with a futex call that atomically adds 0 to
+/// the word.
 bool is_writable(std::uintptr_t address) noexcept
 {
     constinit static std::uint32_t unused = 0;
@@ -115,8 +116,8 @@ bool is_writable(std::uintptr_t address) noexcept
                      add_zero) >= 0;
 }
 
-/// Scope in which entries of a module can be written. Pages that the loader has made read-only are
-/// writable in the scope.
+/// A scope in which entries of a module can be written. Pages that the loader has made read-only
+/// are writable within the scope.
 class writable_module {
 public:
     explicit writable_module(dynamic_module const& m) noexcept : module_(m) {}
@@ -128,8 +129,8 @@ public:
             change(PROT_READ);
     }
 
-    /// Makes the word writable. False: the loader still relocates the module in another thread, or
-    /// the system refuses.
+    /// Makes a word writable. Returns false if the loader still relocates the module in another
+    /// thread, or if the system call fails.
     bool prepare(std::uintptr_t at) noexcept
     {
         if (at < module_.relro_begin() || at >= module_.relro_end())
@@ -177,14 +178,13 @@ bool is_listed(std::uintptr_t at, std::uintptr_t before, std::uintptr_t own) noe
     for (std::size_t i = 0; i < entry_count; ++i) {
         if (entries[i].at != at)
             continue;
-        entries[i] = {at, before, own}; // another module is loaded there now
+        entries[i] = {at, before, own}; // another module is loaded at this address now
         return true;
     }
     return false;
 }
 
-/// Redirects one entry. The address of a function of this module's own procedure linkage table
-/// means that the entry is not bound yet.
+/// Redirects the entry at `at`, whose value is `before`, to the function `f` of this library.
 void redirect_entry(writable_module& writable, std::uintptr_t at, std::uintptr_t before,
                     function const& f) noexcept
 {
@@ -196,12 +196,13 @@ void redirect_entry(writable_module& writable, std::uintptr_t at, std::uintptr_t
     }
     if (!is_listed(at, before, f.own))
         entries[entry_count++] = {at, before, f.own};
-    // If the loader binds the entry meanwhile, the entry stays as it is until the next look.
+    // If the loader binds the entry in the meantime, the entry does not change until the next pass.
     if (!word(at).compare_exchange_strong(before, f.own, std::memory_order_acq_rel))
         is_complete = false;
 }
 
-/// Whether the module calls functions of another malloc, as one that was loaded with RTLD_DEEPBIND.
+/// Returns whether the module calls functions of another malloc, such as a module that was loaded
+/// with RTLD_DEEPBIND.
 bool has_other_functions(dynamic_module const& m) noexcept
 {
     bool found = false;
@@ -219,7 +220,7 @@ int redirect_module(dl_phdr_info* info, std::size_t, void* loads) noexcept
 {
     auto& seen = *static_cast<unsigned long long*>(loads);
     if (seen == info->dlpi_adds)
-        return 1; // no module was loaded since then
+        return 1; // no module was loaded since the last pass
     seen_loads = info->dlpi_adds;
     dynamic_module const m(info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phnum});
     if (m.contains(own_begin))
@@ -233,7 +234,7 @@ int redirect_module(dl_phdr_info* info, std::size_t, void* loads) noexcept
         auto const at = reinterpret_cast<std::uintptr_t>(r.at);
         std::uintptr_t const before = word(at).load(std::memory_order_acquire);
         bool is_wanted = before == f->next;
-        if (!is_wanted && m.contains(before)) { // not bound yet
+        if (!is_wanted && m.contains(before)) { // in the module's PLT, so not bound yet
             if (others < 0)
                 others = has_other_functions(m) ? 1 : 0;
             is_wanted = others == 0;
@@ -298,8 +299,8 @@ int find_search_path(dl_phdr_info* info, std::size_t, void* argument) noexcept
     return 1;
 }
 
-/// Whether dlopen finds another file if another module calls it: the search in the directories that
-/// a module names, and words such as $ORIGIN, depend on the caller.
+/// Returns whether the file that dlopen finds depends on the module that calls it. It does if the
+/// calling module names directories for the search, or if the path contains words such as $ORIGIN.
 bool depends_on_caller(const char* path, void* caller) noexcept
 {
     if (path == nullptr)
@@ -314,8 +315,9 @@ bool depends_on_caller(const char* path, void* caller) noexcept
     return query.has_search_path;
 }
 
-/// dlopen for redirected entries. Redirects the entries of the modules that it has loaded, unless
-/// the next dlopen must see the caller: then the command asks for that.
+/// Replaces dlopen in redirected entries. Redirects the entries of the newly loaded modules. If the
+/// next dlopen must see the caller, calls it in tail position, and the command later requests the
+/// redirection.
 void* open_library(const char* path, int flags) noexcept
 {
     if (depends_on_caller(path, __builtin_return_address(0)))
@@ -354,7 +356,7 @@ bool find_functions() noexcept
         if (std::strcmp(f.name, "dlopen") == 0)
             f.own = reinterpret_cast<std::uintptr_t>(open_library);
     }
-    // The calls of this file go to the malloc that is first in the search order.
+    // Calls in this file reach the malloc that is first in the search order.
     auto const first = reinterpret_cast<std::uintptr_t>(&::malloc);
     return functions[0].own != first && functions[0].next != 0;
 }

@@ -12,8 +12,8 @@ constinit sampled_blocks sampled;
 
 namespace {
 
-/// Returns the array that `at` points to. Maps the array first if there is none. Null: there is no
-/// memory.
+/// Returns the array that `at` points to. If `at` is null, maps a new array first. Returns null if
+/// there is no memory.
 template <class Array>
 Array* find_or_map(std::atomic<Array*>& at, std::size_t count) noexcept
 {

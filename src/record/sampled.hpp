@@ -1,4 +1,5 @@
-// The addresses of the sampled blocks in use: with sampling, only these blocks' frees are recorded.
+// Stores the addresses of the sampled blocks in use. With sampling, only the frees of these blocks
+// are recorded.
 #pragma once
 
 #include "../os/processor.hpp"
@@ -10,15 +11,16 @@
 
 namespace mallard::record {
 
-/// A set of addresses: one bit for each 8 bytes of the address space, in leaves that are mapped
-/// when the first address is inserted. No locks: a block has one owner, so no two threads insert or
-/// remove the same address at once.
+/// A set of addresses, with one bit for each 8 bytes of the address space. The bits are in arrays
+/// (leaves), each of which is mapped when its first address is inserted. The set needs no lock,
+/// because a block has one owner, so no two threads insert or remove the same address at the same
+/// time.
 class sampled_blocks {
 public:
-    /// False: there is no memory for the set.
+    /// Adds an address. Returns false if there is no memory for the set.
     bool insert(const void* block) noexcept;
 
-    /// Removes the address, and returns whether it was in the set.
+    /// Removes an address, and returns whether the set contained the address.
     bool remove(const void* block) noexcept
     {
         word* const in = find(block);
@@ -32,7 +34,7 @@ private:
     using word = std::atomic<std::uint64_t>;
     using leaf = std::atomic<word*>;
 
-    static constexpr unsigned leaf_bits = 26; ///< a leaf is for 64 MiB of addresses
+    static constexpr unsigned leaf_bits = 26; ///< a leaf has the bits of 64 MiB of address space
     static constexpr std::size_t leaves = std::size_t{1} << (os::address_bits - leaf_bits);
     static constexpr std::size_t leaf_words = (std::size_t{1} << leaf_bits) / 8 / 64;
 
@@ -59,10 +61,11 @@ private:
 
 extern constinit sampled_blocks sampled;
 
-/// Counts the bytes of an allocation, and returns whether sampling chooses one of them.
+/// Counts the bytes of an allocation, and returns whether sampling chooses one of these bytes.
 bool is_chosen(thread_state& t, std::size_t bytes) noexcept;
 
-/// Whether the event of a new block is to be recorded. With sampling, remembers such a block.
+/// Returns whether the allocation of a block is to be recorded. With sampling, adds such a block to
+/// the set `sampled`.
 [[gnu::always_inline]] inline bool is_wanted(thread_state& t, const void* block,
                                              std::size_t bytes) noexcept
 {
@@ -71,7 +74,8 @@ bool is_chosen(thread_state& t, std::size_t bytes) noexcept;
     return is_chosen(t, bytes) && (block == nullptr || sampled.insert(block));
 }
 
-/// Whether the event of the block's end is to be recorded. With sampling, forgets the block.
+/// Returns whether the free of a block is to be recorded. With sampling, removes the block from the
+/// set `sampled`.
 [[gnu::always_inline]] inline bool is_known(const void* block) noexcept
 {
     return !the.samples || sampled.remove(block);

@@ -1,4 +1,5 @@
-// Takes segments of the ring and seals them: the only code of the recorder that may wait.
+// Reserves segments of the ring for threads, writes records into the segments, and seals them. A
+// thread that reserves a segment may wait for the command.
 #include "../os/errno_kept_linux.hpp"
 #include "process.hpp"
 #include "thread.hpp"
@@ -12,9 +13,9 @@ namespace mallard::record {
 
 namespace {
 
-/// Pops a free segment, or returns null if no segment is free. Keeps the tag in the upper half of
-/// `free_segments`. Each push by the command changes the tag, so the compare-exchange fails if
-/// `top` was popped and pushed meanwhile.
+/// Pops a free segment, or returns null if no segment is free. Does not change the tag in the upper
+/// half of `free_segments`. Each push by the command changes the tag, so the compare-exchange fails
+/// if `top` was popped and pushed again in the meantime.
 ring_segment* pop_segment() noexcept
 {
     std::atomic<std::uint64_t>& head = the.ring->free_segments;
@@ -29,7 +30,8 @@ ring_segment* pop_segment() noexcept
     return nullptr;
 }
 
-/// Waits for a free segment. Null: the command has ended, and no segment will become free.
+/// Waits for a free segment. Returns null if the command has exited, because then no segment will
+/// become free.
 ring_segment* wait_for_segment() noexcept
 {
     os::errno_kept const kept;
@@ -75,7 +77,7 @@ void seal(thread_state& t) noexcept
 
 namespace {
 
-/// Makes room for `records` in the segment of the thread. False: the ring is full.
+/// Seals the segment of the thread and reserves another one. Returns false if the ring is full.
 [[gnu::cold, gnu::noinline]] bool renew(thread_state& t, bool may_wait) noexcept
 {
     seal(t);
@@ -97,12 +99,13 @@ void publish(thread_state& t, std::size_t records) noexcept
 
 [[gnu::cold, gnu::noinline]] void drop(thread_state& t) noexcept
 {
-    t.stack.forget(); // the reader does not see the stack of this event
+    t.stack.forget(); // the reader does not get the stack of this event
     the.ring->lost_full.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Adds the time since `when` to the ring's measure of the recorder's own cost. Leaves out times
-/// above 10 us or so: the thread waited for a segment, or was not running.
+/// Adds the time since `when` to the sum with which the ring measures the cost of recording.
+/// Ignores times above about 10 us, because the thread has then waited for a segment, or was not
+/// running.
 [[gnu::cold, gnu::noinline]] void count_own_ticks(std::uint64_t when) noexcept
 {
     constexpr std::uint64_t ticks_max = 32768;
@@ -174,7 +177,7 @@ void append_text(thread_state& t, mallard_trace_record record, const char* text,
     std::size_t const more = (bytes + sizeof record - 1) / sizeof record;
     begin_write(t);
     if (!has_room(t, 1 + more) && !renew(t, true))
-        return; // the command has ended
+        return; // the command has exited
     record.t = ticks();
     record.what |= bytes;
     t.at[0] = record;

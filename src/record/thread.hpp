@@ -1,6 +1,6 @@
-// What the hooks know of the calling thread, and how they append an event.
+// The state of a thread, and the functions with which the hooks append an event.
 //
-// A hook calls `enter`, which returns null if the event must not be recorded. Otherwise the hook
+// A hook calls `enter`, which returns null if the event is not to be recorded. Otherwise the hook
 // calls `append` and, at the end of the call, `leave`:
 //
 //     malloc:  enter, next.malloc, append, leave
@@ -20,85 +20,89 @@
 
 namespace mallard::record {
 
-/// What the recorder knows from the ring. Constant after the process has attached to the ring.
+/// The settings that the recorder reads from the ring. Constant after the process has attached to
+/// the ring.
 struct settings {
     ring_header* ring = nullptr;
     ring_segment* segments = nullptr;
     mallard_trace_record* records = nullptr;
-    double sample_rate = 0; ///< 1 / mean bytes between sampled allocations; 0: all events
+    double sample_rate = 0; ///< 1 / mean bytes between sampled allocations; 0 to record all
     std::uint32_t time_mask = 0;
     bool samples = false;
     bool has_stacks = false;
     bool has_free_stacks = false;
     bool follows_fork = false;
     os::stack_mode mode = os::stack_mode::unwound;
-    bool reads_counter = false;    ///< ticks are those of the processor's time stamp counter
-    std::uint32_t clock_ticks = 0; ///< what two readings of the clock add to a duration
+    bool reads_counter = false;    ///< whether ticks are from the time stamp counter
+    std::uint32_t clock_ticks = 0; ///< ticks that reading the clock adds to a duration
 };
 extern constinit settings the;
 
-/// The number of this process: 0 while the process has not attached to the ring. The system clears
-/// the page in the child of a fork or clone (MADV_WIPEONFORK), so the child is not attached.
+/// `number` is the number of this process, or 0 while the process is not attached to the ring. In
+/// the child of a fork or clone, the system clears this page (MADV_WIPEONFORK), so the child is not
+/// attached.
 struct alignas(4096) process_page {
     std::atomic<std::uint32_t> number;
     std::atomic<std::uint32_t> is_attaching;
-    std::atomic<std::uint32_t> text_is_in_use; ///< 1: a thread is writing the record of a module
-    std::atomic<std::uint32_t> list_is_in_use; ///< 1: a thread is changing the list of threads
+    std::atomic<std::uint32_t> text_is_in_use; ///< 1 while a thread writes the record of a module
+    std::atomic<std::uint32_t> list_is_in_use; ///< 1 while a thread changes the list of threads
 };
 extern constinit process_page this_process;
 
 enum activity : std::uint8_t {
-    /// In a resolver of an indirect function (ifunc). The loader runs resolvers while it relocates
-    /// the program, and copies the initial values of thread-local variables after that.
+    /// The thread is in a resolver of an indirect function (ifunc). The loader runs resolvers while
+    /// it relocates the program, and copies the initial values of thread-local variables after
+    /// that.
     in_relocation,
     in_program,
-    in_call,  ///< inside the real function, or inside the recorder outside of `append`
+    in_call,  ///< in the next allocator, or in the recorder outside of `append`
     in_write, ///< inside `append`
 };
 
 constexpr std::uint32_t no_process = ~std::uint32_t{0};
 
-/// The process of a thread that was recorded by a command before this one.
+/// The value of `thread_state::process` if an earlier command recorded the thread.
 constexpr std::uint32_t earlier_process = no_process - 1;
 
-/// The state of one thread. Trivially destructible, so that the last frees of a thread find it.
+/// The state of one thread. The type is trivially destructible, so that the last frees of an
+/// exiting thread can still use the state.
 struct thread_state {
     std::atomic<activity> now{in_program};
     std::uint32_t process =
         no_process;           ///< differs from `this_process` until the thread has started, in the
-                              ///< child of a fork, and after the thread has ended
-    std::uint32_t calls = 0;  ///< allocations that may be timed
-    std::uint32_t frees = 0;  ///< frees that may be timed
-    std::uint32_t events = 0; ///< appended so far
+                              ///< child of a fork, and after the thread has exited
+    std::uint32_t calls = 0;  ///< number of allocations, some of which are timed
+    std::uint32_t frees = 0;  ///< number of frees, some of which are timed
+    std::uint32_t events = 0; ///< number of events appended so far
     mallard_trace_record* at = nullptr; ///< where the next record of the segment is written
     mallard_trace_record* end = nullptr;
-    ring_segment* segment = nullptr; ///< null: the thread has no segment
+    ring_segment* segment = nullptr; ///< null if the thread has no segment
     std::uint64_t from = 0; ///< `what` of the operator new or delete that calls the next hook
 
-    os::stack_memory stack{}; ///< has no frames before the thread starts and after it has ended
+    os::stack_memory stack{}; ///< without frames before the thread starts and after it has exited
 
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
 
     std::uint32_t number = 0;
     std::uint32_t sequence = 0;
-    std::uint32_t ended_in = 0; ///< the process in which the thread has ended, or 0
+    std::uint32_t ended_in = 0; ///< the process in which the thread has exited, or 0
     std::uint32_t system_thread = 0;
     std::uint32_t exit_rounds = 0; ///< how often the destructor of the thread's key has run
-    thread_state* after = nullptr; ///< the next one in the list of threads, see `attach_running`
+    thread_state* after = nullptr; ///< the next thread in the list, see `attach_running`
 };
 extern constinit thread_local thread_state this_thread;
 
 thread_state* enter_slowly(thread_state& t) noexcept;
-/// Does the same after `enter` has stored `in_call`.
+/// Does the same as `enter_slowly` after `enter` has stored `in_call`.
 thread_state* enter_again(thread_state& t) noexcept;
 void leave_late(thread_state& t) noexcept;
 
-/// The frame of a hook: the base pointer of its caller, and the return address.
+/// The stack frame of a hook, with the base pointer of its caller and the return address.
 using hook_frame = const std::uintptr_t*;
 
-/// Appends one event. Must be called between `enter` and `leave`. `frame` is the frame of the hook:
-/// the call stack of the hook's caller is recorded. Null: no call stack is recorded.
+/// Appends one event. Must be called between `enter` and `leave`. `frame` is the frame of the hook,
+/// whose caller's call stack is recorded. If `frame` is null, no call stack is recorded.
 void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_t what,
             std::uint64_t duration, hook_frame frame) noexcept;
 
@@ -107,12 +111,12 @@ void append(thread_state& t, std::uint64_t when, const void* block, std::uint64_
 void append_with_last_stack(thread_state& t, std::uint64_t when, const void* block,
                             std::uint64_t what, std::uint64_t duration) noexcept;
 
-/// Appends a mark: `op` is mallard_trace_region_begin or mallard_trace_region_end. Must be called
-/// between `enter` and `leave`.
+/// Appends a mark of a region. `op` is mallard_trace_region_begin or mallard_trace_region_end. Must
+/// be called between `enter` and `leave`.
 void append_mark(thread_state& t, unsigned op, const char* name, std::size_t bytes) noexcept;
 
 /// Returns the state of the thread if an event of the thread is to be recorded now, otherwise null.
-/// A signal handler that interrupts a call finds no state until `leave`.
+/// In a signal handler that interrupts a call, returns null until `leave` is called.
 ///
 /// `now` is stored before `this_process` is read, so that `leave_ring` can wait for all threads
 /// that may use the ring.
@@ -150,20 +154,20 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
     return the.reads_counter ? os::ticks_after() : os::monotonic_ns();
 }
 
-/// Counts a call, and returns the time if the call is one of those that are timed; otherwise 0.
+/// Counts a call. Returns the current time if the call is one of those that are timed, otherwise 0.
 [[gnu::always_inline]] inline std::uint64_t begin_of_call(thread_state& t) noexcept
 {
     return (++t.calls & the.time_mask) == 0 ? ticks_before() : 0;
 }
 
-/// What `begin_of_call` would return now. Does not count the call.
+/// Returns what `begin_of_call` would return now, but does not count the call.
 [[gnu::always_inline]] inline std::uint64_t begin_of_next_call(thread_state const& t) noexcept
 {
     return ((t.calls + 1) & the.time_mask) == 0 ? ticks_before() : 0;
 }
 
-/// The duration of a call, without the readings of the clock. 0: `begin` is 0, so the call is not
-/// timed. A timed call takes at least a tick.
+/// Returns the duration of a call, without the time for reading the clock. If `begin` is 0, the
+/// call is not timed, and the result is 0. The duration of a timed call is at least one tick.
 [[gnu::always_inline]] inline std::uint64_t duration(std::uint64_t begin,
                                                      std::uint64_t end) noexcept
 {
@@ -173,16 +177,16 @@ void append_mark(thread_state& t, unsigned op, const char* name, std::size_t byt
     return took > the.clock_ticks ? took - the.clock_ticks : 1;
 }
 
-/// Counts a free, and returns whether it is one of those that are timed.
+/// Counts a free, and returns whether this free is one of those that are timed.
 [[gnu::always_inline]] inline bool is_timed_free(thread_state& t) noexcept
 {
     constexpr std::uint32_t timed_mask = 63;
     return (++t.frees & timed_mask) == 0;
 }
 
-/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. A call counts
-/// for at most `ticks_max`, about a millisecond: if it took longer, another thread probably had the
-/// core. If the process forks during the call, the child may have no ring.
+/// Calls `real`, which frees, and adds the duration of the call to a sum in the ring. Limits the
+/// duration to `ticks_max`, about a millisecond, because after a longer time another thread has
+/// probably used the core. If the process forks during the call, the child may have no ring.
 template <class Real>
 [[gnu::cold, gnu::noinline]] void time_free(Real real) noexcept
 {
@@ -196,7 +200,7 @@ template <class Real>
     the.ring->timed_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// The frame of the calling hook. Always inlined.
+/// Returns the frame of the calling hook. Must be inlined.
 [[gnu::always_inline]] inline hook_frame this_frame() noexcept
 {
     return static_cast<hook_frame>(__builtin_frame_address(0));
