@@ -11,14 +11,14 @@
 //   1. The visitor makes the thread use `visited_thread_cache`, whose lists are empty, and sets
 //      `wanted` in the thread's own cache. All threads run a barrier. From now on the thread begins
 //      no operation on its lists before `resume_after_visit`, which waits for the visitor. But an
-//      operation that had begun before may still be under way. 2. The visitor removes the heads of
-//      all lists. All threads run a barrier again. 3. An operation changes `room` first, then reads
-//      the head, then writes a new head. If an operation read a head before the visitor removed
-//      that head, the visitor now sees a sign of the operation, because `room` plus the number of
-//      blocks is not `limit`, or the list has a head again. Such a list is in doubt. In
-//      `resume_after_visit`, its thread puts the removed blocks back, unless the operation has
-//      stored them in the list again. The blocks of all other lists belong to the visitor. (If the
-//      second barrier fails, the removed blocks are lost.)
+//      operation that had begun before may still be under way.
+//   2. The visitor removes the heads of all lists. All threads run a barrier again.
+//   3. An operation changes `room` first, then reads the head, then writes a new head. If an
+//      operation read a head before the visitor removed that head, the visitor now sees a sign of
+//      the operation, because `room` plus the number of blocks is not `limit`, or the list has a
+//      head again. Such a list is in doubt. In `resume_after_visit`, its thread puts the removed
+//      blocks back, unless the operation has stored them in the list again. The blocks of all other
+//      lists belong to the visitor. (If the second barrier fails, the removed blocks are lost.)
 //
 // tests/models/engine_visit.pml and engine_lists.pml model this protocol for Spin.
 #pragma once

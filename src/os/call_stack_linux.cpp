@@ -1,4 +1,5 @@
-// Call stacks: return addresses from the unwind tables, module names from the dynamic linker.
+// Records and prints call stacks. The return addresses are found with the unwind tables, the names
+// of modules come from the dynamic linker.
 #include "unwind.hpp"
 
 #include <mallard/detail/base/call_stack.hpp>
@@ -24,8 +25,9 @@ struct place {
     std::uintptr_t offset = 0;
 };
 
-/// The module and the offset at which addr2line finds the call. A return address points to the next
-/// instruction, which may belong to another source line. Subtracting one byte corrects that.
+/// Returns the module of a call and the offset at which addr2line finds the call. A return address
+/// points to the next instruction, which may belong to another source line, so one byte is
+/// subtracted.
 place place_of(const void* call) noexcept
 {
     Dl_info info{};

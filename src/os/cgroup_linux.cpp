@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t text_bytes = 1024;
 constexpr std::size_t path_bytes = 512;
 
-/// Reads the beginning of a file as text. False if the file cannot be read. Calls the system
-/// directly, since a constructor may run before the C library is ready.
+/// Reads the beginning of a file as text. Returns false if the file cannot be read. Makes system
+/// calls directly, since a constructor may call this function before the C library is initialised.
 bool read_file(const char* path, char (&text)[text_bytes]) noexcept
 {
     int const before = errno;
@@ -32,7 +32,8 @@ bool read_file(const char* path, char (&text)[text_bytes]) noexcept
     return text[0] != '\0';
 }
 
-/// The text after `key` in the first line that begins with `key`; null if no line does.
+/// Returns the text after `key` in the first line that begins with `key`, or null if no line begins
+/// with `key`.
 const char* line_after(const char* text, const char* key) noexcept
 {
     std::size_t const length = std::strlen(key);
@@ -43,7 +44,8 @@ const char* line_after(const char* text, const char* key) noexcept
     return text == nullptr ? nullptr : text + length;
 }
 
-/// The number in the file `memory.max` of a group; 0 if there is no number (for example "max").
+/// Returns the number in the file `memory.max` of a group, or 0 if the file contains no number (for
+/// example "max").
 std::size_t limit_of(const char* group) noexcept
 {
     char path[path_bytes + 32];
@@ -76,7 +78,8 @@ std::size_t memory_limit_of_group(const char* own, const char* mount) noexcept
     out << '\0';
     if (out.needed() != out.written())
         return 0;
-    // A group without a limit says "max": the limit of the enclosing group applies.
+    // The file of a group without a limit contains "max". In that case, the limit of the enclosing
+    // group applies.
     std::size_t length = std::strlen(group);
     for (;;) {
         std::size_t const limit = limit_of(group);

@@ -5,8 +5,8 @@
 
 namespace mallard::os {
 
-/// Restores errno at the end of the scope, because a malloc or free that succeeds must leave errno
-/// unchanged.
+/// Restores errno at the end of the scope, because a malloc or free that succeeds must not change
+/// errno.
 class errno_kept {
 public:
     errno_kept() noexcept : before_(errno) {}

@@ -1,5 +1,5 @@
-// Commits memory to the file in steps. Each step is on the disk before the next begins; only the
-// last two steps do not wait for the disk.
+// Commits memory to the file in steps. Each step is on the disk before the next begins, except that
+// the last two steps do not wait for the disk.
 //
 //     prepare   write new pages at the end of the file, and changed pages to a journal after them
 //     publish   write the first header: from here on the commit survives a crash
@@ -32,8 +32,8 @@ const char* why_not_written(int error) noexcept
     }
 }
 
-/// Finds the written pages of a private mapping by /proc/self/pagemap: written pages are
-/// anonymous, whether in memory or swapped out.
+/// Finds the written pages of a private mapping in /proc/self/pagemap. Written pages are anonymous,
+/// whether they are in memory or swapped out.
 class page_map {
 public:
     page_map() noexcept = default;
@@ -45,7 +45,7 @@ public:
             ::close(file_);
     }
 
-    /// Adds the written pages to `found`. False: the system has no pagemap.
+    /// Adds the written pages to `found`. Returns false if the system has no pagemap.
     bool find_written(const std::byte* data, std::size_t count, page_set& found) const noexcept
     {
         constexpr std::uint64_t present = std::uint64_t{1} << 63;
@@ -68,7 +68,7 @@ private:
 
 } // namespace
 
-/// Writes either all changes to the file, or none.
+/// Writes either all changes to the file, or no change.
 bool file_image::commit() noexcept
 {
     if (!is_open())
@@ -95,8 +95,8 @@ bool file_image::commit() noexcept
     return now_.step != stage::decided;
 }
 
-/// Writes pages to places that no header points to yet. If nothing has changed, `next` keeps the
-/// old sequence number.
+/// Writes pages to positions that no header refers to yet. If nothing has changed, `next` has the
+/// old sequence number afterwards.
 bool file_image::prepare(file_state& next) noexcept
 {
     file_state const& old = now_.state;
@@ -137,8 +137,8 @@ bool file_image::compare(file_group& group, std::size_t count) noexcept
     return true;
 }
 
-/// Writes the new pages of a group to their places. If the group has older pages, its checksums and
-/// its changed pages go to the journal.
+/// Writes the new pages of a group to their places. If the group has older pages, writes the
+/// checksums and the changed pages of the group to the journal.
 bool file_image::store(file_group& group, file_state& next) noexcept
 {
     std::uint64_t const kept = std::min(now_.state.pages, next.pages);
@@ -165,8 +165,8 @@ bool file_image::store(file_group& group, file_state& next) noexcept
     return write_pages(now_.file, &group.checksums, checksums_place(group.first / group_pages));
 }
 
-/// Completes a commit whose pages are all in the file: publishes, applies, settles. If a step
-/// fails, the next call continues with that step.
+/// Completes a commit whose pages are all in the file, with the steps publish, apply and settle. If
+/// a step fails, the next call continues with that step.
 bool file_image::settle() noexcept
 {
     file_header const header = header_of(now_.state);
@@ -185,8 +185,8 @@ bool file_image::settle() noexcept
     return true;
 }
 
-/// Drops the copies of changed pages in memory, since the file has them now. If the system refuses,
-/// memory keeps the copies, and the next commit writes some unchanged pages.
+/// Drops the copies of changed pages in memory, since the file contains them now. If a system call
+/// fails, the copies stay in memory, and the next commit writes some unchanged pages.
 void file_image::let_go() noexcept
 {
     for_each_record(now_.file, now_.state, [&](const file_group& group, std::uint64_t) {
@@ -196,8 +196,8 @@ void file_image::let_go() noexcept
         });
     });
     std::uint64_t const pages = now_.state.pages;
-    // Replace mappings beyond the new end of the file before the file shrinks: touching these
-    // mappings later would raise SIGBUS.
+    // Replace mappings beyond the new end of the file before the file shrinks, because touching
+    // these mappings later would raise SIGBUS.
     if (pages < now_.mapped &&
         ::mmap(page(pages), (now_.mapped - pages) * page_bytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
@@ -206,7 +206,8 @@ void file_image::let_go() noexcept
     cut_off();
 }
 
-/// Truncates the file after the last page: removes journals and pages that were never committed.
+/// Truncates the file after the last page. This removes the journal, and pages that were never
+/// committed.
 void file_image::cut_off() noexcept
 {
     auto const bytes = static_cast<off_t>(file_end(now_.state.pages) * page_bytes);

@@ -1,4 +1,5 @@
-// The file format of spec/file_arena.md: offsets and checksums. Offsets and lengths are in pages.
+// The offsets and checksums in the file format of spec/file_arena.md. Offsets and lengths are in
+// pages.
 #pragma once
 
 #include <mallard/persist/file_arena.hpp>
@@ -16,12 +17,12 @@ using words = std::array<std::uint64_t, page_words>; // the words of a page
 
 // ---- places ----
 
-inline constexpr std::size_t group_pages = page_words; // one page holds the checksums of a group
+inline constexpr std::size_t group_pages = page_words; // one page contains the checksums of a group
 inline constexpr std::uint64_t header_pages = 2;
 
-// The file is a sequence of extents of 1, 1, 2, 4, 8, ... groups. An extent holds the checksums of
-// its groups, then their data. So a file needs no maximum size when it is created, and a few
-// mappings cover it: one for each extent.
+// The file is a sequence of extents of 1, 1, 2, 4, 8, ... groups. An extent contains the checksums
+// of its groups, then their data. So the maximum size of a file need not be known when the file is
+// created, and a few mappings cover the file, because each extent needs only one.
 
 constexpr std::uint64_t checksums_place(std::uint64_t group) noexcept
 {
@@ -33,13 +34,13 @@ constexpr std::uint64_t data_place(std::uint64_t page) noexcept
     return header_pages + std::bit_ceil(page / group_pages + 1) + page;
 }
 
-/// The number of the first page after the extent that contains `page`.
+/// Returns the index of the first page after the extent that contains `page`.
 constexpr std::uint64_t extent_end(std::uint64_t page) noexcept
 {
     return group_pages * std::bit_ceil(page / group_pages + 1);
 }
 
-/// The length of a file that holds `pages` pages of data.
+/// Returns the length of a file with `pages` pages of data.
 constexpr std::uint64_t file_end(std::uint64_t pages) noexcept
 {
     return pages == 0 ? header_pages : data_place(pages - 1) + 1;
@@ -68,13 +69,14 @@ constexpr std::uint64_t stirred(std::uint64_t lane, std::uint64_t word) noexcept
     return std::rotl((lane ^ word) * odd_a, 29);
 }
 
-/// The checksum of whole pages. Four independent lanes let the processor multiply in parallel.
+/// Returns the checksum of whole pages. The four lanes are independent, so that the processor can
+/// multiply in parallel.
 inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t count = 1) noexcept
 {
     std::uint64_t lanes[4] = {seed, seed + odd_a, seed + 2 * odd_a, seed + 3 * odd_a};
     auto const data = static_cast<const std::byte*>(pages);
     for (std::size_t at = 0; at < count * page_bytes; at += sizeof lanes) {
-        std::uint64_t word[4]; // copied, since the pages hold objects of any type
+        std::uint64_t word[4]; // copied, since the pages contain objects of any type
         std::memcpy(word, data + at, sizeof word);
         lanes[0] = stirred(lanes[0], word[0]);
         lanes[1] = stirred(lanes[1], word[1]);
@@ -87,7 +89,7 @@ inline std::uint64_t checksum(std::uint64_t seed, const void* pages, std::size_t
     return mixed(sum);
 }
 
-/// The contribution of one page to the digest of the file. The digest is a sum, so that the
+/// Returns the contribution of one page to the digest of the file. The digest is a sum, so that the
 /// contribution of a page can be subtracted again.
 constexpr std::uint64_t digest_part(std::uint64_t page, std::uint64_t page_check) noexcept
 {
@@ -135,7 +137,7 @@ struct page_set {
         return sum;
     }
 
-    /// Calls `f(first, count)` for each run of neighbouring pages, until `f` returns false.
+    /// Calls `f(first, count)` for each run of adjacent pages, until `f` returns false.
     template <class F>
     bool for_each_run(F f) const
     {
@@ -150,8 +152,8 @@ struct page_set {
     }
 };
 
-/// The journal record of a group that a commit changed: all checksums of the group after the
-/// commit. The changed pages follow the record.
+/// The journal record of a group that a commit has changed. The record contains all checksums of
+/// the group after the commit. The changed pages follow the record.
 struct file_group {
     std::uint64_t first = 0; // first page of the group
     page_set changed{};
@@ -161,8 +163,8 @@ struct file_group {
     static constexpr std::size_t record_pages = 2; // length of a record without the changed pages
     std::uint64_t pages_in_journal() const noexcept { return record_pages + changed.count(); }
 
-    /// The checksum of this record. `before` is the result for the previous record, so that the
-    /// last result covers all records.
+    /// Returns the checksum of this record. `before` is the checksum of the previous record, so
+    /// that the checksum of the last record covers all records.
     std::uint64_t checked(std::uint64_t before) const noexcept
     {
         return checksum(before, this, record_pages);

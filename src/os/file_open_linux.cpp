@@ -1,4 +1,4 @@
-// Opens a file arena: opens and locks the file, checks it, and maps it.
+// Opens a file arena. Opens, locks, checks and maps the file.
 #include "file_store_linux.hpp"
 
 #include <mallard/pages.hpp> // huge_page_bytes
@@ -58,7 +58,7 @@ constexpr const char* place_is_taken =
     "another mapping is in the place of this file: open it before others, lower max_bytes, or set "
     "relocate if it has no pointers";
 
-/// The reason why the header cannot be used; null if the header is usable.
+/// Returns the reason why the header cannot be used, or null if the header is usable.
 const char* fault_of(const file_header& header) noexcept
 {
     if (header.magic == __builtin_bswap64(file_header::magic_number))
@@ -72,8 +72,8 @@ const char* fault_of(const file_header& header) noexcept
     return header.check == header.checked() ? nullptr : damaged_header;
 }
 
-/// Writes the folder of a new file to the disk, so that the file keeps its name after a crash.
-/// Ignores failures: the system then writes the folder later.
+/// Writes the directory of a new file to the disk, so that the file still has its name after a
+/// crash. Ignores failures, because the system then writes the directory later.
 void sync_folder_of(const char* path) noexcept
 {
     char folder[PATH_MAX] = ".";
@@ -90,7 +90,7 @@ void sync_folder_of(const char* path) noexcept
     }
 }
 
-/// Tells the system to read the checksums ahead; they are neighbours in each extent.
+/// Advises the system to read the checksums ahead. In each extent, the checksums are contiguous.
 void expect_checksums(int file, std::uint64_t pages) noexcept
 {
     for (std::uint64_t page = 0; page < pages; page = extent_end(page)) {
@@ -103,7 +103,7 @@ void expect_checksums(int file, std::uint64_t pages) noexcept
 
 constexpr int access_to_memory = PROT_READ | PROT_WRITE;
 
-// MAP_NORESERVE: the system does not charge address space that may never be used.
+// With MAP_NORESERVE, the system does not charge address space that may never be used.
 constexpr int reserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::byte* map_range(std::uintptr_t where, std::size_t bytes, int flags) noexcept
@@ -119,12 +119,12 @@ struct address_range {
     std::uintptr_t gibibytes;
 };
 
-/// 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses: above the program's own low
-/// mappings and below the libraries and the stack.
+/// A range of 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses. It is above the
+/// program's own low mappings, and below the libraries and the stack.
 constexpr address_range of_files{0x2000'0000'0000, 0xc000};
 
-/// The only addresses at which ThreadSanitizer on x86-64 lets a program map what it wants, less the
-/// first 64 GiB, which a program without PIE uses itself.
+/// The only addresses where ThreadSanitizer on x86-64 allows a program to map at a chosen address,
+/// without the first 64 GiB, which a program without PIE uses itself.
 constexpr address_range of_files_under_tsan{0x10'0000'0000, 432};
 
 bool has_tsan() noexcept
@@ -136,9 +136,9 @@ bool has_tsan() noexcept
 #endif
 }
 
-/// Maps at exactly `where`; null if another mapping is in the way. Kernels before 4.17 map
-/// elsewhere in that case; such a mapping is removed. ThreadSanitizer's own mappings are in the way
-/// outside of its range, but its `mmap` would map at address 0 instead.
+/// Maps at exactly `where`. Returns null if another mapping is in the way. Kernels before 4.17 map
+/// at another address in that case, and such a mapping is removed. Outside of the range that
+/// ThreadSanitizer allows, its `mmap` would map at address 0, so addresses there count as used.
 std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
 {
     constexpr address_range allowed = of_files_under_tsan;
@@ -154,7 +154,7 @@ std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
     return nullptr;
 }
 
-/// A random address for a new file.
+/// Returns a random address for a new file.
 std::uintptr_t unlikely_address() noexcept
 {
     constexpr std::uintptr_t gib = std::uintptr_t{1} << 30;
@@ -214,7 +214,7 @@ bool file_image::open_file(const char* path) noexcept
     file_access const access = now_.options.access;
     int const flags = writes() ? O_RDWR : O_RDONLY;
     int const creates = access == file_access::create ? O_CREAT : 0;
-    // O_NONBLOCK: otherwise opening a named pipe would wait for a process at the other end.
+    // Without O_NONBLOCK, opening a named pipe would wait for a process at the other end.
     now_.file = ::open(path, flags | creates | O_CLOEXEC | O_NONBLOCK, 0666);
     if (now_.file < 0)
         return fail(why_not_opened(errno, access));
@@ -256,7 +256,7 @@ bool file_image::load() noexcept
            refuse(0, damaged);
 }
 
-/// Chooses the newer one of two undamaged headers, or the only undamaged header.
+/// Chooses the newer of two valid headers, or the only valid header.
 bool file_image::choose_header() noexcept
 {
     file_header const first = read_header(now_.file, 0);
@@ -272,8 +272,8 @@ bool file_image::choose_header() noexcept
 }
 
 /// Completes an interrupted commit from its journal. After a complete commit both headers are
-/// equal, and nothing is left to do. If the headers differ and the journal is damaged, this
-/// function assumes that all pages are in their places already. `load` verifies that by the digest.
+/// equal, and nothing is left to do. If the headers differ and the journal is corrupt, this
+/// function assumes that all pages are in their places already. `load` then verifies the digest.
 bool file_image::recover() noexcept
 {
     file_state const& state = now_.state;
@@ -288,11 +288,11 @@ bool file_image::recover() noexcept
         "the last commit was interrupted, and the disk refuses to finish it: make room on it");
 }
 
-/// Reserves address space: at the address where the file was created, or anywhere if the file is
-/// new or may be relocated.
+/// Reserves address space. The address is the one at which the file was created, or any address if
+/// the file is new or may be relocated.
 bool file_image::place() noexcept
 {
-    // The size of the address space of a process. Sums of a few such sizes do not overflow.
+    // The size of a process's address space. Sums of a few such sizes do not overflow.
     constexpr std::size_t most = std::size_t{1} << 47;
     std::size_t const asked = writes() ? std::min(now_.options.max_bytes, most) : 0;
     std::size_t const least = std::max<std::size_t>(now_.state.pages, 1) * page_bytes;
@@ -318,7 +318,8 @@ bool file_image::place() noexcept
     return true;
 }
 
-/// Maps the committed pages, one extent at a time, over whatever was mapped there before.
+/// Maps the committed pages, one extent at a time. These mappings replace earlier mappings at the
+/// same addresses.
 bool file_image::map_committed() noexcept
 {
     std::uint64_t const to = now_.state.pages;
@@ -335,8 +336,9 @@ bool file_image::map_committed() noexcept
     return true;
 }
 
-/// Prepares `file_blocks`, which is at the start of page 0. A process that opened the file only to
-/// read gets read-only pages and the limit 0, so that it cannot allocate.
+/// Prepares the object `file_blocks`, which is at the start of page 0. If the file was opened only
+/// for reading, makes the pages read-only, and sets the limit to 0, so that the process cannot
+/// allocate.
 bool file_image::enter_blocks() noexcept
 {
     file_blocks& b = now_.state.pages == 0 ? *std::construct_at(now_.blocks) : *now_.blocks;
@@ -349,7 +351,7 @@ bool file_image::enter_blocks() noexcept
            fail("the file cannot be mapped: see /proc/sys/vm/max_map_count");
 }
 
-/// Writes both headers of a new file, or the one header that a crash or a bad sector destroyed.
+/// Writes both headers of a new file, or a header that a crash or a bad sector has destroyed.
 bool file_image::write_missing_headers(const char* path) noexcept
 {
     if (!writes())

@@ -1,4 +1,4 @@
-// Reads and writes pages, checksums and the journal of a file of spec/file_arena.md.
+// Reads and writes pages, checksums and the journal of a file in the format of spec/file_arena.md.
 #include "file_store_linux.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ struct page_buffer {
     std::byte data[buffer_pages * page_bytes];
 };
 
-/// Repeats `f(done)`, which reads or writes from the offset `done` on, until all bytes are moved.
+/// Repeats `f(done)`, which reads or writes from the offset `done` on, until all bytes are
+/// transferred.
 template <class F>
 bool move_all(std::size_t bytes, F f) noexcept
 {
@@ -54,8 +55,8 @@ bool copy_pages(int file, std::uint64_t from, std::uint64_t to, std::size_t coun
     });
 }
 
-/// The index of the first of `count` pages at `place` that does not match its checksum; `count` if
-/// all pages match.
+/// Returns the index of the first of `count` pages at `place` that does not match its checksum, or
+/// `count` if all pages match.
 std::size_t find_wrong(int file, std::uint64_t place, std::uint64_t first_page,
                        const std::uint64_t* checksums, std::size_t count) noexcept
 {
@@ -181,8 +182,8 @@ bool journal_is_whole(int file, const file_state& state) noexcept
 bool apply_journal(int file, const file_state& state) noexcept
 {
     return for_each_record(file, state, [&](const file_group& group, std::uint64_t place) {
-        // Write the data before the checksums. If the process dies in between, every new checksum
-        // belongs to a page that is already written.
+        // Write the data before the checksums. If the process is killed in between, every new
+        // checksum belongs to a page that is already written.
         return group.changed.for_each_run([&](std::size_t first, std::size_t count) {
             std::uint64_t const from = std::exchange(place, place + count);
             return copy_pages(file, from, data_place(group.first + first), count);

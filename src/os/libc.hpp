@@ -1,4 +1,5 @@
-// Which C library the code is compiled for, and what differs between C libraries.
+// Defines for which C library the code is compiled, and macros for the differences between C
+// libraries.
 #pragma once
 
 #include <cstdlib>
@@ -13,9 +14,9 @@ inline constexpr bool is_glibc = false;
 
 } // namespace mallard::os
 
-/// MALLARD_IN_GLIBC(declarations): these declarations, if the C library is glibc.
-/// MALLARD_LIBC_NOEXCEPT: glibc declares the functions of malloc's family as noexcept, other C
-/// libraries do not.
+/// MALLARD_IN_GLIBC(declarations) expands to the declarations if the C library is glibc.
+/// MALLARD_LIBC_NOEXCEPT is noexcept if the C library is glibc, because only glibc declares malloc
+/// and related functions as noexcept.
 #if defined(__GLIBC__)
 #define MALLARD_IN_GLIBC(...) __VA_ARGS__
 #define MALLARD_LIBC_NOEXCEPT noexcept

@@ -5,13 +5,14 @@
 
 namespace mallard::os {
 
-/// The number of locks that this thread holds or waits for. A signal handler that reads a number
-/// above 0 has interrupted code inside a lock. Locks that a fork keeps do not count.
+/// The number of locks that this thread holds or waits for. If this number is above 0 in a signal
+/// handler, the signal has interrupted code that holds or waits for a lock. Locks that are held
+/// across a fork do not count.
 extern constinit thread_local unsigned locks_of_thread;
 
-/// A mutex of one word (futex). Waiters spin, then sleep. Threads hold a lock for some tens of
-/// nanoseconds, or during one system call. A fork holds all locks for longer and marks them as
-/// kept: see src/heap/guests.hpp.
+/// A mutex of one word (futex). Waiters spin, then sleep. Threads hold a lock for a few dozen
+/// nanoseconds, or during one system call. A forking thread holds all locks for longer, and marks
+/// most of them as held across the fork (`keep`, see src/heap/guests.hpp).
 class lock {
 public:
     void take() noexcept
@@ -19,7 +20,7 @@ public:
         while (!take_unless_kept()) [[unlikely]]
             wait_for_fork();
     }
-    /// Locks and returns true, or returns false if a fork keeps the lock.
+    /// Locks and returns true, or returns false if another thread holds the lock across a fork.
     bool take_unless_kept() noexcept
     {
         locks_of_thread += 1;
@@ -48,8 +49,8 @@ public:
         locks_of_thread -= 1;
     }
 
-    /// Marks the lock as kept until `open`. The thread that holds the lock calls this before it
-    /// forks. Sleeping waiters wake up and see that the lock is kept.
+    /// Marks the lock as held across a fork, until `open` unlocks it. The thread that holds the
+    /// lock calls this function before it forks. Sleeping waiters wake up and stop waiting.
     void keep() noexcept
     {
         if (state_.exchange(kept, std::memory_order_acq_rel) == awaited)

@@ -43,7 +43,7 @@ std::byte* reserve(std::size_t bytes, std::size_t align) noexcept
 bool commit(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
-    // A sandbox may forbid mprotect; a new mapping in the same place has the same effect.
+    // A sandbox may forbid mprotect. A new mapping at the same address has the same effect.
     return ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0 ||
            (errno != ENOMEM &&
             map_as(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE) != nullptr);
@@ -53,8 +53,8 @@ growth map_at(std::byte* at, std::size_t bytes) noexcept
 {
     errno_kept const keep;
 #if defined(__SANITIZE_THREAD__)
-    // ThreadSanitizer's `mmap` takes 0 for an address outside of its range. As a hint, 0 means any
-    // address; with MAP_FIXED_NOREPLACE, the superuser would get the page at address 0.
+    // ThreadSanitizer's `mmap` replaces an address outside of its range by 0. As a hint, 0 means
+    // any address. With MAP_FIXED_NOREPLACE, the superuser would get the page at address 0.
     constexpr int only_there = 0;
 #else
     constexpr int only_there = MAP_FIXED_NOREPLACE;

@@ -1,5 +1,5 @@
-// What identifies the file of a loaded module: its build-id, which most linkers write, or else a
-// key made from its headers.
+// Identifies the file of a loaded module, by the build-id, which most linkers write, or else by a
+// key that is computed from the headers of the file.
 #pragma once
 
 #include <mallard/trace/replay_format.h>
@@ -13,7 +13,7 @@
 
 namespace mallard::os {
 
-// The types of relocations that store the address of a symbol in a word.
+// The relocation types that store the address of a symbol in a word.
 #if defined(__x86_64__)
 constexpr std::uint32_t jump_slot = R_X86_64_JUMP_SLOT;
 constexpr std::uint32_t glob_dat = R_X86_64_GLOB_DAT;
@@ -28,7 +28,7 @@ constexpr std::uint32_t absolute = R_AARCH64_ABS64;
 
 /// A module that is loaded in this process.
 struct loaded_module {
-    std::uintptr_t bias; ///< what is added to the addresses of the file
+    std::uintptr_t bias; ///< the difference between addresses in memory and in the file
     std::span<const ElfW(Phdr)> headers;
     const char* path; ///< from the dynamic linker; "" for the program itself
 
@@ -38,8 +38,8 @@ struct loaded_module {
     }
 };
 
-/// The program headers of a library whose first segment is mapped at `begin`; none if they are not
-/// in the first page.
+/// Returns the program headers of a library whose first segment is mapped at `begin`. The result is
+/// empty if the headers are not in the first page.
 inline std::span<const ElfW(Phdr)> headers_at(std::uintptr_t begin) noexcept
 {
     ElfW(Ehdr) file;
@@ -54,7 +54,8 @@ inline std::span<const ElfW(Phdr)> headers_at(std::uintptr_t begin) noexcept
     return {reinterpret_cast<const ElfW(Phdr)*>(begin + file.e_phoff), file.e_phnum};
 }
 
-/// What is added to the addresses of a file whose first segment is mapped at `begin`.
+/// Returns the difference between addresses in memory and in the file, for a file whose first
+/// segment is mapped at `begin`.
 inline std::uintptr_t bias_of(std::uintptr_t begin, std::span<const ElfW(Phdr)> headers) noexcept
 {
     for (ElfW(Phdr) const& header : headers)
@@ -63,7 +64,8 @@ inline std::uintptr_t bias_of(std::uintptr_t begin, std::span<const ElfW(Phdr)> 
     return begin;
 }
 
-/// The build-id in the notes of the module; empty if there is none.
+/// Returns the build-id from the notes of the module. The result is empty if the module has no
+/// build-id.
 inline std::span<const unsigned char> build_id(loaded_module const& m) noexcept
 {
     for (ElfW(Phdr) const& header : m.headers) {
@@ -88,8 +90,8 @@ inline std::span<const unsigned char> build_id(loaded_module const& m) noexcept
     return {};
 }
 
-/// A key of a module without a build-id: a checksum of its program headers, and of the unwind table
-/// with the address of each function.
+/// Returns a key for a module without a build-id. The key is a checksum of the program headers, and
+/// of the unwind table, which contains the address of each function.
 inline std::uint64_t module_key(loaded_module const& m) noexcept
 {
     std::uint64_t key = 0;

@@ -1,6 +1,6 @@
-// Pages on Linux. A chunk is made in two steps, and `give` undoes both:
-//   reserve   map inaccessible address space, which costs no memory
-//   commit    make that address space readable and writable; the system may refuse this step
+// The page source on Linux. It allocates a chunk in two steps, and `give` undoes both:
+//   reserve map inaccessible address space, which costs no memory commit make that address space
+//   readable and writable; this step may fail
 // Guard pages, alignment padding and reserved ranges are address space that is never committed.
 #include "processor.hpp"
 
@@ -22,16 +22,17 @@
 namespace mallard::os {
 namespace {
 
-// The sum of a few sizes up to this limit cannot overflow. No machine has this amount of memory.
+// The largest request. The sum of a few sizes up to this limit cannot overflow, and no machine has
+// this amount of memory.
 constexpr std::size_t request_bytes_max = bytes_max / 8;
 constexpr std::size_t bits_per_word = 64;
 
-// MADV_POPULATE_WRITE of Linux 5.14 and MADV_DONTNEED_LOCKED of Linux 5.18. Older headers, and
-// those of musl, lack these names.
+// MADV_POPULATE_WRITE (Linux 5.14) and MADV_DONTNEED_LOCKED (Linux 5.18). Older headers, and the
+// headers of musl, lack these names.
 constexpr int madv_populate_write = 23;
 constexpr int madv_dontneed_locked = 24;
 
-/// The number at the beginning of a file in /proc or /sys; 0 if there is none.
+/// Returns the number at the beginning of a file in /proc or /sys, or 0 if there is no number.
 std::size_t read_number(const char* path) noexcept
 {
     int const file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -92,10 +93,10 @@ constexpr const char* why_no_memory =
 constexpr const char* why_too_many_mappings =
     "the process has too many mappings: see /proc/sys/vm/max_map_count";
 
-/// Maps inaccessible address space. PROT_NONE is not charged against the system's commit limit.
-/// MAP_NORESERVE is left out on purpose: with that flag the later commit would not be charged
-/// either. The system could then not refuse the commit, and would kill the process when the memory
-/// is used.
+/// Maps inaccessible address space. The system does not charge PROT_NONE mappings against its
+/// commit limit. The flag MAP_NORESERVE is omitted, because with it the later commit would not be
+/// charged either. The commit could then not fail, and the system would kill the process when the
+/// memory is used.
 void* map_untouchable(void* where, std::size_t bytes, int flags) noexcept
 {
     return ::mmap(where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -106,23 +107,25 @@ bool unmap_between(std::byte* from, std::byte* to) noexcept
     return from == to || ::munmap(from, static_cast<std::size_t>(to - from)) == 0;
 }
 
-/// Returns the pages to the system and keeps the mapping. Works for locked pages since Linux 5.18.
+/// Returns the pages to the system, but not the address space. Works for locked pages since Linux
+/// 5.18.
 bool discard(std::byte* data, std::size_t bytes) noexcept
 {
     return ::madvise(data, bytes, MADV_DONTNEED) == 0 ||
            ::madvise(data, bytes, madv_dontneed_locked) == 0;
 }
 
-/// Makes memory inaccessible again and returns its pages. A new mapping replaces the old one in one
-/// step, with huge pages or not. `mprotect` would keep the charge against the commit limit.
+/// Makes memory inaccessible again and returns its pages to the system. For this, a new mapping
+/// replaces the old mapping, with huge pages or without, in one step. After `mprotect`, the memory
+/// would still be charged against the commit limit.
 bool decommit(std::byte* data, std::size_t bytes) noexcept
 {
     return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
-           discard(data, bytes); // the process has too many mappings for one more
+           discard(data, bytes); // the process has too many mappings
 }
 
-/// Maps huge pages elsewhere and moves them over the reserved range, since `mprotect` cannot make
-/// huge pages. A direct MAP_FIXED would be unsafe: if the system refuses, the range is unmapped
+/// Maps huge pages at another address and moves them over the reserved range, since `mprotect`
+/// cannot create huge pages. A direct MAP_FIXED would be unsafe. If it fails, the range is unmapped
 /// already, and another thread could get a mapping in that range.
 bool map_huge(std::byte* data, std::size_t bytes) noexcept
 {
@@ -150,26 +153,26 @@ bool prefer_node(std::byte* data, std::size_t bytes, numa wanted) noexcept
     }
     auto const node = static_cast<std::size_t>(wanted.node);
     mask[node / bits_per_word] = 1UL << node % bits_per_word;
-    // The kernel reads one bit less than the count that is passed, hence the + 1.
+    // The kernel reads one bit less than the count that is passed, so pass one more.
     return ::syscall(SYS_mbind, data, bytes, wanted.strict ? MPOL_BIND : MPOL_PREFERRED, mask,
                      nodes_max + 1, 0) == 0;
 }
 
-/// Touches all pages now. MAP_POPULATE would not report a failure.
+/// Touches all pages now. MAP_POPULATE is not used, because it would not report a failure.
 bool populate(std::byte* data, std::size_t bytes) noexcept
 {
     if (::madvise(data, bytes, madv_populate_write) == 0)
         return true;
     if (errno != EINVAL)
         return false;
-    // Linux before 5.14 does not know MADV_POPULATE_WRITE, so write to each page.
+    // Linux before 5.14 does not support MADV_POPULATE_WRITE, so write to each page.
     for (std::size_t offset = 0; offset < bytes; offset += kernel_page_bytes())
         *const_cast<volatile std::byte*>(data + offset) = std::byte{};
     return true;
 }
 
-/// The first unit (a page of a reserved range) in `from..to` whose bit equals `bit`; `to` if there
-/// is none.
+/// Returns the first unit (a page of a reserved range) in `from..to` whose bit equals `bit`, or
+/// `to` if there is no such unit.
 std::size_t find_bit(const std::uint64_t* bits, std::size_t from, std::size_t to, bool bit) noexcept
 {
     while (from < to) {
@@ -240,7 +243,8 @@ void page_source::give(chunk c) noexcept
     auto const data = static_cast<std::byte*>(c.data);
     if (options_.reserve_bytes == 0) {
         unmap(data, c.bytes);
-    } else if (decommit(data, c.bytes)) { // if this fails, the units stay in use: they are not zero
+    } else if (decommit(data, c.bytes)) { // on failure, the units stay in use, as they are not
+                                          // zeroed
         std::size_t const first = static_cast<std::size_t>(data - range_.base) / unit_bytes();
         flip_bits(range_.bits, first, first + claimed_units(c.bytes));
         range_.low = std::min(range_.low, first);
@@ -274,8 +278,8 @@ std::size_t page_source::guard_bytes() const noexcept
     return options_.guard ? kernel_page_bytes() : 0;
 }
 
-/// Maps address space for one chunk and its guards. Maps more than needed, so that an aligned place
-/// is somewhere inside the range, and unmaps both ends.
+/// Maps address space for one chunk and its guard pages. Maps more than needed, so that the range
+/// contains an aligned address, and unmaps both ends.
 std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 {
     std::size_t const guard = guard_bytes();
@@ -291,8 +295,8 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     std::byte* const data = align_up(begin + guard, align);
     std::byte* const kept_end = data + bytes + guard;
 
-    // Never unmap an end twice: after the first attempt, another thread may get a new mapping
-    // there.
+    // Never unmap an end twice, because after the first attempt, another thread may get a new
+    // mapping there.
     bool const end_cut = unmap_between(kept_end, end);
     if (end_cut && unmap_between(begin, data - guard))
         return data;
@@ -301,16 +305,17 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Unmaps a chunk and its guards. If the process has too many mappings, the system cannot split a
-/// mapping in two. Then the pages are returned and the address space is lost.
+/// Unmaps a chunk and its guard pages. If the process has too many mappings, the system cannot
+/// split a mapping in two. In that case, the pages are returned to the system, but the address
+/// space is lost.
 void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
 {
     if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
         discard(data, bytes);
 }
 
-/// Reserves the range. The range begins at a multiple of the first request's alignment, so that it
-/// holds the largest number of chunks with that alignment.
+/// Reserves the range. Its address is a multiple of the first request's alignment, so that the
+/// range has room for the largest number of chunks with that alignment.
 bool page_source::reserve(std::size_t align) noexcept
 {
     if (options_.reserve_bytes > request_bytes_max)
@@ -337,14 +342,15 @@ bool page_source::reserve(std::size_t align) noexcept
     return true;
 }
 
-/// The units of a chunk in the range and of the guard after it. The unit before a chunk is always
-/// inaccessible: another chunk's guard, a free unit, or the guard of the range.
+/// Returns the number of units for a chunk in the range and the guard page after the chunk. The
+/// unit before a chunk is always inaccessible, because it is another chunk's guard page, a free
+/// unit, or the guard page of the range.
 std::size_t page_source::claimed_units(std::size_t bytes) const noexcept
 {
     return bytes / unit_bytes() + (options_.guard ? 1 : 0);
 }
 
-/// Takes the lowest free units of the range that fit (first fit).
+/// Allocates the lowest free units of the range that are large enough (first fit).
 std::byte* page_source::claim(std::size_t bytes, std::size_t align) noexcept
 {
     if (range_.base == nullptr && !reserve(align))
@@ -375,8 +381,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
     }
-    // madvise is only advice: if the system refuses, the chunk has ordinary pages, and
-    // last_failure() says so.
+    // madvise is only advice. If it fails, the chunk has ordinary pages, and last_failure() reports
+    // that.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))
@@ -386,8 +392,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, why_not_locked(error));
     }
-    // The system reserves huge pages for all nodes together. Touching a page raises SIGBUS if the
-    // page's node has no huge page left. So touch all pages now if they are bound to a node.
+    // The system reserves huge pages for all NUMA nodes together. Touching a page raises SIGBUS if
+    // the page's node has no huge page left. So touch all pages now if they are bound to a node.
     bool const at_once = options_.populate || (set_aside && options_.numa.strict);
     if (at_once && !populate(data, bytes))
         return refuse(errno, options_.populate
@@ -397,8 +403,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     return true;
 }
 
-/// Sets the NUMA node of a chunk. Must be called before a page is touched for the first time: the
-/// first touch chooses the node.
+/// Sets the NUMA node of a chunk. Must be called before a page is touched for the first time,
+/// because the first touch determines the node.
 bool page_source::place_on_node(std::byte* data, std::size_t bytes) noexcept
 {
     if (options_.numa == numa{} || prefer_node(data, bytes, options_.numa))

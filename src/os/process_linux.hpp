@@ -12,7 +12,7 @@
 
 namespace mallard::os {
 
-/// Fields of /proc/PID/stat that identify a process. The state is '?' if the file is unreadable.
+/// Fields of /proc/PID/stat. The state is '?' if the file cannot be read.
 struct process {
     char state = '?';
     int threads = 0;
@@ -27,8 +27,8 @@ struct process {
         if (file >= 0)
             ::close(file);
         text[length < 0 ? 0 : length] = '\0';
-        // Fields 3, 20 and 22 are found from the end of the program's name: a name may contain
-        // spaces and parentheses.
+        // Read fields 3, 20 and 22. Search for them after the last parenthesis, because the
+        // program's name may contain spaces and parentheses.
         if (const char* const name_end = std::strrchr(text, ')'))
             std::sscanf(name_end,
                         ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -36,16 +36,17 @@ struct process {
                         &state, &threads, &start);
     }
 
-    /// Whether the process has ended. A killed process is a zombie until its parent waits for it. A
-    /// process whose main thread has ended before the other threads is a zombie too, but still has
-    /// more than one thread.
+    /// Returns whether the process has terminated. A killed process is a zombie until its parent
+    /// waits for it. A process whose main thread has exited before the other threads is a zombie
+    /// too, but still has more than one thread.
     bool has_ended() const noexcept { return state == 'X' || (state == 'Z' && threads < 2); }
 };
 
 inline constexpr int start_bits = 26;
 
-/// Identifies a process by 48 bits, which are never 0 or 1. The bits combine the process id with
-/// the start time: the system soon reuses a process id, and the start time repeats after a week.
+/// Returns 48 bits that identify a process, and are never 0 or 1. The bits combine the process ID
+/// with the start time. Neither suffices alone, because the system soon reuses a process ID, and
+/// the start time repeats after a week.
 inline std::uint64_t mark_of_process(pid_t pid, const process& p) noexcept
 {
     return static_cast<std::uint64_t>(pid) << start_bits |
@@ -64,7 +65,7 @@ inline bool is_alive(std::uint64_t mark) noexcept
         return false;
     process const now(pid);
     if (now.state == '?')
-        return true; // the process exists, and /proc hides it from this user
+        return true; // the process exists, but /proc hides it from this user
     return !now.has_ended() && mark_of_process(pid, now) == mark;
 }
 

@@ -1,4 +1,4 @@
-// What differs between the processors that Mallard supports: x86-64 and AArch64.
+// Defines the differences between the processors that Mallard supports, x86-64 and AArch64.
 #pragma once
 
 #include <cstddef>
@@ -9,37 +9,37 @@
 namespace mallard::os {
 
 /// The largest page size of a Linux kernel for this processor, in bytes. A range whose ends are
-/// multiples of this size can be mapped and unmapped on its own, whatever the kernel's page size
-/// is.
+/// multiples of this size can be mapped and unmapped separately, for any page size of the kernel.
 #if defined(__x86_64__)
 inline constexpr std::size_t page_bytes_max = std::size_t{4} << 10;
 #else
 inline constexpr std::size_t page_bytes_max = std::size_t{64} << 10;
 #endif
 
-/// The bits of an address of a program. Linux gives out higher addresses only where a program asks
-/// for them.
+/// The number of bits in the address of a program's memory. Linux uses higher addresses only if a
+/// program requests them.
 #if defined(__x86_64__)
 inline constexpr unsigned address_bits = 47;
 #else
 inline constexpr unsigned address_bits = 48;
 #endif
 
-/// The page size of the kernel, in bytes. On AArch64 each kernel has its own.
+/// Returns the page size of the kernel, in bytes. On AArch64, the page size differs between
+/// kernels.
 inline std::size_t kernel_page_bytes() noexcept
 {
     return static_cast<std::size_t>(::getpagesize());
 }
 
-/// Whether functions keep frame records, which is the default on AArch64. Then a walk of the stack
-/// follows these records and reads no unwind tables.
+/// Whether functions maintain frame records, which is the default on AArch64. If they do, a stack
+/// walk follows these records and reads no unwind tables.
 #if defined(__x86_64__)
 inline constexpr bool has_frame_records = false;
 #else
 inline constexpr bool has_frame_records = true;
 #endif
 
-/// Tells the processor that this thread spins.
+/// Informs the processor that this thread spins.
 inline void pause() noexcept
 {
 #if defined(__x86_64__)
@@ -51,7 +51,7 @@ inline void pause() noexcept
 #endif
 }
 
-/// The thread pointer: the start of the thread control block.
+/// Returns the thread pointer, which is the start of the thread control block.
 inline std::uintptr_t thread_pointer() noexcept
 {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// A function that the loader of glibc calls while it relocates a library that replaces malloc.
+// Declares a function that glibc's loader calls while it relocates a library that replaces malloc.
 #pragma once
 
 namespace mallard::os {
@@ -7,8 +7,9 @@ namespace mallard::os {
 /// functions (ifunc). The library defines this function, and relocation_linux.cpp calls it.
 ///
 /// The loader relocates libraries before the program, and runs the program's resolvers while it
-/// relocates the program. All thread-local variables are still 0 then: the loader copies their
-/// initial values after all relocations. What this function writes lasts until that copy.
+/// relocates the program. At that time, all thread-local variables are still 0, because the loader
+/// copies their initial values after all relocations. Values that this function writes last until
+/// that copy.
 ///
 /// The function must not call another library, since the addresses of functions may be missing.
 void on_relocation() noexcept;

@@ -1,7 +1,7 @@
 #include "relocation.hpp"
 
-// The library has an indirect function of its own. The loader runs its resolver when it relocates
-// the library. Nothing calls the function itself.
+// Defines an indirect function in the library. The loader runs the resolver of this function when
+// it relocates the library. Nothing calls the function itself.
 //
 // Only shared libraries contain this file. In a static program, resolvers run before the C library
 // has set the thread pointer. In other programs, the linker decides whether this resolver runs

@@ -1,6 +1,6 @@
-// Shared memory on Linux: files in /dev/shm, as with `shm_open`, and nameless files from
-// memfd_create. A file is complete before another process can open it: O_TMPFILE creates it without
-// a name, and linkat adds the name in one atomic step.
+// Shared memory on Linux consists of files in /dev/shm, as with `shm_open`, and of nameless files
+// from memfd_create. A file is complete before another process can open it, because O_TMPFILE
+// creates the file without a name, and linkat adds the name in one atomic step.
 #include <mallard/persist/shared_memory.hpp>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ constexpr system_error is_truncated{
 constexpr system_error is_no_descriptor{
     EBADF, "this is no descriptor of a file, or too many files are open: see `ulimit -n`"};
 
-/// The path of a segment in /dev/shm; empty if the name is not valid.
+/// The path of a segment in /dev/shm. Empty if the name is not valid.
 struct path {
     char text[sizeof folder + name_max + 1] = "";
 
@@ -80,8 +80,8 @@ struct path {
     bool is_valid() const noexcept { return text[0] != '\0'; }
 };
 
-/// Explains an errno from a file in /dev/shm. The result keeps the errno, because callers test it
-/// for EEXIST and ENOENT.
+/// Returns an explanation of an errno from a file in /dev/shm. The result contains the errno,
+/// because callers compare it with EEXIST and ENOENT.
 system_error failure_of_file(int error) noexcept
 {
     switch (error) {
@@ -128,9 +128,9 @@ system_error set_aside(int descriptor, std::size_t bytes) noexcept
     return error == 0 ? system_error{} : system_error{error, no_memory.why};
 }
 
-/// Whether the system would grant this amount of memory. posix_fallocate on a tmpfs without a size
-/// limit would allocate memory until the system kills a process. A shared anonymous mapping is
-/// granted or refused as a whole, so it is tried first.
+/// Returns whether the system would supply this amount of memory. posix_fallocate on a tmpfs
+/// without a size limit would allocate memory until the system kills a process. A shared anonymous
+/// mapping succeeds or fails as a whole, so this function tries such a mapping first.
 bool may_have(std::size_t bytes) noexcept
 {
     void* const tried =
@@ -221,7 +221,7 @@ shared_memory shared_memory::open(std::string_view name) noexcept
 shared_memory shared_memory::open_or_create(std::string_view name, std::size_t bytes,
                                             unsigned mode) noexcept
 {
-    for (;;) { // repeat: another process may create or remove the segment between the two calls
+    for (;;) { // repeat, since other processes may create or remove the segment
         shared_memory there = open(name);
         if (there || there.last_error() != ENOENT)
             return there;
@@ -256,7 +256,7 @@ shared_memory shared_memory::attach(int descriptor) noexcept
     return own.is_open() ? find(own) : shared_memory(is_no_descriptor);
 }
 
-/// Makes a segment in an empty file.
+/// Creates a segment in an empty file.
 shared_memory shared_memory::make(file& from, std::size_t bytes) noexcept
 {
     if (bytes == 0)

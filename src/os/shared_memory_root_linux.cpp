@@ -1,5 +1,5 @@
-// The root object of a segment. Exactly one process constructs it, even if several processes start
-// at once or a process is killed during the construction.
+// Constructs the root object of a segment. Exactly one process constructs the root, even if several
+// processes start at the same time, or if a process is killed during the construction.
 #include "process_linux.hpp"
 
 #include <mallard/persist/shared_memory.hpp>
@@ -31,7 +31,7 @@ void wait_a_moment() noexcept
 shared_memory::root_place shared_memory::enter_root(layout l, std::uint64_t hash) noexcept
 {
     if (bytes_ == 0)
-        return {}; // `make` or `find` has recorded why there is no segment
+        return {}; // `make` or `find` has stored the reason why there is no segment
     std::uint64_t const mine = checked_number::of(os::mark_of_this_process());
     for (;;) {
         std::uint64_t state = header_->root_state;
@@ -56,9 +56,10 @@ void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
     return base() + checked_number::in(root);
 }
 
-/// Returns memory for the root, in the one process that constructs it. If an earlier process was
-/// killed while it constructed a root of the same type, returns the memory that it had used. If
-/// this process is killed before it stores `root` at the end, the next process allocates again.
+/// Returns memory for the root. Only the process that constructs the root calls this function. If
+/// an earlier process was killed while it constructed a root of the same type, returns the memory
+/// that this process had allocated. If the calling process is killed before it stores `root` at the
+/// end, the next process allocates again.
 void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
 {
     if (header_->root != 0 && header_->root_hash == hash) {

@@ -1,6 +1,6 @@
-// Small services of the system for the malloc engine: a clock, random bits, a memory barrier in all
-// threads, and cheap atomics in a process with one thread. No function allocates or stops the
-// process, and only `out_of_memory` changes errno.
+// System functions for the malloc engine: a clock, random bits, a memory barrier in all threads,
+// and cheap atomics for a process with one thread. No function allocates or stops the process, and
+// only `out_of_memory` changes errno.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,20 @@
 
 namespace mallard::os {
 
-/// A monotonic clock in milliseconds that advances in steps of some milliseconds. Cheap to read.
+/// Returns the time of a monotonic clock in milliseconds. The clock advances in steps of a few
+/// milliseconds, and is cheap to read.
 std::uint64_t coarse_milliseconds() noexcept;
 
-/// Unpredictable bits from the kernel; from the clock and addresses if the kernel has no random
-/// bits yet.
+/// Returns unpredictable bits from the kernel. If the kernel has no random bits yet, computes bits
+/// from the clock and addresses instead.
 std::uint64_t random_bits() noexcept;
 
-/// Executes a full memory barrier in every thread of this process (membarrier). False: the system
-/// does not support this.
+/// Executes a full memory barrier in every thread of this process (membarrier). Returns false if
+/// the system does not support this.
 bool barrier_in_all_threads() noexcept;
 
-/// Whether this process certainly has one thread. Then plain loads and stores replace atomic
-/// read-modify-write instructions, which lock the bus.
+/// Returns whether this process certainly has only one thread. In that case, plain loads and stores
+/// can replace atomic read-modify-write instructions, which lock the bus.
 inline bool is_single_threaded() noexcept
 {
 #if __has_include(<sys/single_threaded.h>)
@@ -45,8 +46,8 @@ inline std::size_t add(std::atomic<std::size_t>& to, std::size_t amount) noexcep
     return sum;
 }
 
-/// Whether `value` is less than a relaxed load of `limit`. Assembly on x86-64, since g++ 12 emits a
-/// load and a comparison instead of one instruction.
+/// Returns whether `value` is less than a relaxed load of `limit`. Uses assembly on x86-64, since
+/// g++ 12 emits a load and a comparison instead of one instruction.
 inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) noexcept
 {
 #if defined(__x86_64__)
@@ -61,10 +62,10 @@ inline bool is_below(std::size_t value, const std::atomic<std::size_t>& limit) n
 /// Sets errno to ENOMEM and returns null.
 void* out_of_memory() noexcept;
 
-/// Finds libmallard-checked.so in the folder of the shared library that has this code, or in the
-/// folder `mallard` in that folder. Writes the path to the `bytes` bytes at `path`. False: that
-/// library is not installed, its path has a space or a colon, it has this code itself, or this code
-/// is linked into the program, so that no library can replace it.
+/// Finds libmallard-checked.so in the directory of the shared library that contains this code, or
+/// in the subdirectory `mallard`. Writes the path to the `bytes` bytes at `path`. Returns false if
+/// libmallard-checked.so is not installed, if its path contains a space or a colon, if it contains
+/// this code itself, or if this code is linked into the program, so that no library can replace it.
 bool find_checked_malloc(char* path, std::size_t bytes) noexcept;
 
 /// Writes to standard error.

@@ -42,7 +42,8 @@ bool barrier_in_all_threads() noexcept
     errno_kept const keep;
     if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
         return true;
-    // A process has to register first. The child of a fork is a new process.
+    // A process must register first. The child of a fork is a new process, so it must register
+    // again.
     return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
            ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -57,11 +58,12 @@ bool find_checked_malloc(char* path, std::size_t bytes) noexcept
 {
     errno_kept const keep;
     Dl_info here{};
-    // The headers of the program follow the start of the program's first segment.
+    // Test whether this code is in the program itself, whose headers are near the start of its
+    // first segment.
     if (::dladdr(reinterpret_cast<const void*>(&coarse_milliseconds), &here) == 0 ||
         ::getauxval(AT_PHDR) - reinterpret_cast<std::uintptr_t>(here.dli_fbase) < 4096 ||
         std::strstr(here.dli_fname, "-checked.so") != nullptr ||
-        std::strpbrk(here.dli_fname, " :") != nullptr) // they end a path in LD_PRELOAD
+        std::strpbrk(here.dli_fname, " :") != nullptr) // these separate paths in LD_PRELOAD
         return false;
     const char* const slash = std::strrchr(here.dli_fname, '/');
     for (const char* const file : {"libmallard-checked.so", "mallard/libmallard-checked.so"}) {
@@ -79,7 +81,8 @@ void write_error(const char* text, std::size_t bytes) noexcept
 {
     errno_kept const keep;
     while (bytes != 0) {
-        // write() of the C library is a cancellation point, and malloc_stats must not be one.
+        // Do not call write() of the C library, because it is a cancellation point, which
+        // malloc_stats must not be.
         long const written = ::syscall(SYS_write, STDERR_FILENO, text, bytes);
         if (written <= 0)
             return;

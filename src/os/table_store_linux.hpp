@@ -1,4 +1,4 @@
-// The memory of thread tables.
+// Allocates the memory of thread tables.
 #pragma once
 
 #include <mallard/detail/threads/thread_caches.hpp>
@@ -11,12 +11,13 @@
 
 namespace mallard::os {
 
-/// Thread tables, mapped several at a time. The tables of ended threads are kept for new threads,
-/// because an unmap interrupts every processor that runs a thread of the program. The memory is not
-/// from malloc, which may itself use a pool. Protected by the registry's lock.
+/// A store for thread tables, which are mapped several at a time. The tables of exited threads are
+/// reused for new threads, because an unmap interrupts every processor that runs a thread of the
+/// program. The memory does not come from malloc, which may itself use a pool. The registry's lock
+/// protects the store.
 class table_store {
 public:
-    /// A new table; null if there is no memory.
+    /// Returns a new or reused table, or null if there is no memory.
     thread_table* take() noexcept
     {
         thread_table* const spare = spare_;
@@ -40,7 +41,7 @@ public:
 private:
     static constexpr std::size_t map_bytes = 16384;
     static constexpr std::size_t head_bytes =
-        alignof(thread_table); // has the previous map's address
+        alignof(thread_table); // contains the previous map's address
 
     static std::byte*& older(std::byte* map) noexcept
     {
@@ -64,7 +65,7 @@ private:
 
     thread_table* spare_ = nullptr;
     std::byte* newest_ = nullptr;
-    std::size_t uncut_ = 0; // unused bytes of the newest map behind its head
+    std::size_t uncut_ = 0; // unused bytes of the newest map after its head
 };
 
 } // namespace mallard::os

@@ -1,5 +1,5 @@
-// Keeps track of the caches of each thread while threads start, end and fork. Executes a memory
-// fence in all threads of the process.
+// Maintains the thread caches of pools while threads start, exit and fork. Executes a memory fence
+// in all threads of the process.
 #include "table_store_linux.hpp"
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 // The handle of this module, for __cxa_thread_atexit (Itanium C++ ABI). Each thread with a table
-// registers this handle, so `dlclose` unloads the module only when the last such thread has ended.
+// registers this handle, so `dlclose` unloads the module only when the last such thread has exited.
 extern "C" void* __dso_handle; // NOLINT(bugprone-reserved-identifier)
 
 namespace mallard {
@@ -27,7 +27,8 @@ bool membarrier(int command) noexcept
     return ::syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-/// Called before the first thread cache is made: if this fails, no thread gets a cache.
+/// Registers this process for `barrier_in_all_threads`. Called before the first thread cache is
+/// created. If this fails, no thread gets a cache.
 bool prepare_barrier() noexcept
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -43,8 +44,8 @@ void barrier_in_all_threads() noexcept
 }
 
 // Set when C++ has destroyed this thread's thread-local objects. The destructors of pthread keys
-// may still free blocks, but no callback tells when these destructors are done. So the thread gets
-// no further cache.
+// may still free blocks, but no callback runs after these destructors. So the thread gets no
+// further cache.
 constinit thread_local bool is_late = false;
 
 } // namespace
@@ -60,10 +61,12 @@ struct registry {
     thread_cache_list* lists = nullptr;
     std::uint32_t next_place = 0;
 
-    /// Registers the fork handlers and the memory fence, once. False: threads cannot have caches.
+    /// Registers the fork handlers and the memory fence, once. Returns false if this fails, so that
+    /// threads cannot have caches.
     static bool prepare() noexcept;
 
-    /// This thread's table. Makes the table if there is none. Null: there is no memory.
+    /// Returns this thread's table, which is created if necessary. Returns null if there is no
+    /// memory, or if the thread is exiting.
     thread_table* table() noexcept
     {
         if (this_thread_table != &empty_thread_table)
@@ -96,7 +99,7 @@ struct registry {
         show(list, c, t);
     }
 
-    /// Adds a list to the lists that a fork locks.
+    /// Adds a list to the lists that the fork handlers lock.
     void add(thread_cache_list& list) noexcept
     {
         if (list.listed_at != nullptr)
@@ -106,7 +109,7 @@ struct registry {
         list.registered_.store(true, std::memory_order_relaxed);
     }
 
-    /// The cache of `list` that belongs to the thread with the table `t`, or null.
+    /// Returns the cache of `list` that belongs to the thread with the table `t`, or null.
     static thread_cache* find(const thread_cache_list& list, const thread_table& t) noexcept
     {
         thread_cache* c = t.caches;
@@ -115,8 +118,8 @@ struct registry {
         return c;
     }
 
-    /// Writes the cache to the place where `thread_cache_list::mine` looks. Only the thread itself
-    /// writes to its table; the one exception is `take_from_thread`, which clears the place.
+    /// Writes the cache to the element of the table that `thread_cache_list::mine` reads. Only the
+    /// thread itself writes to its table, except that `take_from_thread` clears such an element.
     static void show(const thread_cache_list& list, thread_cache& c, thread_table& t) noexcept
     {
         std::size_t const at = list.place_.load(std::memory_order_relaxed);
@@ -125,7 +128,7 @@ struct registry {
         t.lists[at].store(&list, std::memory_order_relaxed);
     }
 
-    /// Takes all caches of a list from their threads. The caller holds the locks of the registry
+    /// Removes all caches of a list from their threads. The caller holds the locks of the registry
     /// and of the list.
     void remove(thread_cache_list& list) noexcept
     {
@@ -137,7 +140,7 @@ struct registry {
         list.registered_.store(false, std::memory_order_relaxed);
     }
 
-    /// Unmaps the tables when this code is unloaded or the program ends, unless a thread still has
+    /// Unmaps the tables when this code is unloaded or the program exits, unless a thread still has
     /// a table.
     void end() noexcept
     {
@@ -154,20 +157,20 @@ private:
         while (*at != &c)
             at = &(*at)->next_of_thread_;
         *at = c.next_of_thread_;
-        // Another list may use this place of the table by now.
+        // Clear the element only if no other list uses it now.
         thread_cache_list const* shown = &list;
         t.lists[list.place_.load(std::memory_order_relaxed)].compare_exchange_strong(
             shown, nullptr, std::memory_order_relaxed);
     }
 
-    /// Abandons the caches of a thread that has ended, with their content.
+    /// Abandons the caches of an exited thread, with their content.
     void retire(thread_table& t) noexcept
     {
         for (thread_cache* c = t.caches; c != nullptr;) {
             std::lock_guard const alone(c->list_->lock);
             c->thread_ = nullptr;
-            // In the child of a fork, mark the cache as not in use: the fork may have interrupted a
-            // call.
+            // In the child of a fork, mark the cache as not busy, because the fork may have
+            // interrupted a call.
             c->busy_.store(0, std::memory_order_relaxed);
             c = c->next_of_thread_;
         }
@@ -195,8 +198,8 @@ private:
 
     static void at_thread_exit(void* table) noexcept;
 
-    // During a fork this thread holds every lock and all lists are frozen. So no other thread is
-    // inside a cache or a source, and the child finds all data in a consistent state.
+    // During a fork, the forking thread holds every lock, and all lists are frozen. So no other
+    // thread is using a cache or a source, and all data are consistent in the child.
     static void before_fork() noexcept;
     static bool try_hold(thread_cache_list& list) noexcept;
     static void unlock_until(thread_cache_list* end) noexcept;
@@ -206,7 +209,7 @@ private:
 
 namespace {
 
-// The registry has no destructor: threads may live longer than static objects.
+// The registry has no destructor, because threads may live longer than static objects.
 constinit registry all;
 
 } // namespace
@@ -219,8 +222,9 @@ bool registry::prepare() noexcept
 }
 
 namespace {
-// Registers the fork handlers early. Handlers run before a fork in the reverse order of their
-// registration. So later handlers run before this one takes the locks, and may use a pool.
+// Registers the fork handlers early. Before a fork, handlers run in the reverse order of their
+// registration. So handlers that are registered later run before this one locks the lists, and may
+// use a pool.
 [[maybe_unused]] bool const prepared_at_start = registry::prepare();
 
 [[gnu::destructor]] void unload()
@@ -241,8 +245,8 @@ void registry::before_fork() noexcept
 {
     all.lock.lock();
     // One allocator may be the source of another, so threads may lock the lists in any order.
-    // Therefore this thread never waits for a list while it holds other lists: it releases them all
-    // and starts again.
+    // Therefore this thread never waits for a list while it holds other lists. Instead, it unlocks
+    // all lists and starts again.
     for (thread_cache_list* list = all.lists; list != nullptr;) {
         if (try_hold(*list)) {
             list = list->next_listed;

@@ -1,5 +1,5 @@
-// The clock of recorded events: the time stamp counter of the processor where its rate is constant,
-// and CLOCK_MONOTONIC otherwise.
+// The clock for recorded events. This is the processor's time stamp counter if the rate of the
+// counter is constant, and CLOCK_MONOTONIC otherwise.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace mallard::os {
 
-/// Nanoseconds of CLOCK_MONOTONIC. The vDSO reads the clock without a system call.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds. The vDSO reads this clock without a system
+/// call.
 inline std::uint64_t monotonic_ns() noexcept
 {
     timespec now{};
@@ -24,21 +25,22 @@ inline std::uint64_t monotonic_ns() noexcept
 
 #if defined(__x86_64__)
 
-/// Whether the time stamp counter has one rate in all states of the processor.
+/// Returns whether the time stamp counter has the same rate in all states of the processor.
 inline bool has_constant_ticks() noexcept
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1U << 8) != 0;
 }
 
-/// The time stamp counter. The processor may read it before earlier instructions are done.
+/// Reads the time stamp counter. The processor may execute the reading before earlier instructions
+/// are complete.
 inline std::uint64_t ticks() noexcept
 {
     return __rdtsc();
 }
 
-/// Reads the time stamp counter between all earlier and all later instructions. So a call that
-/// begins now takes its time after the reading, not during it.
+/// Reads the time stamp counter after all earlier and before all later instructions. So the reading
+/// does not overlap with a call that begins now.
 inline std::uint64_t ticks_before() noexcept
 {
     _mm_lfence();
@@ -47,8 +49,8 @@ inline std::uint64_t ticks_before() noexcept
     return now;
 }
 
-/// Reads the time stamp counter after all earlier loads are done, such as the loads of a call that
-/// has returned.
+/// Reads the time stamp counter after all earlier loads are complete, such as the loads of a call
+/// that has returned.
 inline std::uint64_t ticks_after() noexcept
 {
     unsigned processor = 0;

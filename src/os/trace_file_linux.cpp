@@ -1,5 +1,5 @@
-// Writes traces. pwrite writes whole records at known offsets, so that a short write can be
-// repeated from the right record.
+// Writes trace files. pwrite writes whole records at known offsets, so that a short write can be
+// repeated from the correct record.
 #include <mallard/trace/trace_file.hpp>
 
 #include <algorithm>
@@ -56,7 +56,8 @@ std::uint32_t thread_id() noexcept
     return mine;
 }
 
-/// Writes and returns the number of bytes written. If that is less than `bytes`, errno says why.
+/// Writes data at an offset, and returns the number of bytes written. If that number is less than
+/// `bytes`, errno contains the reason.
 std::size_t write_at(int file, std::uint64_t offset, const void* data, std::size_t bytes) noexcept
 {
     std::size_t done = 0;
@@ -132,7 +133,7 @@ void trace_file::append(const mallard_trace_record& r) noexcept
 {
     std::uint32_t const thread = thread_id();
     std::lock_guard const alone(lock_);
-    // An event needs at most three records: lost events, thread, event.
+    // An event needs at most three records, for lost events, for the thread and for the event.
     if (file_ < 0 || !has_room(3)) {
         lost_ += 1;
         lost_here_ += 1;
@@ -154,8 +155,9 @@ void trace_file::put_lost() noexcept
     lost_here_ = 0;
 }
 
-/// Whether the buffer has room. Writes a full buffer to the file first. After a failed write, tries
-/// again each time that `events_between_tries` more events are lost.
+/// Returns whether the buffer has room for `records`. If the buffer is full, writes it to the file
+/// first. After a failed write, tries again each time that `events_between_tries` more events were
+/// lost.
 bool trace_file::has_room(std::size_t records) noexcept
 {
     if (records_max - count_ >= records)
@@ -175,7 +177,7 @@ bool trace_file::write_all() noexcept
 {
     if (file_ < 0)
         return false;
-    if (process_id() != pid_) { // this process is a forked child: the parent writes the buffer
+    if (process_id() != pid_) { // in a forked child: the parent writes the buffer
         ::close(file_);
         file_ = -1;
         return false;

@@ -1,5 +1,5 @@
-// The walk of call stacks: rules for return addresses in a cache that all threads share, and the
-// comparison with the last stack of the thread.
+// Walks call stacks. All threads share a cache with the unwind rules of return addresses. Each walk
+// compares the stack with the last stack of the thread.
 #include "processor.hpp"
 #include "unwind.hpp"
 #include "unwind_rule.hpp"
@@ -18,8 +18,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// Two names of glibc: the end of the main thread's stack, and a search for the module of an address
-// that takes no lock (only in glibc 2.35 and later). Other C libraries have neither.
+// Two symbols of glibc: the end of the main thread's stack, and a lock-free function that finds the
+// module of an address (in glibc 2.35 and later). Other C libraries have neither.
 #if defined(__GLIBC__)
 extern "C" [[gnu::weak]] void* __libc_stack_end; // NOLINT(bugprone-reserved-identifier)
 #endif
@@ -33,13 +33,13 @@ namespace {
 constexpr std::uintptr_t page_bytes = 4096;
 
 /// Linux maps nothing else within this distance below the end of the main thread's stack, unless a
-/// program asks for an address there.
+/// program requests an address there.
 constexpr std::uintptr_t main_stack_bytes = std::uintptr_t{128} << 20;
 
 // --- memory that may be read
 
 /// Calls rt_sigprocmask with the invalid operation -1 and the set of signals at `address`. Returns
-/// the kernel's result without a change of errno.
+/// the kernel's result and does not change errno.
 long change_signals_to(std::uintptr_t address) noexcept
 {
 #if defined(__x86_64__)
@@ -62,9 +62,9 @@ long change_signals_to(std::uintptr_t address) noexcept
 #endif
 }
 
-/// Whether the page at `address` can be read. Passes the address to the kernel as a signal set,
-/// with the invalid operation -1. The kernel reads the set first, and reports EFAULT if it cannot
-/// read the set. Sandboxes allow this call.
+/// Returns whether the page at `address` can be read. Passes the address to the kernel as a signal
+/// set, with the invalid operation -1. The kernel reads the set first, and returns EFAULT if the
+/// set cannot be read. Sandboxes allow this system call.
 bool is_readable(std::uintptr_t address) noexcept
 {
     // Valgrind would report bytes that the program has not written yet.
@@ -73,14 +73,15 @@ bool is_readable(std::uintptr_t address) noexcept
     return change_signals_to(address) != -EFAULT;
 }
 
-/// Reads a word of the stack. AddressSanitizer would report a word that is in no variable.
+/// Reads a word of the stack. The function is not instrumented, because AddressSanitizer would
+/// report a word that is not part of a variable.
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::uintptr_t
 word_at(std::uintptr_t address) noexcept
 {
     return *reinterpret_cast<std::uintptr_t const*>(address);
 }
 
-/// The end of the main thread's stack; 0 if it is unknown.
+/// Returns the end of the main thread's stack, or 0 if the end is unknown.
 std::uintptr_t main_stack_end() noexcept
 {
 #if defined(__GLIBC__)
@@ -95,10 +96,10 @@ bool is_on_main_stack(std::uintptr_t sp) noexcept
     return main_stack_end() - sp < main_stack_bytes;
 }
 
-/// Whether `sp` is in the stack of the thread that owns `memory`. glibc puts the thread pointer at
-/// the upper end of the stack that it maps for a thread. When the stack first reaches further down,
-/// this function tests the pages below one by one. The first page that cannot be read is the guard
-/// page at the lower end.
+/// Returns whether `sp` is in the stack of the thread that owns `memory`. In glibc, the thread
+/// pointer is at the upper end of the stack that is mapped for a thread. When the stack first
+/// extends further down, this function tests the pages below one by one. The first page that cannot
+/// be read is the guard page at the lower end.
 bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 {
     if (!memory.bounds_are_known) {
@@ -121,7 +122,8 @@ bool is_on_own_stack(stack_memory& memory, std::uintptr_t sp) noexcept
 
 // --- rules
 
-// A word of the cache holds a rule, and the upper bits of its return address.
+// A word of the cache contains a rule, and the upper bits of the return address to which it
+// belongs.
 constexpr unsigned index_bits = address_bits + unwind_rule::bits - 64;
 constinit std::array<std::atomic<std::uint64_t>, 1 << index_bits> cached_rules{};
 constinit std::array<std::atomic<std::uintptr_t>, 256> known_modules{};
@@ -132,7 +134,7 @@ constexpr std::size_t index_of(std::uintptr_t pc) noexcept
     return (pc ^ pc >> index_bits) & (cached_rules.size() - 1);
 }
 
-/// A module, and the parts of it that can be read.
+/// A module, and the memory ranges of the module that can be read.
 struct found_module {
     code_module module{};
     std::byte const* header = nullptr; // .eh_frame_hdr
@@ -168,7 +170,8 @@ struct found_module {
         return {};
     }
 
-    /// Whether the module is the dynamic linker, as which the kernel starts a program.
+    /// Returns whether the module is the dynamic linker, which the kernel runs first when it starts
+    /// a program.
     bool is_dynamic_linker() const noexcept
     {
         std::uintptr_t const start = ::getauxval(AT_BASE); // 0 in a static program
@@ -176,9 +179,9 @@ struct found_module {
     }
 
     /// Reads the rule for the code at `code`. Tools like BOLT put the search table and the FDE into
-    /// different segments. The only code of glibc's dynamic linker without an FDE is its entry
-    /// point, from which it calls the constructors of libraries (`_dl_start_user` up to
-    /// glibc 2.36).
+    /// different segments. In glibc's dynamic linker, only the entry point has no FDE. The entry
+    /// point calls the constructors of libraries (`_dl_start_user` up to glibc 2.36), so it is the
+    /// outermost frame.
     unwind_rule rule_of(std::uintptr_t code) const noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(header);
@@ -195,7 +198,7 @@ struct query {
     found_module found;
 };
 
-/// Looks for a module by its program headers: for glibc before 2.35, and for other C libraries.
+/// Finds a module by its program headers. Used with glibc before 2.35 and with other C libraries.
 int find_by_headers(dl_phdr_info* info, std::size_t, void* argument) noexcept
 {
     query& q = *static_cast<query*>(argument);
@@ -223,9 +226,9 @@ found_module find_module(std::uintptr_t code) noexcept
                            static_cast<std::byte const*>(object.dlfo_eh_frame),
                            object.dlfo_link_map->l_addr,
                            {}};
-        // The kernel maps the program, and leaves out the gaps between segments. For such a program
-        // the range above is the one segment with the code. The dynamic linker maps each library as
-        // one range, gaps included.
+        // The kernel maps the program without the gaps between segments, so for the program, the
+        // range above is only the segment with the code. The dynamic linker maps each library as
+        // one range that includes the gaps.
         if (*found.module.path == '\0') {
             found.segments = {reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR)),
                               ::getauxval(AT_PHNUM)};
@@ -239,12 +242,12 @@ found_module find_module(std::uintptr_t code) noexcept
     return q.found;
 }
 
-/// The rule for a return address that is not in the cache.
+/// Finds the rule for a return address that is not in the cache.
 [[gnu::noinline]] unwind_rule find_rule_of(std::uintptr_t pc) noexcept
 {
     found_module const found = find_module(pc - 1);
     if (found.header == nullptr)
-        return {}; // not cached: a module may be loaded at this address later
+        return {}; // not cached, because a module may be loaded here later
     unwind_rule const rule =
         has_frame_records ? unwind_rule(unwind_rule::framed) : found.rule_of(pc - 1);
     if (pc >> address_bits == 0)
@@ -269,17 +272,18 @@ unwind_rule rule_of(std::uintptr_t pc) noexcept
 
 // --- steps
 
-/// A frame, and the memory that may be read to step to its caller. Functions that are not inlined
-/// get a copy of the cursor, so that the walk keeps the cursor itself in registers.
+/// A frame, and the range of memory that may be read to step to the frame's caller. Functions that
+/// are not inlined receive a copy of the cursor, so that the walk can keep the cursor itself in
+/// registers.
 struct cursor {
     enum results : std::uint8_t { moved, moved_over_signal, ended, lost };
 
-    stack_memory* memory; // null: the thread's own stack is not known
+    stack_memory* memory; // null if the thread's own stack is not known
     call_site at;
     std::uintptr_t slot = at.sp - 8; // where at.pc was read
-    std::uintptr_t high = 0;         // the stack can be read from at.sp to here
-    bool is_comparable = false;      // on the thread's own stack: `slot` can be compared later
-    bool may_grow = false;           // more may be readable above `high`
+    std::uintptr_t high = 0;         // the stack can be read from at.sp up to this address
+    bool is_comparable = false;      // true on the thread's own stack: `slot` can be compared later
+    bool may_grow = false;           // whether more may be readable above `high`
 
     void enter_stack() noexcept
     {
@@ -289,7 +293,7 @@ struct cursor {
             high = main_stack_end();
         } else if (memory != nullptr && is_on_own_stack(*memory, at.sp)) {
             high = memory->high;
-        } else { // a fiber, or an alternate stack for signals
+        } else { // the stack of a fiber, or an alternate stack for signals
             is_comparable = false;
             may_grow = true;
             high = (at.sp + page_bytes - 1) & ~(page_bytes - 1);
@@ -306,7 +310,8 @@ struct cursor {
         return address + 8 <= high;
     }
 
-    /// Returns `high`, moved up by pages to `to` or to the first page that cannot be read.
+    /// Returns `high` after moving it up by pages, until it reaches `to` or the first page that
+    /// cannot be read.
     [[gnu::noinline]] static std::uintptr_t grown(std::uintptr_t high, std::uintptr_t to) noexcept
     {
         for (int tries = 256; to > high && tries > 0 && is_readable(high); --tries)
@@ -314,7 +319,7 @@ struct cursor {
         return high;
     }
 
-    /// Moves to the caller whose CFA is `cfa`.
+    /// Moves the cursor to the caller. `cfa` is the CFA of the current frame.
     [[gnu::always_inline]] results move(std::uintptr_t cfa) noexcept
     {
         slot = cfa - 8;
@@ -373,9 +378,9 @@ struct cursor {
         }
     }
 
-    /// Moves from a signal handler to the code that it interrupted. A handler returns to code that
-    /// restores the registers from a ucontext_t at the stack pointer, so this function reads them
-    /// there.
+    /// Moves the cursor from a signal handler to the code that the signal interrupted. A handler
+    /// returns to code that restores the registers from a ucontext_t at the stack pointer, so this
+    /// function reads the registers there.
     results step_over_signal() noexcept
     {
 #if defined(__x86_64__)
@@ -391,7 +396,7 @@ struct cursor {
         enter_stack();
         return moved_over_signal;
 #else
-        return lost; // AArch64: the kernel adds a frame record of its own, so no step comes here
+        return lost; // not called on AArch64, where the kernel adds a frame record
 #endif
     }
 
@@ -407,8 +412,9 @@ struct cursor {
     }
 };
 
-/// The number of outermost frames that may be unchanged: the callers of the innermost frame whose
-/// return address is no longer in its slot on the stack. All frames, if no slot has changed.
+/// Returns the number of outermost frames that may be unchanged. These are the callers of the
+/// innermost frame whose return address is no longer in its slot on the stack, or all frames if no
+/// slot has changed.
 std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
 {
     for (std::size_t i = frames.size(); i > 0; --i)
@@ -417,18 +423,20 @@ std::uint32_t count_unchanged(std::span<const stack_frame> frames) noexcept
     return static_cast<std::uint32_t>(frames.size());
 }
 
-/// A walk that compares the stack with the last one. It collects fresh frames, innermost first,
-/// from the end of memory.frames downwards, so that the outermost of them is at the lowest index.
+/// A walk that compares the stack with the last stack of the thread. The walk collects new frames,
+/// innermost first, from the end of memory.frames downwards, so that the outermost new frame has
+/// the lowest index.
 struct remembering_walk {
     stack_memory& memory;
     cursor at;
     std::uint32_t const room = static_cast<std::uint32_t>(memory.frames.size());
     std::uint32_t const fresh_room = std::min(fresh_frames_max, room / 2);
     std::uint32_t kept = memory.depth; // frames[0, kept) may be callers of the current frame
-    std::uint32_t fresh = 0;           // number of frames inside of the current one
+    std::uint32_t fresh = 0;           // number of frames that were collected
 
-    /// Whether the current frame and all outer frames are unchanged. A frame of the last stack that
-    /// differs is excluded from later calls, so a walk compares each old frame once.
+    /// Returns whether the current frame and all outer frames are the same as in the last stack. A
+    /// frame of the last stack that differs is excluded from later calls, so a walk compares each
+    /// old frame only once.
     [[gnu::always_inline]] bool is_met() noexcept
     {
         while (kept > 0 && memory.frames[kept - 1].slot < at.slot)
@@ -447,14 +455,14 @@ struct remembering_walk {
     {
         if (fresh < fresh_room) {
             if (fresh + kept == room) [[unlikely]]
-                kept = std::min(kept, room / 2); // so that the next collisions are rare
+                kept = std::min(kept, room / 2); // so that this happens rarely
             memory.frames[room - 1 - fresh] = {at.is_comparable ? at.slot : 0, at.at.pc};
         }
         fresh += 1;
     }
 
-    /// Marks the frames of a signal handler as never to be compared: the next signal may interrupt
-    /// another frame.
+    /// Marks the frames of a signal handler as never to be compared, because the next signal may
+    /// interrupt another frame.
     [[gnu::noinline]] static void exclude(std::span<stack_frame> frames) noexcept
     {
         for (auto& frame : frames)
@@ -464,8 +472,8 @@ struct remembering_walk {
     stack_change finish(bool is_cut) noexcept
     {
         std::uint32_t const stored = std::min(fresh, fresh_room);
-        // Copied one by one, because memmove would defeat store forwarding: a load of several
-        // frames at once waits until the stores of `collect` have reached the cache.
+        // Copy the frames one by one, because memmove would defeat store forwarding. A load of
+        // several frames together would wait until the stores of `collect` have reached the cache.
         auto const from = memory.frames.last(stored);
         auto const to = memory.frames.subspan(kept, stored);
 #pragma GCC unroll 1
@@ -479,7 +487,8 @@ struct remembering_walk {
     stack_change run(stack_mode mode) noexcept
     {
         at.enter_stack();
-        // A stack that is not the thread's own is never compared, so each event walks all of it.
+        // A stack that is not the thread's own is never compared, so each event walks the whole
+        // stack.
         std::uint32_t const limit = at.is_comparable ? room : fresh_room;
         while (!(at.is_comparable && is_met())) {
             if (fresh == limit) {

@@ -1,4 +1,5 @@
-// Rules to step from a frame to its caller, and how a rule is read from unwind tables.
+// Unwind rules, which describe how to step from a frame to its caller. Reads such rules from unwind
+// tables.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,11 @@
 
 namespace mallard::os {
 
-/// How to find the registers of the caller of a frame. A rule has 31 bits, so that a rule and its
-/// address fit into one word of a cache.
+/// A rule describes how to find the registers of a frame's caller. A rule has 31 bits, so that a
+/// rule and its code address fit into one word of a cache.
 ///
 /// The CFA (canonical frame address) is the stack pointer of the caller after the call has
-/// returned; the return address is in the word below it.
+/// returned. The return address is in the word below that address.
 class unwind_rule {
 public:
     enum kinds : std::uint32_t {
@@ -33,7 +34,8 @@ public:
     {
     }
 
-    /// Both offsets are in bytes, in two's complement. A rule whose offsets do not fit is `cut`.
+    /// Makes a rule. Both offsets are in bytes, in two's complement. If the offsets do not fit, the
+    /// result is the rule `cut`.
     static constexpr unwind_rule of(kinds kind, std::uint64_t cfa, std::uint64_t saved_bp) noexcept
     {
         unwind_rule rule;
@@ -45,32 +47,33 @@ public:
 
     constexpr std::uint32_t word() const noexcept { return bits_; }
     constexpr kinds kind() const noexcept { return kinds{bits_ & 7}; }
-    /// An offset in bytes, from -16 MiB to below 16 MiB.
+    /// Returns the offset of the CFA in bytes, from -16 MiB to below 16 MiB.
     constexpr std::intptr_t cfa() const noexcept
     {
         return static_cast<std::int32_t>(bits_ << 1) >> 10 << 3;
     }
-    /// The distance in bytes from the CFA down to the saved bp, at most 504. 0: bp is unchanged.
+    /// Returns the distance in bytes from the CFA down to the saved bp, at most 504, or 0 if bp is
+    /// unchanged.
     constexpr std::uintptr_t saved_bp() const noexcept { return bits_ & 0x1f8; }
 
 private:
     std::uint32_t bits_ = cut;
 };
 
-/// An entry of the search table in .eh_frame_hdr. Both are 0 if there is none.
+/// An entry of the search table in .eh_frame_hdr. Both members are 0 if no entry was found.
 struct table_entry {
     std::uintptr_t begin = 0; ///< where the function begins
     std::uintptr_t fde = 0;   ///< the address of its FDE
 };
 
-/// Finds the entry of the code at `code`: of the last function that begins at or before it.
-/// `readable` contains .eh_frame_hdr, which begins at `header`. Nothing else is read, whatever the
-/// table says.
+/// Finds the entry for the code at `code`, which is that of the last function that begins at or
+/// before `code`. `readable` contains .eh_frame_hdr, which begins at `header`. No other memory is
+/// read, even if the table is corrupt.
 table_entry find_entry(std::span<const std::byte> readable, std::uintptr_t header,
                        std::uintptr_t code) noexcept;
 
 /// Returns the rule for the code at `code`, which the FDE at `entry` defines. `readable` contains
-/// .eh_frame. Nothing else is read, whatever the FDE says.
+/// .eh_frame. No other memory is read, even if the FDE is corrupt.
 unwind_rule read_rule(std::span<const std::byte> readable, std::uintptr_t entry,
                       std::uintptr_t code) noexcept;
 

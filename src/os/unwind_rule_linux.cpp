@@ -1,7 +1,8 @@
-// Reads the unwind tables of x86-64. .eh_frame_hdr is a search table. .eh_frame describes functions
-// by an FDE (one function) and a CIE (what many FDEs have in common). Both contain programs that
-// compute the rules of each address: see the DWARF standard, section 6.4, and the Linux Standard
-// Base. Only the CFA, rbp and the return address matter here.
+// Reads the unwind tables of x86-64. .eh_frame_hdr is a search table. .eh_frame describes
+// functions: an FDE describes one function, and a CIE the properties that many FDEs have in common.
+// Both contain programs that compute the rules for each code address. They are specified in the
+// DWARF standard, section 6.4, and in the Linux Standard Base. This file uses only the rules for
+// the CFA, rbp and the return address.
 #include "processor.hpp"
 #include "unwind_rule.hpp"
 
@@ -14,8 +15,8 @@ constexpr unsigned rbp = 6;
 constexpr unsigned rsp = 7;
 constexpr unsigned return_address = 16;
 
-/// Reads numbers of several encodings from a range of bytes. Returns each number as 64 bits; signed
-/// numbers are sign-extended. After a failure the range is empty, and every further number is 0.
+/// Reads numbers in several encodings from a range of bytes. Returns each number as 64 bits. Signed
+/// numbers are sign-extended. After a failure, the range is empty, and every further number is 0.
 class table_reader {
 public:
     table_reader() = default;
@@ -41,7 +42,7 @@ public:
         return 0;
     }
 
-    /// The next bytes as a range of their own.
+    /// Removes the next `bytes` bytes from the range, and returns them as a separate range.
     table_reader part(std::uint64_t bytes) noexcept
     {
         table_reader first;
@@ -66,7 +67,8 @@ public:
     std::uint64_t uleb() noexcept { return leb(false); }
     std::uint64_t sleb() noexcept { return leb(true); }
 
-    /// A pointer in an encoding DW_EH_PE. `base` is the base of encodings relative to data.
+    /// Reads a pointer in a DW_EH_PE encoding. `base` is the base for encodings that are relative
+    /// to data.
     std::uintptr_t pointer(unsigned encoding, std::uintptr_t base = 0) noexcept
     {
         std::uintptr_t const here = address();
@@ -127,7 +129,7 @@ private:
     bool failed_ = false;
 };
 
-/// What is known of a value, or where a register is saved.
+/// A description of a value, or of the place where a register is saved.
 struct place {
     enum bases : std::uint8_t { unknown, unchanged, undefined, number, sp, bp, cfa, word_at_bp };
 
@@ -136,7 +138,7 @@ struct place {
     bool operator==(place const&) const = default;
 };
 
-/// Applies an operator of DWARF.
+/// Applies a DWARF operator to two operands.
 place apply(std::uint64_t op, place a, place b) noexcept
 {
     if (op == 0x22 && b.base == place::number) // plus
@@ -156,9 +158,9 @@ place apply(std::uint64_t op, place a, place b) noexcept
     }
 }
 
-/// Evaluates an expression of DWARF in code at `code`. Supports two expressions: rsp + 8 + ((rip &
-/// 15) >= 11) * 8, which linkers write for the PLT, and the word at rbp - 8, which compilers write
-/// for a function that aligns its stack.
+/// Evaluates a DWARF expression for the code at `code`. Supports two expressions. The first is rsp
+/// + 8 + ((rip & 15) >= 11) * 8, which linkers write for the PLT. The second is the word at rbp -
+/// 8, which compilers write for a function that aligns its stack.
 place evaluate(table_reader from, std::uintptr_t code) noexcept
 {
     place stack[8];
@@ -189,7 +191,8 @@ place evaluate(table_reader from, std::uintptr_t code) noexcept
     return depth == 1 && !from.failed() ? stack[0] : place{};
 }
 
-/// The rules of an address. The standard calls them a row of the table that a program computes.
+/// The rules for one code address. The DWARF standard calls them a row of the table that a program
+/// computes.
 struct table_row {
     place cfa;
     place bp{place::unchanged};
@@ -218,13 +221,13 @@ struct table_row {
     }
 };
 
-/// Runs the program of a CIE, and then that of an FDE.
+/// Runs the program of a CIE, and then the program of an FDE.
 struct table_program {
     std::uint64_t code_factor;
     std::uint64_t data_factor;
     unsigned encoding; // of code addresses
 
-    std::uintptr_t code = UINTPTR_MAX; // run up to the row of this address
+    std::uintptr_t code = UINTPTR_MAX; // the program stops after the row of this address
     std::uintptr_t at = 0;
     table_reader program{};
     table_row row{};
@@ -232,7 +235,7 @@ struct table_program {
     table_row remembered[8]{};
     unsigned remembered_count = 0;
 
-    /// False if the program is damaged.
+    /// Runs a program. Returns false if the program is corrupt.
     bool run(table_reader from) noexcept
     {
         program = from;
@@ -277,7 +280,7 @@ struct table_program {
         auto const signed_factored = [&] { return program.sleb() * data_factor; };
         auto const expression = [&] { return evaluate(program.part(program.uleb()), code); };
 
-        // Three instructions have an operand in their low bits.
+        // Three instructions contain an operand in their low bits.
         std::uint64_t reg = instruction & 0x3f;
         switch (instruction < 0x40 ? instruction : instruction & 0xc0) {
         case 0x40: // advance_loc
@@ -360,8 +363,8 @@ struct table_program {
     }
 };
 
-/// The bytes of a CIE or an FDE after its length. Lengths of 64 bits are not supported: no compiler
-/// writes them.
+/// Returns the bytes of a CIE or an FDE after its length field. Lengths of 64 bits are not
+/// supported, because no compiler writes them.
 table_reader entry_at(std::span<const std::byte> readable, std::uintptr_t at) noexcept
 {
     table_reader all(readable, at);
@@ -394,7 +397,7 @@ unwind_rule read_rule(std::span<const std::byte> readable, std::uintptr_t entry,
             break;
         if (letter == 'R')
             program.encoding = static_cast<unsigned>(data.get<std::uint8_t>());
-        else if (letter == 'P') // the personality routine: skipped
+        else if (letter == 'P') // skip the personality routine
             data.pointer(data.get<std::uint8_t>() & 0xf);
         else if (letter == 'L')
             data.get<std::uint8_t>();
@@ -427,11 +430,12 @@ table_entry find_entry(std::span<const std::byte> readable, std::uintptr_t heade
     std::uint64_t const encodings = table.get<std::uint32_t>();
     table.pointer(encodings >> 8 & 0xff, header);
     std::uint64_t const count = table.pointer(encodings >> 16 & 0xff, header);
-    // Version 1, and pairs of 32-bit offsets from `header`. No linker writes anything else.
+    // Accept only version 1 with pairs of 32-bit offsets from `header`. No linker writes anything
+    // else.
     if ((encodings & 0xff) != 1 || encodings >> 24 != 0x3b || count > table.bytes() / 8)
         return {};
 
-    // Word 0 of pair `i` is where a function begins, word 1 its FDE.
+    // Word 0 of pair `i` is the start of a function, word 1 its FDE.
     auto const offset = [&](std::uint64_t i, std::uint64_t word) {
         table_reader pairs = table;
         pairs.part(8 * i + 4 * word);
