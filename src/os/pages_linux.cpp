@@ -1,6 +1,6 @@
 // The page source on Linux. It allocates a chunk in two steps, and `give` undoes both:
-//   reserve map inaccessible address space, which costs no memory commit make that address space
-//   readable and writable; this step may fail
+//   reserve   map inaccessible address space, which uses no memory
+//   commit    make that address space readable and writable; this step may fail
 // Guard pages, alignment padding and reserved ranges are address space that is never committed.
 #include "processor.hpp"
 
