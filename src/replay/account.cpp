@@ -26,7 +26,7 @@ void account::run() noexcept
         [this](std::uint32_t thread, std::uint64_t, op const& o) noexcept { visit(thread, o); });
 }
 
-/// Adds a block to its target and to all targets.
+/// Adds the size of a block to the counts of its target and of all targets.
 void account::add(op const& o) noexcept
 {
     unsigned const target = mallard_replay_target_of(o.what);
@@ -35,7 +35,7 @@ void account::add(op const& o) noexcept
         requested_[target].add(mallard_replay_size(o.what));
 }
 
-/// Takes a block from its target and from all targets.
+/// Subtracts the size of a block from the counts of its target and of all targets.
 void account::take(op const& o) noexcept
 {
     unsigned const target = mallard_replay_target_of(o.what);
@@ -121,8 +121,9 @@ void account::allocate(op const& o) noexcept
     failures_ += slots_[o.slot] == nullptr && mallard_replay_size(o.what) != 0;
 }
 
-/// Reallocates a local block by allocate and deallocate. The allocator holds both blocks meanwhile,
-/// but only the new one counts as requested. The bytes are not copied, because nothing reads them.
+/// Reallocates a local block by an allocation and a deallocation. In between, the allocator holds
+/// both blocks, but only the new block counts as requested. The contents are not copied, because
+/// nothing reads them.
 void account::reallocate(op const& from, op const& o) noexcept
 {
     if (from.what == 0)

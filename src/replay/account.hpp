@@ -5,7 +5,7 @@
 
 namespace mallard::replay {
 
-/// The bytes that a program asks of a target.
+/// The bytes that a program requests from a target.
 struct requested_bytes {
     std::uint64_t now = 0;
     std::uint64_t peak = 0;
@@ -18,19 +18,19 @@ struct requested_bytes {
     void take(std::uint64_t bytes) noexcept { now -= bytes; }
 };
 
-/// Makes the calls of the local targets to the real allocators, on one thread and in the order of a
-/// `walk`. For ops of target 0, only the bytes are added up. Nothing is written to the blocks, so
-/// only the allocators themselves touch pages.
+/// Replays the calls of the local targets with the real allocators, in one thread and in the order
+/// of a `walk`. For ops of target 0 (malloc), only the bytes are added up. Blocks are not written,
+/// so only the allocators themselves touch pages.
 class account {
 public:
     account(stream const& of, windows& memory) noexcept;
 
     void run() noexcept;
 
-    /// The local targets, as they are after the last op.
+    /// Returns the local targets in the state after the last op.
     local_targets const& targets() const noexcept { return targets_; }
-    /// Returns what the program asks of a target. For `target` 0, returns what the program asks of
-    /// malloc and of all local targets together.
+    /// Returns the bytes that the program requests from a target. For `target` 0, returns the bytes
+    /// from malloc and all local targets together.
     requested_bytes const& requested(std::size_t target) const noexcept
     {
         return requested_[target];

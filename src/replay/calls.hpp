@@ -1,5 +1,5 @@
-// The policies of the loop of a thread: which allocator is called, what is written to new blocks,
-// and how long a thread waits between calls.
+// The policies of the loop that replays a thread's calls. They determine which allocator is called,
+// which bytes of new blocks are written, and how long a thread waits between calls.
 #pragma once
 
 #include "play.hpp"
@@ -12,8 +12,8 @@
 
 namespace mallard::replay {
 
-/// Calls the functions of malloc and the local allocators. The calls go to the dynamic symbols, so
-/// that a preloaded malloc serves them.
+/// Calls the functions of malloc and the local allocators. The functions of malloc are called by
+/// their dynamic symbols, so that a preloaded malloc serves the calls.
 class real_calls {
 public:
     real_calls(play& of, playing_thread&) noexcept : targets_(of.locals()) {}
@@ -69,12 +69,12 @@ public:
         std::memcpy(to, from, bytes);
     }
 
-    /// The address of byte `offset` of a block, for a write.
+    /// Returns the address of byte `offset` of a block, for a write.
     static std::byte* place(void* block, std::size_t offset) noexcept
     {
         return static_cast<std::byte*>(block) + offset;
     }
-    /// Writes to all bytes of a part of a block.
+    /// Writes to all bytes in the part [from, to) of a block.
     static void fill(void* block, std::size_t from, std::size_t to) noexcept
     {
         std::memset(place(block, from), 1, to - from);
@@ -84,8 +84,8 @@ public:
     void done() const noexcept {}
 
 private:
-    /// Calls an operator new. The forms with std::nothrow would not throw, but libstdc++'s take
-    /// one more call than the program made.
+    /// Calls an operator new, and returns null if it throws. The std::nothrow forms are not used,
+    /// because in libstdc++ they need one more call than the recorded form.
     template <class New>
     [[gnu::always_inline]] static void* or_null(New call) noexcept
     {
@@ -99,7 +99,7 @@ private:
     local_targets& targets_;
 };
 
-/// Like `real_calls`, and adds each call to a hash.
+/// Like `real_calls`, but also adds each call to a hash.
 class hashed_calls : public real_calls {
 public:
     hashed_calls(play& of, playing_thread& self) noexcept : real_calls(of, self), self_(self) {}
@@ -118,8 +118,9 @@ private:
     std::uint64_t hash_ = 0;
 };
 
-/// The allocator of `--no-op`: every block is the same page, one page for each thread. A replay
-/// with it measures only the player itself, and its writes to a page in the cache.
+/// The allocator for the option `--no-op`. All blocks of a thread are the same page. A replay with
+/// this allocator measures only the cost of the replayer itself, with its writes to a page in the
+/// processor's cache.
 class no_calls {
 public:
     no_calls(play& of, playing_thread& self) noexcept
@@ -178,7 +179,7 @@ struct touch_nothing {
     }
 };
 
-/// Writes a byte of each page of the part [from, to) of a block.
+/// Writes a byte to each page in the part [from, to) of a block.
 struct touch_pages {
     template <class Calls>
     [[gnu::always_inline]] static void part(void* block, std::size_t from, std::size_t to) noexcept
@@ -205,7 +206,7 @@ private:
     }
 };
 
-/// Writes all bytes of a part of a block.
+/// Writes to all bytes in the part [from, to) of a block.
 struct touch_all {
     template <class Calls>
     static void part(void* block, std::size_t from, std::size_t to) noexcept
@@ -223,9 +224,9 @@ public:
     static void pause(op const&) noexcept {}
 };
 
-/// Waits as long as the program did, times a factor. Gaps are added up until they reach 100 us,
-/// because even the shortest sleep takes about 50 us. If a sleep takes longer than wanted, the next
-/// one is shorter by the difference.
+/// Waits between calls as long as the recorded program did, times a factor. The waiting times are
+/// added up until they reach 100 us, because even the shortest sleep takes about 50 us. If a sleep
+/// takes longer than requested, the next sleep is shorter by the difference.
 class recorded_pace {
 public:
     explicit recorded_pace(double factor) noexcept : factor_(factor) {}

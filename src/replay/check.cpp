@@ -7,12 +7,12 @@ namespace mallard::replay {
 namespace {
 
 constexpr std::uint64_t layout_bits = (std::uint64_t{1} << mallard_replay_op_shift) - 1;
-/// The bit of a word of `slots_` for a block of an operator new: the highest bit of the alignment,
-/// which is at most 2^30.
+/// In a word of `slots_`, the bit that marks a block of an operator new. It is the highest bit of
+/// the alignment's logarithm, which is at most 30 and does not need that bit.
 constexpr std::uint64_t of_new = std::uint64_t{1} << (mallard_replay_op_shift - 1);
 constexpr std::uint64_t size_cut = (std::uint64_t{1} << mallard_replay_align_shift) - 1;
 
-/// Whether a kind of op is a call of operator new or operator delete.
+/// Returns whether a kind of op is a call of operator new or operator delete.
 constexpr bool is_operator(unsigned kind) noexcept
 {
     return kind == mallard_replay_op_new || kind == mallard_replay_op_new_aligned ||
@@ -25,13 +25,14 @@ struct target_state {
     std::uint32_t owner; ///< the thread that opened the target
 };
 
-/// Checks ops one by one, in the order of a walk. `slots_` has a word for each slot, packed like
-/// `op::what`: size, alignment and target of the block, and `of_new`. The bits of the kind hold the
-/// number of the target's instance, which is never 0, so a word of 0 is an empty slot.
+/// Checks ops one by one, in the order of a walk. `slots_` has a word for each slot, which is
+/// packed like `op::what`. The word contains the size, alignment and target of the block, and
+/// `of_new`. The bits of the kind contain the number of the target's instance, which is never 0. So
+/// a word of 0 marks an empty slot.
 class checker {
 public:
-    /// Makes a checker for a walk in which the thread `last` comes last. `walk::none`: the usual
-    /// order.
+    /// Makes a checker for a walk in which the thread `last` comes last, or for the usual order if
+    /// `last` is `walk::none`.
     checker(stream const& of, check_result& result, std::uint32_t last) noexcept
         : stream_(of), result_(result), last_(last),
           slots_(of.header().slots, "the slots of the check"),
@@ -122,8 +123,8 @@ private:
                         std::uintmax_t{index_}, thread_, verb, o_->slot);
     }
 
-    /// Returns the target of the op. Fails unless this thread may use the target: it must be open,
-    /// and opened by this thread or shared.
+    /// Returns the target of the op. Fails unless this thread may use the target, that is, the
+    /// target is open, and this thread has opened it or it is shared.
     target_state const& open_target() const noexcept
     {
         unsigned const target = mallard_replay_target_of(o_->what);
@@ -137,7 +138,7 @@ private:
         return t;
     }
 
-    /// Returns the word of `slots_` for a slot that holds the block of this op.
+    /// Returns the word of `slots_` for a slot that contains the block of this op.
     std::uint64_t occupied() const noexcept
     {
         std::uint64_t const instance = open_target().instance;
@@ -147,8 +148,9 @@ private:
                target << mallard_replay_target_shift;
     }
 
-    /// Returns the slot of an op that uses a block. Fails if the slot does not hold that block, or
-    /// if the op frees a block of malloc by operator delete or one of operator new by free.
+    /// Returns the slot of an op that uses a block. Fails if the slot does not contain that block,
+    /// or if the op frees a block of malloc with operator delete, or a block of operator new with
+    /// free.
     std::uint32_t block(const char* verb) const noexcept
     {
         bool const frees = mallard_replay_op_of(o_->what) != mallard_replay_realloc_from;
@@ -177,7 +179,8 @@ private:
         sample(mallard_replay_size(o_->what));
     }
 
-    /// Adds a size to the sample. Each size is kept with the same probability (reservoir sampling).
+    /// Adds a size to the sample. Each size stays in the sample with the same probability
+    /// (reservoir sampling).
     void sample(std::uint64_t size) noexcept
     {
         std::uint64_t const at = result_.allocations < check_result::samples
@@ -188,7 +191,8 @@ private:
             result_.sizes[at] = size;
     }
 
-    /// Whether this op has the same slot and the same target as the `realloc_from` before it.
+    /// Returns whether this op has the same slot and the same target as the preceding
+    /// `realloc_from`.
     bool is_same_block(op const& from) const noexcept
     {
         return from.slot == o_->slot &&
@@ -247,8 +251,8 @@ private:
     op const* o_ = nullptr;
 };
 
-/// Hashes the order in which ops use slots, with one hash for each thread. For each op of a thread,
-/// the hash covers the previous op of the same slot, which may be another thread's.
+/// Computes a hash for each thread over the order in which ops use slots. For each op of a thread,
+/// the hash covers the previous op of the same slot, which may belong to another thread.
 class slot_order {
 public:
     explicit slot_order(stream const& of) noexcept
@@ -257,8 +261,8 @@ public:
     {
     }
 
-    /// Adds an op. Two orders of the same ops have equal hashes if every op follows the same
-    /// previous op of its slot in both.
+    /// Adds an op. Two orders of the same ops have equal hashes if each op has the same previous op
+    /// of its slot in both orders.
     void visit(std::uint32_t thread, std::uint64_t index, op const& o) noexcept
     {
         unsigned const kind = mallard_replay_op_of(o.what);
@@ -279,8 +283,8 @@ private:
     table<std::uint64_t> hashes_;
 };
 
-/// Checks all ops, in the order in which the thread `last` comes last, or in the usual order for
-/// `walk::none`. Returns the number of calls.
+/// Checks all ops in the order in which the thread `last` comes last, or in the usual order if
+/// `last` is `walk::none`. Returns the number of calls.
 std::uint64_t check_order(stream const& of, windows& memory, check_result& result,
                           std::uint32_t last, slot_order* slots) noexcept
 {
@@ -308,7 +312,7 @@ void check(stream const& of, windows& memory, check_result& result) noexcept
 std::size_t check_edges(stream const& of, windows& memory) noexcept
 {
     if (of.threads().count() == 1)
-        return 1; // the usual order is the only one
+        return 1; // there is no other order
     static check_result unused;
     std::size_t const threads = of.threads().count();
     slot_order usual(of);

@@ -13,7 +13,8 @@ void local_target::open() noexcept
         open_ = kind::is_arena;
         return;
     case mallard_replay_multipool:
-        // The default multipool has slabs; a multipool with a growth at run time has none.
+        // Use the default type if possible, because only the default multipool has slabs. A
+        // multipool whose growth is set at run time has none.
         if (description_.first_chunk == 0) {
             std::construct_at(&multipool_, from);
             open_ = kind::is_multipool;

@@ -1,4 +1,4 @@
-// The local allocators of a plan: the targets other than malloc.
+// The local allocators of a plan, which are all targets of the op stream except malloc.
 #pragma once
 
 #include "stream.hpp"
@@ -11,10 +11,10 @@
 
 namespace mallard::replay {
 
-/// A heap whose chunks begin at a multiple of a cache line. If blocks are aligned to more than 16
-/// bytes, the number of blocks that fit into a chunk depends on the address of the chunk. With this
-/// heap, local allocators take the same chunks in every replay and under every malloc, as long as
-/// no block is aligned to more than a cache line.
+/// A heap whose chunks are aligned to a cache line. If blocks are aligned to more than 16 bytes,
+/// the number of blocks that fit into a chunk depends on the address of the chunk. With this heap,
+/// local allocators request the same chunks in every replay and with every malloc, as long as no
+/// block is aligned to more than a cache line.
 class line_heap {
 public:
     static constexpr bool any_thread = true;
@@ -29,15 +29,16 @@ private:
     default_heap heap_;
 };
 
-/// Three heaps: of all targets, of the targets of one rule, and of one target. Each heap counts the
-/// bytes of its chunks in use. Chunks are taken rarely, so the counts cost next to nothing.
+/// Three heaps: one for all targets, one for the targets of a rule, and one for a single target.
+/// Each heap counts the bytes of its chunks in use. Chunks are requested rarely, so the counts cost
+/// almost nothing.
 using heap_of_all = counted<line_heap, sync::lock_free>;
 using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
 using heap_of_target = counted<ref<heap_of_rule>>;
 
-/// One target. `open` makes an instance, with the allocator that a user would take, and `close`
-/// destroys it. The heap stays when an instance is closed, so that the peak is counted over all
-/// instances.
+/// One target. `open` constructs an instance, with the allocator type that a user would choose, and
+/// `close` destroys the instance. The heap continues to exist when an instance is closed, so that
+/// its peak covers all instances.
 class local_target {
 public:
     local_target(mallard_replay_target const& description, heap_of_rule& from) noexcept
@@ -63,11 +64,12 @@ public:
         });
     }
 
-    /// What the target has taken from the heap since the start of the replay.
+    /// Returns the memory that the target has requested from the heap since the start of the
+    /// replay.
     call_counts counts() const noexcept { return heap_.counts(); }
-    /// The target in the file.
+    /// Returns the description of the target from the file.
     mallard_replay_target const& description() const noexcept { return description_; }
-    /// The lock of a shared target.
+    /// Returns the lock of a shared target.
     std::mutex& lock() noexcept { return lock_; }
     bool is_shared() const noexcept { return description_.is_shared != 0; }
 
@@ -80,8 +82,8 @@ private:
 
     enum class kind { closed, is_arena, is_multipool, is_sized_multipool, is_layered };
 
-    /// The growth of an arena: the default, except that a plan may give the size of the first
-    /// chunk.
+    /// Returns the growth rule of an arena. This is the default, except that a plan may set the
+    /// size of the first chunk.
     growth arena_growth() const noexcept
     {
         growth rule = arena_options{}.grow;
@@ -90,8 +92,8 @@ private:
         return rule;
     }
 
-    /// Calls `f` with the open allocator. Inlined: a call that passed the captures of `f` in memory
-    /// would stall each deallocation for some 12 cycles.
+    /// Calls `f` with the open allocator. Always inlined, because a call would pass the captures of
+    /// `f` in memory, which would stall each deallocation for about 12 cycles.
     template <class F>
     [[gnu::always_inline]] void* visit(F f) noexcept
     {
@@ -114,7 +116,7 @@ private:
     kind open_ = kind::closed;
     heap_of_target heap_;
     std::mutex lock_;
-    union { // `open_` says which member exists
+    union { // `open_` determines which member exists
         char none_ = 0;
         arena_type arena_;
         multipool_type multipool_;
@@ -123,22 +125,22 @@ private:
     };
 };
 
-/// All targets of a stream, and what they and their rules have taken from the heap.
+/// All targets of a stream, and the heaps from which they and their rules request memory.
 class local_targets {
 public:
     explicit local_targets(stream const& of) noexcept;
     ~local_targets();
 
-    /// The target with this number, which is not 0.
+    /// Returns the target with this number. `target` must not be 0.
     local_target& operator[](std::uint64_t target) const noexcept { return targets_[target]; }
-    /// The number of targets, target 0 included.
+    /// Returns the number of targets, including target 0 (malloc).
     std::size_t count() const noexcept { return targets_.count(); }
-    /// The number of the last rule.
+    /// Returns the number of the last rule.
     std::size_t last_rule() const noexcept { return rules_.count() - 1; }
-    call_counts all() const noexcept { return all_.counts(); } ///< the counts of all targets
-    /// The counts of all targets of a rule.
+    call_counts all() const noexcept { return all_.counts(); } ///< sums over all targets
+    /// Returns the counts for all targets of a rule.
     call_counts of_rule(std::size_t rule) const noexcept { return rules_[rule].counts(); }
-    /// Whether there are targets other than 0.
+    /// Returns whether there are targets other than target 0 (malloc).
     bool exist() const noexcept { return targets_.count() > 1; }
 
 private:

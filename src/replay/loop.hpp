@@ -1,18 +1,18 @@
-// The loop in which a thread of a replay does its ops.
+// The loop in which a thread of a replay executes its ops (recorded calls).
 #pragma once
 
 #include "calls.hpp"
 
 namespace mallard::replay {
 
-/// Does the ops of one thread. `Calls`, `Touch` and `Pace` are policies of calls.hpp, so that the
-/// loop has no test for an option.
+/// Executes the ops of one thread. `Calls`, `Touch` and `Pace` are policies from calls.hpp, so that
+/// the loop does not test options.
 ///
-/// `do_ops` tests for malloc and free first, then for their forms in C++, and selects every other
-/// op of target 0 by an indirect jump, because the processor predicts the tests better than such a
-/// jump. (With ten mallocs and ten frees in turn, the tests about halved the CPU time of an op.)
-/// With --no-op, callgrind counts 12 instructions for an op of malloc or free, and 17.5 with
-/// --touch=page, on average; new and delete take up to 5 more. Rare cases are in separate
+/// `do_ops` tests for malloc and free first, then for their forms in C++, because the processor
+/// predicts these tests better than an indirect jump. Other ops of target 0 (malloc) are selected
+/// by an indirect jump. (With ten mallocs and ten frees alternating, the tests about halved the CPU
+/// time of an op.) With --no-op, callgrind counts 12 instructions for an op of malloc or free, and
+/// 17.5 with --touch=page, on average; new and delete take up to 5 more. Rare cases are in separate
 /// functions, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
@@ -113,7 +113,7 @@ private:
         }
     }
 
-    /// Puts a new block into its slot.
+    /// Stores a new block in its slot, and touches the block.
     [[gnu::always_inline]] void keep(void** slot, void* block, op const& o) noexcept
     {
         *slot = block;
@@ -132,18 +132,19 @@ private:
             free_nothing();
     }
 
-    /// Counts a call that has returned null, unless its size is 0: malloc(0) may return null.
+    /// Counts a call that has returned null. Calls with size 0 are counted separately, because
+    /// malloc(0) may return null.
     [[gnu::noinline, gnu::cold]] void failed(op const& o) noexcept
     {
         ++(bytes_of(o) != 0 ? self_.failures : self_.empty_blocks);
     }
 
-    /// Counts a free of an empty slot.
+    /// Counts a free op whose slot is empty.
     [[gnu::noinline, gnu::cold]] void free_nothing() noexcept { ++self_.empty_frees; }
 
-    /// Calls realloc. If no `realloc_from` came before this op, there is no old block: the slot is
-    /// empty, or has the address of a block whose free was dropped. If realloc fails, the old block
-    /// stays.
+    /// Calls realloc. If no `realloc_from` came before this op, there is no old block, because the
+    /// slot is empty, or contains the address of a block whose free was dropped. If realloc fails,
+    /// the old block stays in the slot.
     [[gnu::noinline]] void reallocate(op const& o) noexcept
     {
         std::uint64_t const from = std::exchange(from_, 0);
@@ -160,7 +161,7 @@ private:
                                     bytes_of(o));
     }
 
-    /// Does an op of target 0 that is rare.
+    /// Executes a rare op of target 0 (malloc).
     [[gnu::noinline]] void do_other(op const& o) noexcept
     {
         switch (handler_of(o)) {
@@ -181,8 +182,8 @@ private:
         }
     }
 
-    /// Handles the result of a call that failed when it was recorded. If the call has returned a
-    /// block now, counts the call and frees the block.
+    /// Handles the result of a call that failed in the recorded program. If the call has succeeded
+    /// in the replay, counts the call and frees the block.
     void fail(void* block) noexcept
     {
         if (!Calls::can_fail || block == nullptr)
@@ -203,7 +204,7 @@ private:
         *slot = block;
     }
 
-    /// Does an op of a local target.
+    /// Executes an op of a local target.
     [[gnu::noinline]] void do_local(op const& o) noexcept
     {
         local_target& at = calls_.target(o);
@@ -253,7 +254,8 @@ private:
         }
     }
 
-    /// Reallocates a block of a local allocator as a user would: allocate, copy, deallocate.
+    /// Reallocates a block of a local allocator as a user would, with an allocation, a copy and a
+    /// deallocation.
     [[gnu::noinline]] void reallocate_local(local_target& at, op const& o, layout l) noexcept
     {
         std::uint64_t const from = std::exchange(from_, 0);
@@ -289,7 +291,7 @@ private:
     playing_thread& self_;
     [[no_unique_address]] Calls calls_;
     [[no_unique_address]] Pace pace_;
-    std::uint64_t from_ = 0; ///< the op realloc_from before the next op, or 0
+    std::uint64_t from_ = 0; ///< `what` of the preceding op realloc_from, or 0
 };
 
 } // namespace mallard::replay

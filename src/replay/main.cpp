@@ -1,4 +1,4 @@
-// mallard-replay: makes the calls of an op stream again (spec/replay_format.md).
+// mallard-replay repeats the recorded calls of an op stream (spec/replay_format.md).
 #include "report.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What a replay costs: clocks, faults, and memory.
+// Measures the cost of a replay: times, page faults, and memory.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace mallard::replay {
 
-/// Nanoseconds of a clock.
+/// Returns the time of a clock in nanoseconds.
 inline std::uint64_t now(clockid_t clock) noexcept
 {
     timespec at{};
@@ -16,8 +16,8 @@ inline std::uint64_t now(clockid_t clock) noexcept
            static_cast<std::uint64_t>(at.tv_nsec);
 }
 
-/// Time that is not part of a replay: a thread reads its next ops, joins threads that have ended,
-/// or prepares a thread that it starts.
+/// Time that does not count as part of a replay, because a thread reads its next ops, joins threads
+/// that have exited, or prepares a thread that it starts.
 struct time_off {
     std::uint64_t wall_ns = 0;
     std::uint64_t cpu_ns = 0;
@@ -30,7 +30,7 @@ struct time_off {
     }
 };
 
-/// Adds the time from its construction to its destruction to a `time_off`.
+/// A scope whose duration is added to a `time_off`.
 class clock_stopped {
 public:
     explicit clock_stopped(time_off& to) noexcept
@@ -51,7 +51,7 @@ private:
     std::uint64_t cpu_;
 };
 
-/// The memory of the process, as the system counts it.
+/// The resident memory of the process, according to the system.
 struct memory_use {
     std::uint64_t rss_kib = 0;
     std::uint64_t peak_rss_kib = 0; ///< since `forget_peak`
@@ -59,21 +59,21 @@ struct memory_use {
     static memory_use read() noexcept; ///< allocates nothing
 };
 
-/// Sets the recorded peak of memory back to the memory in use now. Does nothing on a system without
-/// /proc/self/clear_refs: there the peak is counted from the start of the process.
+/// Resets the system's record of peak memory to the memory in use now. Does nothing on a system
+/// without /proc/self/clear_refs, where the peak is counted from the start of the process.
 void forget_peak() noexcept;
 
-/// What the process has used since its start.
+/// The time and page faults of the process since its start.
 struct process_use {
     std::uint64_t wall_ns = 0;
     std::uint64_t cpu_ns = 0;
-    std::uint64_t system_ns = 0; ///< the part of cpu_ns in the kernel
+    std::uint64_t system_ns = 0; ///< the part of cpu_ns that was in the kernel
     std::uint64_t minor_faults = 0;
     std::uint64_t major_faults = 0;
 
     static process_use read() noexcept;
 
-    /// What was used since `before`.
+    /// Returns the difference to an earlier reading.
     process_use since(process_use const& before) const noexcept
     {
         return {wall_ns - before.wall_ns, cpu_ns - before.cpu_ns, system_ns - before.system_ns,

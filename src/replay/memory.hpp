@@ -1,4 +1,4 @@
-// Memory of the player itself, which does not come from malloc.
+// Memory that the replayer (mallard-replay) uses itself, and that does not come from malloc.
 #pragma once
 
 #include "../os/memory.hpp"
@@ -11,14 +11,15 @@ namespace mallard::replay {
 
 constexpr std::size_t page_bytes = 4096;
 
-/// Writes to each page, so that the player faults its own pages in before the clock starts.
+/// Writes to each page, so that page faults in the replayer's own memory happen before the
+/// measurement starts.
 inline void touch_own(std::byte* at, std::size_t bytes) noexcept
 {
     for (std::size_t i = 0; i < bytes; i += page_bytes)
         *const_cast<volatile std::byte*>(at + i) = std::byte{0};
 }
 
-/// Maps zeroed memory, or ends the process.
+/// Maps zeroed memory. Ends the process if that fails.
 inline std::byte* map_or_fail(std::size_t bytes, const char* what) noexcept
 {
     std::byte* const at = os::map(bytes);
@@ -34,7 +35,8 @@ template <class T>
 class table {
 public:
     table() noexcept = default;
-    /// A table of `count` elements. `what` names them in the message if memory is refused.
+    /// Makes a table of `count` elements. `what` names the elements in the error message if there
+    /// is no memory.
     table(std::size_t count, const char* what) noexcept
         : bytes_((count * sizeof(T) + page_bytes - 1) / page_bytes * page_bytes), count_(count),
           at_(count == 0 ? nullptr : reinterpret_cast<T*>(map_or_fail(bytes_, what)))
@@ -60,12 +62,12 @@ public:
 
     T* data() const noexcept { return at_; }
     T& operator[](std::size_t i) const noexcept { return at_[i]; }
-    std::size_t count() const noexcept { return count_; } ///< the number of elements
-    std::size_t bytes() const noexcept { return bytes_; } ///< bytes of the pages of the table
+    std::size_t count() const noexcept { return count_; } ///< number of elements
+    std::size_t bytes() const noexcept { return bytes_; } ///< size of the table in whole pages
     T* begin() const noexcept { return at_; }
     T* end() const noexcept { return at_ + count_; }
 
-    /// Faults all pages in.
+    /// Touches all pages, so that later accesses cause no page faults.
     void touch() const noexcept { touch_own(reinterpret_cast<std::byte*>(at_), bytes_); }
 
 private:

@@ -30,8 +30,8 @@ Makes the calls of an op stream, and prints what they cost as JSON.
 constexpr const char* unchanged = "nothing was played";
 constexpr const char* show_usage = "mallard-replay --help";
 
-/// Returns the value of an option: the part behind `=`, or the next argument. Returns null if the
-/// argument is another option.
+/// Returns the value of an option, which is the part after `=`, or the next argument. Returns null
+/// if the argument is another option.
 const char* value_of(const char* name, int count, char** arguments, int& at) noexcept
 {
     const char* const argument = arguments[at];
@@ -64,7 +64,7 @@ touch touch_of(const char* value) noexcept
     refuse("--touch", value, "none, page or all");
 }
 
-/// A number from `least` to `most`.
+/// Parses a number from `least` to `most`.
 double number_of(const char* name, const char* value, double least, double most,
                  const char* wanted) noexcept
 {

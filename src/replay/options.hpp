@@ -1,25 +1,25 @@
-// The command line of the player.
+// The command line of the replayer.
 #pragma once
 
 #include <cstdint>
 
 namespace mallard::replay {
 
-/// What is written to new blocks.
+/// Which bytes of new blocks the replayer writes.
 enum class touch {
     none, ///< nothing
     page, ///< one byte of each page
     all,  ///< every byte
 };
 
-/// What the player does with the ops.
+/// How the replayer uses the ops (recorded calls).
 enum class mode {
-    play,         ///< makes the calls, and measures them
-    no_op,        ///< the same with an allocator that does nothing
-    hash,         ///< makes the calls, and hashes those of each thread
-    account,      ///< counts the memory of the local targets, on one thread
-    check,        ///< looks for missing edges, and makes no calls
-    virtual_call, ///< measures virtual calls; there is no file
+    play,         ///< makes the calls, and measures their cost
+    no_op,        ///< measures the replayer with an allocator that does nothing
+    hash,         ///< makes the calls, and computes a hash of each thread's calls
+    account,      ///< counts the memory of the local allocators, in one thread
+    check,        ///< searches for missing edges between threads, and makes no calls
+    virtual_call, ///< measures virtual calls, without a file
 };
 
 /// The parsed command line.
@@ -27,11 +27,12 @@ struct options {
     const char* file = nullptr;
     replay::mode mode = mode::play;
     replay::touch touch = touch::page;
-    double pace = 0;   ///< the factor of recorded gaps; 0: no pauses
-    double litter = 0; ///< the share of the blocks of --litter that stays
+    double pace = 0;   ///< factor for recorded waiting times; 0 to never wait
+    double litter = 0; ///< the share of the --litter blocks that is not freed
     bool has_litter = false;
 
-    /// Parses the arguments, or ends the process with a message. `--help` prints the usage.
+    /// Parses the arguments. Ends the process with a message if they are invalid. `--help` prints
+    /// the usage.
     static options parse(int count, char** arguments) noexcept;
 };
 

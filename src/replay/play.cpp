@@ -11,9 +11,11 @@
 namespace mallard::replay {
 namespace {
 
-/// Small stacks, since the loop of a thread needs little and mallocs not much more.
+/// The stacks are small, since the loop of a thread needs little stack, and mallocs do not need
+/// much more.
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
-/// How often a waiting thread looks at a position before it sleeps. This takes some microseconds.
+/// How often a waiting thread reads a position before it sleeps. This number of reads takes a few
+/// microseconds.
 constexpr unsigned spins_max = 200;
 
 } // namespace
@@ -78,7 +80,7 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
         prepare(thread);
     }
     playing_thread& t = threads_[thread];
-    pthread_t unused; // the thread writes its own handle, since it may end before this call returns
+    pthread_t unused; // not used: the thread stores its own handle, since it may exit earlier
     int const error = ::pthread_create(&unused, &attributes_, &play::run_thread, &t);
     if (error != 0)
         fail(status_refused, "the play is not complete",
@@ -86,8 +88,8 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
              thread, std::strerror(error));
 }
 
-/// Joins the threads that have ended, so that their stacks can be used again. Takes the whole list
-/// at once: the threads that are pushed meanwhile are joined next time. The caller holds
+/// Joins the threads that have exited, so that their stacks can be reused. Removes the whole list
+/// in one step. Threads that are pushed afterwards are joined by the next call. The caller holds
 /// `join_lock_`.
 void play::join_ended() noexcept
 {
@@ -100,8 +102,8 @@ void play::join_ended() noexcept
     }
 }
 
-/// Joins all threads. A thread that joins other threads ends later, and then wakes this thread
-/// again.
+/// Joins all threads. Another thread may hold `join_lock_` and join threads, too. That thread exits
+/// later, and then wakes this thread again.
 void play::join_all() noexcept
 {
     for (;;) {

@@ -1,4 +1,5 @@
-// Plays an op stream: real calls, by threads that start, wait and end as they were recorded.
+// Replays an op stream. Makes real calls, in threads that start, wait and exit as in the recorded
+// program.
 #pragma once
 
 #include "check.hpp"
@@ -11,39 +12,39 @@
 
 namespace mallard::replay {
 
-/// What one thread of a replay has and counts.
+/// The state and the counters of one thread in a replay.
 struct alignas(64) playing_thread {
     class play* of = nullptr;
     std::uint32_t number = 0;
-    std::uint32_t next_ended = 0; ///< the next thread of the list of ended ones
+    std::uint32_t next_ended = 0; ///< the next thread in the list of exited threads
     pthread_t handle{};
     reader from{};
     time_off off{};
-    std::uint64_t failures = 0;     ///< calls that failed, but succeeded when they were recorded
-    std::uint64_t successes = 0;    ///< calls that succeeded, but failed when they were recorded
-    std::uint64_t empty_blocks = 0; ///< calls for no bytes that have returned null
-    std::uint64_t empty_frees = 0;  ///< frees of slots that had no block
-    std::uint64_t hash = 0;         ///< of the calls, with mode::hash
+    std::uint64_t failures = 0;     ///< calls that failed, but succeeded in the recorded program
+    std::uint64_t successes = 0;    ///< calls that succeeded, but failed in the recorded program
+    std::uint64_t empty_blocks = 0; ///< calls with size 0 that returned null
+    std::uint64_t empty_frees = 0;  ///< free ops whose slot had no block
+    std::uint64_t hash = 0;         ///< hash of the calls, with mode::hash
 };
 
-/// What a replay has measured. `used` includes the time that does not belong to the replay, as when
-/// a thread reads its next ops. The report subtracts the `off` time of all threads from the CPU
-/// time, and `off_wall_max` from the wall time.
+/// The measurements of a replay. `used` includes time that does not belong to the replay, such as
+/// the time in which a thread reads its next ops. Therefore the report subtracts the `off` time of
+/// all threads from the CPU time, and `off_wall_max` from the wall time.
 struct play_result {
     process_use used{};
     time_off off{};                 ///< the sum over all threads
-    std::uint64_t off_wall_max = 0; ///< the longest wall time that one thread was off
+    std::uint64_t off_wall_max = 0; ///< maximum `off` wall time of one thread
     std::uint64_t start_rss_kib = 0;
     std::uint64_t peak_rss_kib = 0;
     std::uint64_t after_rss_kib = 0;
-    std::uint64_t own_bytes = 0; ///< tables and windows of the player, all of them resident
+    std::uint64_t own_bytes = 0; ///< tables and windows of the replayer, which are all resident
     std::uint64_t failures = 0;
     std::uint64_t successes = 0;
     std::uint64_t empty_blocks = 0;
     std::uint64_t empty_frees = 0;
 
-    /// Whether a free found no block in its slot, although every call has returned a block. In that
-    /// case another thread had not allocated the block yet.
+    /// Returns whether a free found no block in its slot, although every call has returned a block.
+    /// In that case, another thread had not allocated the block yet.
     bool has_freed_early() const noexcept
     {
         return empty_frees != 0 && failures == 0 && empty_blocks == 0;
@@ -52,10 +53,10 @@ struct play_result {
 
 class play;
 
-/// Does the ops of one thread.
+/// A function that executes the ops of one thread.
 using loop_function = void (*)(play&, playing_thread&) noexcept;
 
-/// The loop for these options.
+/// Returns the loop for these options.
 loop_function loop_for(options const& chosen) noexcept;
 
 /// Replays a stream. Requires that `check` has accepted the stream.
@@ -66,11 +67,11 @@ public:
     play(play const&) = delete;
     play& operator=(play const&) = delete;
 
-    /// Runs all threads to their ends, and measures.
+    /// Runs all threads until they exit, and measures their cost.
     play_result run() noexcept;
 
     local_targets const& targets() const noexcept { return targets_; } ///< the local targets
-    /// The hash of the calls of a thread.
+    /// Returns the hash of the calls of a thread.
     std::uint64_t hash_of(std::size_t thread) const noexcept { return threads_[thread].hash; }
 
     // The loop of a thread calls the functions below.
@@ -106,8 +107,8 @@ private:
     local_targets targets_;
     pthread_attr_t attributes_;
     std::mutex join_lock_;
-    std::uint32_t joined_ = 1;               // thread 0 is the main thread; guarded by join_lock_
-    std::atomic<std::uint32_t> ended_{none}; // list of threads that have ended and are not joined
+    std::uint32_t joined_ = 1;               // counts the main thread, too; guarded by join_lock_
+    std::atomic<std::uint32_t> ended_{none}; // list of threads that have exited and are not joined
 };
 
 } // namespace mallard::replay

@@ -13,7 +13,7 @@
 namespace mallard::replay {
 namespace {
 
-/// Sleeps while `word` has the value `seen`, or for a millisecond if `briefly`.
+/// Sleeps while `word` has the value `seen`, but at most for a millisecond if `briefly` is true.
 void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, bool briefly) noexcept
 {
     timespec const millisecond{0, 1'000'000};
@@ -46,7 +46,7 @@ void position::wait_longer(std::uint64_t at, unsigned spins) noexcept
     for (;;) {
         std::uint32_t const seen = wakes_.load();
         ask_for(at);
-        // Without membarrier, this thread may miss a publish, so the sleep has to be short.
+        // Without membarrier, this thread may miss a publish, so the sleep must be short.
         bool const has_barrier = os::barrier_in_all_threads();
         if (position_.load(std::memory_order_acquire) >= at)
             return;

@@ -1,14 +1,14 @@
-// Numbers that look random, and are the same in every run.
+// Pseudo-random numbers, which are the same in every run.
 #pragma once
 
 #include <mallard/trace/replay_format.h>
 
 namespace mallard::replay {
 
-/// A sequence of numbers: a counter that is mixed twice, as in splitmix64.
+/// A pseudo-random sequence. Each number is a counter that is mixed twice, as in splitmix64.
 class random_numbers {
 public:
-    /// The next number, from 0 to `bound` - 1.
+    /// Returns the next number, from 0 to `bound` - 1.
     std::uint64_t below(std::uint64_t bound) noexcept
     {
         ++count_;

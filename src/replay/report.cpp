@@ -10,7 +10,7 @@ namespace {
 
 using number = unsigned long long;
 
-/// Prints a string of JSON.
+/// Prints a JSON string.
 void print_text(const char* text) noexcept
 {
     std::putchar('"');
@@ -26,7 +26,7 @@ void print_text(const char* text) noexcept
     std::putchar('"');
 }
 
-/// The file whose malloc serves the process.
+/// Returns the path of the file whose malloc serves the process.
 const char* malloc_in_force() noexcept
 {
     Dl_info found{};
@@ -75,8 +75,8 @@ void print_counts(const char* name, std::size_t index, call_counts const& of) no
                 of.bytes_peak, of.bytes_live(), of.allocations);
 }
 
-/// Prints the bytes that local targets hold in chunks: all targets together, each rule, and each
-/// target. With an account, also prints what the program asked for.
+/// Prints the bytes in chunks of the local targets, for all targets together, for each rule, and
+/// for each target. If `counted` is not null, also prints the bytes that the program requested.
 void print_counted(local_targets const& targets, account const* counted) noexcept
 {
     std::printf("\"counted\":{\"peak_bytes\":%zu,\"bytes\":%td,\"rules\":[",
@@ -107,8 +107,9 @@ double seconds(std::uint64_t ns) noexcept
 
 void print_times(play_result const& r) noexcept
 {
-    // Nearly all of the time for reading ops is in the kernel, so it is subtracted from the system
-    // time too. The kernel counts the system time less exactly than the CPU time.
+    // Nearly all of the time for reading ops is spent in the kernel, so this time is also
+    // subtracted from the system time. The kernel measures the system time less exactly than the
+    // CPU time.
     std::uint64_t const cpu = r.used.cpu_ns - std::min(r.used.cpu_ns, r.off.cpu_ns);
     std::uint64_t const system =
         std::min(cpu, r.used.system_ns - std::min(r.used.system_ns, r.off.cpu_ns));

@@ -1,4 +1,4 @@
-// The JSON object that the player prints.
+// Prints the result of the replayer as a JSON object.
 #pragma once
 
 #include "account.hpp"
@@ -8,17 +8,17 @@
 
 namespace mallard::replay {
 
-/// Prints what a replay has measured.
+/// Prints the measurements of a replay.
 void print(stream const& of, options const& chosen, play const& played, play_result const& result,
            litter_left const& litter) noexcept;
 
-/// Prints what the local targets have taken.
+/// Prints the memory use of the local targets (allocators).
 void print(stream const& of, account const& counted) noexcept;
 
 /// Prints the cost of virtual calls.
 void print(virtual_call_cost const& cost) noexcept;
 
-/// Prints in how many orders a stream was checked.
+/// Prints the number of orders in which a stream was checked.
 void print_checked(stream const& of, std::size_t orders) noexcept;
 
 } // namespace mallard::replay

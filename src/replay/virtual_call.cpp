@@ -13,7 +13,7 @@
 namespace mallard::replay {
 namespace {
 
-/// Hides from the compiler which object a pointer points to.
+/// Returns `pointer`, but prevents the compiler from finding out to which object it points.
 template <class T>
 T* hidden(T* pointer) noexcept
 {
@@ -21,12 +21,13 @@ T* hidden(T* pointer) noexcept
     return pointer;
 }
 
-/// A resource whose allocation moves a pointer, as an arena does. Each `Number` is a type with code
-/// and a virtual table of its own.
+/// A resource whose allocation adds to a cursor, as in an arena. Each `Number` makes a type with
+/// separate code and a separate virtual table.
 template <int Number>
 class resource final : public std::pmr::memory_resource {
 public:
-    /// The direct call. It is not inlined, since both kinds of call shall do the same work.
+    /// The function for direct calls. It is not inlined, so that both kinds of calls do the same
+    /// work.
     [[gnu::noinline]] void* direct(std::size_t bytes, std::size_t align) noexcept
     {
         cursor_ += bytes + align + Number;
@@ -51,7 +52,7 @@ private:
 constexpr std::size_t calls = 4096;
 constexpr std::size_t repetitions = 101;
 
-/// An object of each of `sizeof...(Number)` types.
+/// Contains one object of each of `sizeof...(Number)` types.
 template <class Numbers>
 class resources;
 template <int... Number>
@@ -64,7 +65,7 @@ public:
     {
         (hidden(hidden(&std::get<Number>(all_))->direct(8, 8)), ...);
     }
-    /// The objects, as a program with an abstract base class sees them.
+    /// Returns pointers to the objects as their abstract base class.
     std::array<std::pmr::memory_resource*, count> pointers() noexcept
     {
         return {&std::get<Number>(all_)...};
@@ -74,7 +75,7 @@ private:
     std::tuple<resource<Number>...> all_;
 };
 
-/// Memory that evicts everything else from the first two caches.
+/// Memory of 8 MiB, whose traversal evicts everything else from the L1 and L2 caches.
 class other_memory {
 public:
     void walk() noexcept
@@ -93,7 +94,7 @@ double median(std::array<double, repetitions>& of) noexcept
     return of[repetitions / 2];
 }
 
-/// Returns the median time in nanoseconds of one of the `count` calls that `f` makes. `before` is
+/// Returns the median time in nanoseconds of one call, where `f` makes `count` calls. `before` is
 /// called before each `f`, and is not measured.
 template <class Before, class F>
 double time_of(std::size_t count, Before before, F f) noexcept
@@ -125,7 +126,7 @@ call_cost one_target() noexcept
 }
 
 /// Measures calls of four objects of four types. The virtual calls are in random order, as in a
-/// program in which one line calls several allocators.
+/// program where the same line calls several allocators.
 call_cost alternating() noexcept
 {
     resources<std::make_integer_sequence<int, 4>> all;
@@ -147,7 +148,8 @@ call_cost alternating() noexcept
     return cost;
 }
 
-/// Measures one call of each of 32 objects whose data and code are no longer in the first caches.
+/// Measures one call of each of 32 objects whose data and code are no longer in the L1 and L2
+/// caches.
 call_cost cold() noexcept
 {
     using many = resources<std::make_integer_sequence<int, 32>>;
@@ -168,7 +170,7 @@ call_cost cold() noexcept
 
 virtual_call_cost measure_virtual_calls() noexcept
 {
-    one_target(); // the processor reaches its full clock rate
+    one_target(); // warm-up, until the processor reaches its full clock rate
     return {one_target(), alternating(), cold()};
 }
 

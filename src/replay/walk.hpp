@@ -1,31 +1,30 @@
-// Visits all ops of an op stream on one thread, in an order that the threads of a replay could
-// follow.
+// Visits all ops of an op stream in one thread, in an order that is possible in a replay.
 #pragma once
 
 #include "stream.hpp"
 
 namespace mallard::replay {
 
-/// A walk over the ops of all threads. The walk visits the ops of one thread until that thread
-/// waits for a position that is not published yet, and goes on with another thread. The order is
-/// the same in every walk of a stream.
+/// A walk over the ops of all threads. The walk visits the ops of one thread until that thread must
+/// wait for a position that is not published yet, and continues with another thread. The order is
+/// the same in every walk over a stream.
 ///
 ///     walk(ops, memory).run([&](std::uint32_t thread, std::uint64_t index, op const& o) { ... });
 ///
-/// One thread may come last: it goes on only while all other threads wait, and only until another
-/// one can go on. If such a walk visits an op of that thread before an op of another thread, then
-/// the edges (the waits of one thread for another) force every replay to do these two ops in that
-/// order.
+/// One thread may come last. The walk visits ops of this thread only while all other threads wait,
+/// and only until another thread can continue. If such a walk visits an op of this thread before an
+/// op of another thread, then the edges (the waits of one thread for another) force every replay to
+/// execute these two ops in that order.
 ///
-/// The walk ends the process if a thread ends early, is not started exactly once, or waits for
-/// ever. If the walk of a stream reaches the end, no replay of the stream can deadlock: the walk is
-/// a linear order of all ops in which each publish precedes its waits, so in a replay the thread
-/// with the earliest op of that order can always go on.
+/// The walk ends the process if a thread ends early, is not started exactly once, or waits forever.
+/// If the walk over a stream reaches the end, no replay of the stream can deadlock. The reason is
+/// that the walk is a linear order of all ops in which each publish precedes its waits. So in a
+/// replay, the thread with the earliest op in that order can always continue.
 class walk {
 public:
     static constexpr std::uint32_t none = UINT32_MAX; ///< no thread
 
-    /// A walk of `of`, with windows from `memory`. Thread `last` comes last.
+    /// Makes a walk over `of`, with windows from `memory`. The thread `last` comes last.
     walk(stream const& of, windows& memory, std::uint32_t last = none) noexcept
         : stream_(of), memory_(memory), last_(last),
           threads_(of.threads().count(), "the threads of a walk")
@@ -45,20 +44,20 @@ public:
             report_deadlock();
     }
 
-    std::size_t live_peak() const noexcept { return live_peak_; } ///< peak of the live threads
-    /// Bytes of the table of threads.
+    std::size_t live_peak() const noexcept { return live_peak_; } ///< peak number of live threads
+    /// Returns the size of the table of threads in bytes.
     std::size_t bytes() const noexcept { return threads_.bytes(); }
 
 private:
     struct thread_state {
         reader from;
         op const* at;                ///< the next op
-        std::uint64_t index;         ///< the number of the next op
+        std::uint64_t index;         ///< the index of the next op
         std::uint64_t position;      ///< the last published position
         std::uint64_t wanted;        ///< the position for which the thread waits
-        std::uint32_t next;          ///< the next thread of the same list
-        std::uint32_t first_waiting; ///< first of the threads that wait for this one
-        std::uint32_t waits_for;     ///< the thread for which this one waits, or none
+        std::uint32_t next;          ///< the next thread in the same list
+        std::uint32_t first_waiting; ///< the first of the threads that wait for this thread
+        std::uint32_t waits_for;     ///< the thread for which this thread waits, or none
         bool is_started;
     };
 
@@ -87,8 +86,8 @@ private:
         return std::exchange(ready_, threads_[ready_].next);
     }
 
-    /// Visits ops of a thread until the thread waits or ends. The thread that comes last also stops
-    /// as soon as another one can go on.
+    /// Visits ops of a thread until the thread must wait or ends. If the thread is `last_`, also
+    /// stops as soon as another thread can continue.
     template <class Visit>
     void go_on(std::uint32_t thread, Visit& visit) noexcept
     {
@@ -127,8 +126,8 @@ private:
     windows& memory_;
     std::uint32_t last_;
     table<thread_state> threads_;
-    std::uint32_t ready_ = none; ///< list of threads that can go on, without `last_`
-    bool is_last_ready_ = false; ///< whether `last_` can go on
+    std::uint32_t ready_ = none; ///< list of threads that can continue, without `last_`
+    bool is_last_ready_ = false; ///< whether `last_` can continue
     std::size_t ended_ = 0;
     std::size_t live_ = 0;
     std::size_t live_peak_ = 0;
