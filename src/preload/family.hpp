@@ -1,5 +1,5 @@
-// malloc's family, as a program calls the functions of a library that is preloaded. One source file
-// of each such library includes this header, after that file has defined `mallard::preload::hooks`:
+// malloc and related functions, for a library that is preloaded. One source file of each such
+// library includes this header, after that file has defined `mallard::preload::hooks`:
 //
 //     allocate(op, bytes, align_log2, real)            called by each function that allocates
 //     deallocate(op, block, bytes, align_log2, real)   called by each function that frees
@@ -8,9 +8,9 @@
 //     after_dlclose()
 //
 // `op` is one of mallard_trace_op. `real` makes the call that the program would make without the
-// library. The functions below must be the direct callers of `allocate` and so on: these read the
-// return address, or the frame, of the function that the program has called. So they are always
-// inlined, or jump.
+// library. The hooks read the return address, or the stack frame, of the function that the program
+// has called. So the functions below must call the hooks directly, and the hooks must be inlined or
+// reached by a jump.
 #pragma once
 
 #include "next.hpp"
@@ -24,7 +24,7 @@
 
 namespace mallard::preload {
 
-/// The product of two sizes; the largest number if the product is larger.
+/// Returns the product of two sizes, or SIZE_MAX if the product overflows.
 inline std::size_t product(std::size_t a, std::size_t b) noexcept
 {
     std::size_t result = 0;
@@ -148,9 +148,9 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes)
     });
 }
 
-/// Loads a library without RTLD_DEEPBIND. With this flag, the calls of the library would go to the
-/// malloc of libc, so a block could be allocated by one and freed by the other. Jumps to the next
-/// dlopen, which finds the RUNPATH and the namespace of the caller by the return address.
+/// Loads a library without RTLD_DEEPBIND. With this flag, the library would call the malloc of
+/// libc, so one malloc could free blocks of the other. Jumps to the next dlopen, because dlopen
+/// finds the RUNPATH and the namespace of its caller by the return address.
 void* dlopen(const char* path, int flags)
 {
     using namespace mallard::preload;

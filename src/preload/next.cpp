@@ -32,8 +32,9 @@ namespace {
 
 constinit std::atomic<bool> found{false};
 constinit thread_local bool is_looking = false;
-/// Still false in the resolvers of indirect functions, which the loader runs before it copies the
-/// initial values of thread-local variables. Volatile, because the compiler sees no change.
+/// This is still false in the resolvers of indirect functions, which the loader runs before it
+/// copies the initial values of thread-local variables. It is volatile, because the compiler would
+/// otherwise assume that it is always true.
 constinit thread_local volatile bool has_initial_values = true;
 constinit std::atomic<std::size_t> bootstrap_used{0};
 
@@ -53,8 +54,8 @@ void look_up(Function& into, const char* name) noexcept
     if (is_looking)
         return false;
     is_looking = true;
-    // For a missing name, dlsym allocates and frees the text of an error. The hooks do not call
-    // the next allocator for that: it may look up its own functions then, and would call itself.
+    // If a name is missing, dlsym allocates and frees an error message. The hooks serve these calls
+    // without the next allocator, which might look up its own functions and thus call itself.
     next_functions now{};
     look_up(now.malloc, "malloc");
     look_up(now.free, "free");
@@ -71,8 +72,9 @@ void look_up(Function& into, const char* name) noexcept
     look_up(now.reallocarray, "reallocarray");
     look_up(now.free_sized, "free_sized");
     look_up(now.free_aligned_sized, "free_aligned_sized");
-    // The program must not see the error of a missing function. In a resolver, the C library has no
-    // language for the text of the error yet, and will discard the error.
+    // The program must not see the error for a missing function. In a resolver, dlerror cannot be
+    // called, because the C library has no locale for the error message yet. The C library will
+    // discard the error in that case.
     if (has_initial_values)
         ::dlerror();
     next = now;

@@ -1,4 +1,4 @@
-// The operators new and delete that a program would call without the library that is preloaded.
+// Finds the operators new and delete that a program would call without the preloaded library.
 #pragma once
 
 #include "next.hpp"
@@ -19,7 +19,7 @@ namespace mallard::preload {
 enum form { new_one, new_array, delete_one, delete_array };
 inline constexpr const char* prefix_of[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
 
-/// The end of a mangled name, which encodes the arguments after the first.
+/// The end of an operator's mangled name, which encodes the arguments after the first.
 template <class... More>
 constexpr const char* suffix_of = "";
 template <>
@@ -37,8 +37,8 @@ inline constexpr const char* suffix_of<std::align_val_t, const std::nothrow_t&> 
 template <class... More>
 constexpr bool is_nothrow = (std::is_same_v<More, const std::nothrow_t&> || ...);
 
-// These functions return the size or the alignment that an operator gets after its first argument;
-// 0 if there is none.
+// The functions below return the size, or the logarithm of the alignment, that an operator receives
+// after its first argument. They return 0 if there is no such argument.
 
 constexpr std::size_t bytes_of() noexcept
 {
@@ -67,8 +67,8 @@ constexpr unsigned align_log2_of(auto const&... more) noexcept
     return (0U | ... | log2_of(more));
 }
 
-/// Looks up the next function of this name. A program without a C++ runtime may later load a
-/// runtime with a plugin. RTLD_NEXT does not find such a runtime.
+/// Looks up the next function of this name. Also searches the C++ runtimes that are loaded, because
+/// RTLD_NEXT does not find a runtime that a plugin has loaded.
 inline void* find_by_name(const char* name) noexcept
 {
     if (void* const found =
@@ -81,8 +81,8 @@ inline void* find_by_name(const char* name) noexcept
     return nullptr;
 }
 
-/// Looks up the next operator of a form. Null: the process has no C++ runtime. The dynamic linker
-/// may allocate meanwhile.
+/// Looks up the next operator of a form. Returns null if the process has no C++ runtime. During the
+/// look-up, the dynamic linker may allocate.
 template <form Form, class... More>
 [[gnu::noinline]] void* find_operator() noexcept
 {
@@ -93,7 +93,7 @@ template <form Form, class... More>
     return find_by_name(name);
 }
 
-/// Whether the function belongs to a C++ runtime, whose operators call malloc and free.
+/// Returns whether a function belongs to a C++ runtime, whose operators call malloc and free.
 inline bool calls_malloc(const void* function) noexcept
 {
     Dl_info info{};
@@ -113,7 +113,7 @@ inline bool calls_malloc(const void* function) noexcept
     std::abort();
 }
 
-/// Does what an operator new does, in a process without a C++ runtime.
+/// Allocates like an operator new, in a process without a C++ runtime.
 template <class... More>
 void* allocate_without_runtime(std::size_t bytes, More... more) noexcept
 {

@@ -1,11 +1,12 @@
-// operator new and delete in all their forms, as a program calls those of a library that is
-// preloaded. One source file of each such library includes this header, after that file has defined
+// operator new and delete in all their forms, for a library that is preloaded. One source file of
+// each such library includes this header, after that file has defined
 // `mallard::preload::operators`:
 //
 //     make<Form, More...>(bytes, more...)      called by each operator new
 //     destroy<Form, More...>(block, more...)   called by each operator delete
 //
-// Both are always inlined, or jump, so that they see the return address of the operator.
+// Both must be inlined, so that they can read the return address of the operator that the program
+// has called.
 #pragma once
 
 #include "next_operator.hpp"
