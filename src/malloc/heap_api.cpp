@@ -1,5 +1,6 @@
 // The C functions of include/mallard/c/malloc.h that control malloc or use heaps. They check their
-// arguments, set errno, and call the engine. (mallard_malloc and its family are in prefixed.cpp.)
+// arguments, set errno, and call the engine. (mallard_malloc and related functions are in
+// prefixed.cpp.)
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"
@@ -32,8 +33,8 @@ const engine::heap& of(const mallard_heap* h) noexcept
     return nullptr;
 }
 
-/// Copies the caller's options. Members that an older caller's struct lacks are 0. False: the
-/// struct is not valid.
+/// Copies the caller's options. Members that an older caller's struct lacks are set to 0. Returns
+/// false if the struct is not valid.
 bool read(const mallard_heap_options* from, mallard_heap_options& to) noexcept
 {
     to = {};

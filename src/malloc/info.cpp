@@ -16,10 +16,10 @@ namespace engine = mallard::engine;
 
 namespace {
 
-/// Bytes from the system that are in no live block.
+/// Returns the number of bytes from the system that are not in live blocks.
 std::size_t bytes_free(engine::heap_statistics const& s) noexcept
 {
-    // While other threads allocate, the numbers are of slightly different moments.
+    // While other threads allocate, the two numbers are from slightly different moments.
     return s.bytes_taken > s.bytes_live ? s.bytes_taken - s.bytes_live : 0;
 }
 
@@ -69,7 +69,7 @@ struct mallinfo mallinfo() noexcept
     return info;
 }
 
-/// Accepts the options that glibc has, and ignores them.
+/// Ignores the options of glibc, but returns 1 (success) for them. Returns 0 for other options.
 int mallopt(int option, int) noexcept
 {
     return option == M_ARENA_TEST || option == M_ARENA_MAX || (option <= M_MXFAST && option > -9);

@@ -1,9 +1,8 @@
 // operator new and delete, in all their forms.
 //
 // When an allocation fails, operator new calls the new_handler of the C++ runtime, and then throws
-// std::bad_alloc. Both are functions of the runtime, which cxx_runtime.hpp finds. The shared
-// library must not need a C++ runtime, so it looks the functions up with dlsym; the archive links
-// them.
+// std::bad_alloc. cxx_runtime.hpp finds the functions of the runtime for both. The shared library
+// must not need a C++ runtime, so it looks up the functions with dlsym. The archive links them.
 #include "options.hpp"
 
 #include <backend.hpp>

@@ -6,7 +6,7 @@
 //   MALLARD_CALLS=0|1          records the call stacks of allocations (checked/checked.cpp)
 //   MALLARD_MIXED=0|1          lets `free` accept blocks of `new`, and `delete` blocks of malloc
 //
-// Any other value changes nothing, and is reported in one line on standard error. An empty value
+// An invalid value changes nothing, and is reported in one line on standard error. An empty value
 // counts as unset.
 #include "options.hpp"
 
@@ -26,7 +26,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/// `mallard_trim` of this library: see heap_api.cpp.
+/// Another name of this library's `mallard_trim` (see heap_api.cpp).
 extern "C" [[gnu::visibility("hidden")]] int own_mallard_trim(std::size_t keep_bytes);
 
 namespace mallard {
@@ -41,7 +41,8 @@ const char* value_of(const char* name, char** environment) noexcept
     return "";
 }
 
-/// Prints one line about a wrong value. Shortens the value, and replaces unprintable characters.
+/// Prints one line about an invalid value. Truncates the value to 40 characters, and replaces
+/// unprintable characters.
 void warn(const option& o, const char* value) noexcept
 {
     char line[640];
@@ -62,7 +63,8 @@ void warn(const option& o, const char* value) noexcept
     os::write_error(line, out.written() + 1);
 }
 
-/// Parses a number of bytes with an optional suffix K, M or G. 0 if the text is not such a number.
+/// Parses a number of bytes with an optional suffix K, M or G. Returns 0 if the text is not such a
+/// number.
 std::size_t bytes_in(const char* text) noexcept
 {
     std::size_t number = 0;
@@ -121,9 +123,9 @@ constexpr option of_every_build[] = {
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
 
-// Options of libmallard-checked.so. libmallard.so accepts only the values that describe what it
-// does anyway: MALLARD_CALLS=0 (it records no call stacks) and MALLARD_MIXED=1 (`free` accepts
-// blocks of `new`).
+// Options of libmallard-checked.so. libmallard.so accepts only the values that describe its own
+// behaviour, which are MALLARD_CALLS=0 (no recorded call stacks) and MALLARD_MIXED=1 (`free`
+// accepts blocks of `new`).
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
      "is for the checked malloc; nothing is recorded", true},
@@ -131,9 +133,10 @@ constexpr option of_the_checked_build[] = {
      "is for the checked malloc; free takes what new made", true},
 };
 
-/// Whether this malloc is the one of the process: no other library of Mallard, such as the checked
-/// malloc, was preloaded in its place. The loader binds `mallard_trim` to the first library, and
-/// `own_mallard_trim` to this one. Volatile, because a compiler knows that two functions differ.
+/// Returns whether this library is the malloc of the process, because no other library of Mallard,
+/// such as the checked malloc, was preloaded before it. The loader binds `mallard_trim` to the
+/// first such library, and `own_mallard_trim` to this library. The pointers are volatile, because a
+/// compiler may otherwise assume that two functions have different addresses.
 bool is_malloc_of_process() noexcept
 {
     auto* volatile const first = &mallard_trim;
@@ -156,7 +159,7 @@ extern const bool options_are_read = true;
 
 void read_options(std::span<const option> options, char** environment) noexcept
 {
-    if constexpr (!os::is_glibc) // other C libraries pass nothing to constructors
+    if constexpr (!os::is_glibc) // other C libraries pass no arguments to constructors
         environment = ::environ;
     if (::getauxval(AT_SECURE) != 0)
         return;

@@ -1,6 +1,6 @@
-// mallard_malloc and its family (include/mallard/c/malloc.h): malloc under names with the prefix
-// `mallard_`. `free` accepts blocks of `mallard_malloc`, and `mallard_free` accepts blocks of
-// malloc.
+// mallard_malloc and related functions (include/mallard/c/malloc.h). They are malloc under names
+// with the prefix `mallard_`. `free` accepts blocks of `mallard_malloc`, and `mallard_free` accepts
+// blocks of malloc.
 #include "arguments.hpp"
 
 #include <backend.hpp>

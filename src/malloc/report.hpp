@@ -5,7 +5,7 @@
 
 namespace mallard {
 
-/// The text of a report: sums, and a line for each size class in use.
+/// The text of a report, with sums, and a line for each size class in use.
 struct malloc_report {
     char text[8192];
     text_writer out{text, sizeof text};
@@ -22,7 +22,7 @@ struct malloc_report {
 /// Prints the current statistics to standard error.
 void print_malloc_report(bool json) noexcept;
 
-/// The report that is printed when the program ends.
+/// The format of the report that is printed when the program exits.
 enum class report_form : unsigned char { none, text, json };
 extern constinit report_form report_at_end;
 

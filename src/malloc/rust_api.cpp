@@ -31,8 +31,8 @@ static_assert(offsetof(engine::heap_statistics, classes) == 80);
 
 namespace {
 
-/// Copies the contents of a small block. Copies 16 bytes at a time, perhaps more than `bytes`: the
-/// sizes of both blocks are multiples of 16.
+/// Copies the contents of a small block. Copies 16 bytes at a time, and so perhaps more than
+/// `bytes` bytes. That is safe, because the sizes of both blocks are multiples of 16.
 void copy_small(void* to, const void* from, std::size_t bytes) noexcept
 {
     if (bytes > 256) {
@@ -63,8 +63,8 @@ struct from_heap {
     void deallocate(void* block) const noexcept { engine::deallocate(h, block); }
 };
 
-/// Reallocates a block whose alignment the engine's `reallocate` would not keep. Leaves the block
-/// in place if at least half of the block stays in use.
+/// Reallocates a block whose alignment the engine's `reallocate` would not preserve. Leaves the
+/// block in place if the new size fits and is at least half of the block.
 template <class From>
 void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t align,
                          std::size_t bytes_new) noexcept
@@ -80,9 +80,9 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
     return fresh;
 }
 
-/// Reallocates. For a small block that grows, `bytes` determines the size class, so nothing is
-/// looked up. A block that shrinks is looked up: it may be much larger than `bytes` says, and would
-/// otherwise stay so over many reallocations.
+/// Reallocates a block. If a small block grows, `bytes` determines the size class, so the block is
+/// not looked up. If a block shrinks, it is looked up, because it may be much larger than `bytes`,
+/// and would otherwise stay so large in many reallocations.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept
@@ -119,8 +119,8 @@ void* cleared(void* block, std::size_t bytes, bool zero) noexcept
     return block;
 }
 
-/// Keeps the shared object that contains this code (for example a plugin) from being unloaded:
-/// threads that allocated call this code when they exit.
+/// Prevents that the shared object with this code (for example a plugin) is unloaded, because
+/// threads that have allocated call this code when they exit.
 [[gnu::constructor(103)]] void stay_loaded() noexcept
 {
     // The linker defines this symbol. NOLINTNEXTLINE(clang-diagnostic-undefined-internal)
@@ -141,8 +141,9 @@ void* mallard_rust_heap_allocate(heap* h, std::size_t bytes, std::size_t align);
 
 // --- malloc ------------------------------------------------------------------
 
-/// Allocates from the free list at `c`, the class offset (the byte offset of a size class's list in
-/// a thread cache). If `bytes` is a constant, the Rust compiler computes `c` at compile time.
+/// Allocates from the free list at the class offset `c`, which is the byte offset of a size class's
+/// list in a thread cache. If `bytes` is a constant, the Rust compiler computes `c` at compile
+/// time.
 void* mallard_rust_pop(std::size_t bytes, std::size_t c)
 {
     if (c >= engine::class_offset_end)
@@ -150,7 +151,7 @@ void* mallard_rust_pop(std::size_t bytes, std::size_t c)
     return engine::pop(engine::shown_cache(), static_cast<engine::class_offset>(c), bytes);
 }
 
-/// The class offset of a size. A test compares it with the crate's own computation.
+/// Returns the class offset of a size. A test compares the result with the crate's own computation.
 std::uint32_t mallard_rust_class_offset_of(std::size_t bytes)
 {
     return engine::offset_of_class(engine::block_class::of(bytes));
@@ -171,8 +172,8 @@ void* mallard_rust_allocate_zeroed(std::size_t bytes, std::size_t align)
     return cleared(block, bytes, zero);
 }
 
-/// Frees a block of malloc or of a heap. Takes no size: a free reads the owner from the map entry,
-/// which contains the size class, too.
+/// Frees a block of malloc or of a heap. A size is not needed, because a free reads the owner from
+/// the map entry, which also contains the size class.
 void mallard_rust_deallocate(void* block)
 {
     engine::deallocate(block);

@@ -1,5 +1,6 @@
 // The backend of malloc (the functions that malloc.cpp and new.cpp call) in libmallard-checked.so.
-// It has the functions of src/heap/requests.hpp, with the adaptor `checked` in front of the engine.
+// It has functions like those of src/heap/requests.hpp, but with the adaptor `checked` in front of
+// the engine.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -8,12 +9,12 @@
 
 namespace mallard {
 
-/// The two families of functions. `free` must not free a block of `new`, and `delete` must not free
-/// a block of malloc: each family has its own records.
+/// The two families of functions. Each family has its own records of blocks, because `free` must
+/// not free a block of `new`, and `delete` must not free a block of malloc.
 enum class family { of_malloc, of_new };
 
 /// Allocates and frees with checks. The usable size of a block is exactly the requested size. Any
-/// misuse stops the process.
+/// misuse, such as a double free, stops the process.
 template <family By>
 struct checked_requests {
     static constexpr std::size_t align_min = 16;

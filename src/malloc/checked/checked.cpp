@@ -1,5 +1,5 @@
-// The checked malloc: finds double frees, overruns, leaks and mismatched calls. Each call takes one
-// lock, goes through the adaptor `checked`, and then to the engine:
+// The checked malloc finds double frees, overruns, leaks and mismatched calls. Each call locks one
+// lock, and calls the adaptor `checked`, which calls the engine:
 //
 //     malloc -> malloc.cpp -> checked_requests -> checked -> engine
 //                                                    \-> records, in mappings of their own
@@ -30,7 +30,7 @@
 namespace mallard {
 namespace {
 
-/// The source from which `checked` takes blocks and their redzones: the engine.
+/// The source from which `checked` allocates blocks with their redzones. This is the engine.
 struct engine_blocks {
     static chunk try_take(layout l) noexcept
     {
@@ -39,9 +39,9 @@ struct engine_blocks {
     static void give(chunk c) noexcept { engine::deallocate(c.data); }
 };
 
-/// The source from which `checked` takes memory for its records: mappings far from any block. If
-/// the system refuses a mapping (limited address space, seccomp), the memory is a block of the
-/// engine.
+/// The source from which `checked` allocates memory for its records. This memory is in dedicated
+/// mappings, far from any block. If a mapping fails (limited address space, seccomp), the memory is
+/// a block of the engine.
 struct own_mappings {
     static chunk try_take(layout l) noexcept
     {
@@ -63,8 +63,8 @@ constexpr checked_options options{.quarantine = std::size_t{16} << 20, .frames =
 using checked_engine = checked<engine_blocks, options, own_mappings>;
 
 constinit os::lock one_at_a_time;
-/// The lock of guests, the threads that call malloc or free while another thread forks: see
-/// src/heap/guests.hpp.
+/// The lock for guests, which are threads that call malloc or free while another thread forks (see
+/// src/heap/guests.hpp).
 constinit os::lock guests;
 
 const void* module_of(const void* address) noexcept
@@ -73,7 +73,8 @@ const void* module_of(const void* address) noexcept
     return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-/// Removes the first frames of a call stack, which are in this library. The result may be empty.
+/// Removes the innermost frames of a call stack, as far as they are in this library. The result may
+/// be empty.
 call_stack calls_of_program(call_stack s) noexcept
 {
     while (!s.calls.empty() && module_of(s.calls.front()) == module_of(&one_at_a_time))
@@ -81,7 +82,8 @@ call_stack calls_of_program(call_stack s) noexcept
     return s.calls.empty() ? call_stack{} : s;
 }
 
-/// Whether this thread holds the lock or is about to take it. Volatile: a signal handler reads it.
+/// Whether this thread holds the lock or is about to lock it. Volatile, because a signal handler
+/// reads this variable.
 constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
 
 [[noreturn, gnu::cold]] void stop_at_signal() noexcept
@@ -96,8 +98,8 @@ constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
         .stop();
 }
 
-/// Scope of a call by the program. A nested call in the same thread comes from a signal handler and
-/// would deadlock. The constructor stops the process instead.
+/// The scope of a call by the program. A nested call in the same thread comes from a signal
+/// handler, and would deadlock. In that case, the constructor stops the process.
 class call_of_program {
 public:
     call_of_program() noexcept
@@ -111,8 +113,8 @@ public:
     ~call_of_program() { is_in_call = 0; }
 };
 
-/// Reports a fault and stops the process. Unlocks first, because a handler of SIGABRT may allocate,
-/// or may wait for a thread that allocates.
+/// Reports a violation and stops the process. Unlocks the lock first, because a handler of SIGABRT
+/// may allocate, or may wait for a thread that allocates.
 void stop(const fault& found, void*) noexcept
 {
     one_at_a_time.give();
@@ -130,12 +132,12 @@ constexpr family other_than(family f) noexcept
     return f == family::of_malloc ? family::of_new : family::of_malloc;
 }
 
-/// MALLARD_MIXED=1: each family may free blocks of the other, as in libmallard.so.
+/// Whether each family may free blocks of the other, as in libmallard.so (MALLARD_MIXED=1).
 constinit bool families_mixed = false;
 
-/// The adaptor `checked` of a family, with its records. Constructed by the first call, which may
-/// come before all static constructors. Never destroyed, since calls may follow all destructors.
-/// The caller holds the lock.
+/// Returns the adaptor `checked` of a family, with its records. The adaptor is constructed by the
+/// first call, which may come before all static constructors, and is never destroyed, since calls
+/// may come after all destructors. The caller holds the lock.
 template <family By>
 checked_engine& records_of() noexcept
 {
@@ -149,8 +151,7 @@ checked_engine& records_of() noexcept
 
 // --- guests: calls while another thread forks. The records do not change then. -----
 
-/// A note: what a guest records about a block that it allocated or freed while another thread
-/// forked.
+/// A record of a block that a guest (a thread that called during a fork) allocated or freed.
 struct note {
     note* next = nullptr;
     void* block = nullptr;
@@ -159,11 +160,12 @@ struct note {
     bool is_stated = false; ///< whether the caller of free passed the layout
 };
 
-/// Adds a note to a list with one store, so that the child of a fork finds a valid list.
+/// Adds a note to a list with a single store, so that the list is always valid in the child of a
+/// fork.
 void leave(note*& first, const note& what) noexcept
 {
     void* const room = engine::allocate(sizeof(note));
-    if (room == nullptr) // no memory for the note: the block leaks, or its allocation fails
+    if (room == nullptr) // without memory for the note, the block leaks, or its allocation fails
         return;
     note* const n = ::new (room) note(what);
     n->next = first;
@@ -171,11 +173,11 @@ void leave(note*& first, const note& what) noexcept
     first = n;
 }
 
-// The two lists below are protected by the lock or, while a fork keeps the lock, by the lock
-// `guests`.
+// The two lists below are protected by the lock `one_at_a_time` or, while that lock is held across
+// a fork, by the lock `guests`.
 constinit note* untracked =
-    nullptr; ///< blocks that guests allocated; they have no record until they are freed
-constinit note* deferred = nullptr; ///< blocks to free after the fork; they have a record
+    nullptr; ///< blocks that guests allocated; such blocks never get a record in `checked`
+constinit note* deferred = nullptr; ///< blocks to free after the fork; these have a record
 
 note** find_untracked(const void* block) noexcept
 {
@@ -197,8 +199,8 @@ void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Frees a block that has no record because a guest allocated it. False: `block` is not such a
-/// block, and nothing is freed.
+/// Frees a block that has no record because a guest allocated it. If `block` is not such a block,
+/// frees nothing and returns false.
 bool free_untracked(void* block) noexcept
 {
     note** const at = find_untracked(block);
@@ -211,7 +213,7 @@ bool free_untracked(void* block) noexcept
     return true;
 }
 
-/// Whether `p` is a block of a heap: `free` frees such blocks as well.
+/// Returns whether `p` is a block of a heap, which `free` accepts, too.
 bool is_of_heap(const void* p) noexcept
 {
     engine::reservation* const w = engine::reservation_of(p);
@@ -240,8 +242,8 @@ std::optional<layout> requested_layout(const void* block) noexcept
     return records_of<By>().requested_layout(block);
 }
 
-/// Frees a block for a function of the family `By`. `stated`: the layout that the caller passed, or
-/// null.
+/// Frees a block for a function of the family `By`. `stated` is the layout that the caller passed,
+/// or null.
 template <family By>
 void free_as(void* block, const layout* stated) noexcept
 {
@@ -299,7 +301,7 @@ void* checked_requests<By>::reallocate(void* block, std::size_t bytes) noexcept
         asked = requested_layout<By>(block);
     }
     if (!asked)
-        return deallocate(block), nullptr; // reports the fault and stops
+        return deallocate(block), nullptr; // reports the violation and stops
     void* const fresh = allocate(bytes);
     if (fresh == nullptr)
         return nullptr;
@@ -346,8 +348,8 @@ template struct checked_requests<family::of_new>;
 
 namespace {
 
-// Fork handlers, as in src/heap/fork.cpp. A fork takes `one_at_a_time` before the engine's locks,
-// and releases it after them.
+// Fork handlers, like those in src/heap/fork.cpp. Before a fork, `one_at_a_time` is locked before
+// the engine's locks. It is unlocked after them.
 constinit thread_local unsigned forks_without_lock = 0;
 constinit thread_local bool fork_holds_lock = false;
 
@@ -359,7 +361,7 @@ void before_fork() noexcept
     }
     fork_holds_lock = true;
     one_at_a_time.take();
-    records_of<family::of_malloc>(); // constructs the records now, since a guest must not
+    records_of<family::of_malloc>(); // construct the records now, since a guest must not
     records_of<family::of_new>();
     one_at_a_time.keep();
 }
@@ -398,7 +400,7 @@ void after_fork_in_child() noexcept
     if (forks_without_lock != 0)
         forks_without_lock -= 1;
     fork_holds_lock = false;
-    deferred = nullptr; // the frees of the parent's guests did not happen in the child
+    deferred = nullptr; // in the child, these frees did not happen
     guests.reset();
     one_at_a_time.reset();
 }
@@ -419,8 +421,8 @@ constexpr option of_this_build[] = {
      "is neither 0 nor 1; free of what new made stops the program; help: MALLARD_MIXED=1"},
 };
 
-/// Registers the fork handlers after those of the engine, so that a fork takes `one_at_a_time`
-/// first.
+/// Registers the fork handlers after those of the engine, so that `one_at_a_time` is locked before
+/// the engine's locks.
 [[gnu::constructor(102)]] void begin(int, char**, char** environment) noexcept
 {
     os::want_calls(false);
@@ -428,7 +430,7 @@ constexpr option of_this_build[] = {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/// Verifies all blocks at the end of the program. This library was initialised first, so its
+/// Verifies all blocks when the program exits. This library was initialised first, so its
 /// destructor runs last.
 [[gnu::destructor]] void verify_at_end() noexcept
 {

@@ -1,7 +1,7 @@
-// Access to the C++ runtime for libmallard.so, by weak symbols and dlsym. The library needs no C++
-// runtime, and a program may have none. A runtime may be linked into the program, or a plugin may
-// load one later. libmallard-malloc.a uses ../linked/cxx_runtime.hpp instead; CMakeLists.txt
-// chooses between the folders.
+// Calls functions of the C++ runtime from libmallard.so, by weak symbols and dlsym. The library
+// needs no C++ runtime, and a program may have no runtime, or may contain a runtime itself, or a
+// plugin may load a runtime later. libmallard-malloc.a uses ../linked/cxx_runtime.hpp instead.
+// CMakeLists.txt chooses between the directories.
 #pragma once
 
 #include "../../os/system.hpp"
@@ -11,9 +11,9 @@
 
 #include <dlfcn.h>
 
-// These functions are weak: null in a program without a runtime. If the runtime is linked into the
-// program (-static-libstdc++), the linker exports the functions because this library refers to
-// them.
+// These functions are weak, so they are null in a program without a runtime. If the runtime is
+// linked into the program (-static-libstdc++), the linker exports the functions, because this
+// library refers to them.
 extern "C" {
 [[gnu::weak]] void mallard_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");
 [[gnu::weak]] std::new_handler mallard_get_new_handler() noexcept __asm__("_ZSt15get_new_handlerv");
@@ -21,8 +21,8 @@ extern "C" {
 
 namespace mallard::cxx_runtime {
 
-/// Looks up a function of the runtime; null if there is none. `loading`: RTLD_NOLOAD, or 0 to load
-/// libstdc++ if no runtime is loaded.
+/// Looks up a function of the runtime. Returns null if there is no such function. `loading` is
+/// RTLD_NOLOAD, or 0 to load libstdc++ if no runtime is loaded.
 template <class F>
 F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
 {
@@ -34,7 +34,7 @@ F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
     return reinterpret_cast<F>(found);
 }
 
-/// The current new_handler; null if none is set.
+/// Returns the current new_handler, or null if no handler is set.
 inline std::new_handler new_handler() noexcept
 {
     if (mallard_get_new_handler != nullptr)
@@ -43,8 +43,8 @@ inline std::new_handler new_handler() noexcept
     return get == nullptr ? nullptr : get();
 }
 
-/// Throws std::bad_alloc. If no loaded runtime has a function for that, loads libstdc++: the
-/// program's own runtime can catch the exception of libstdc++.
+/// Throws std::bad_alloc. If no loaded runtime has a function for that, loads libstdc++, because
+/// the program's own runtime can catch the exception of libstdc++.
 [[noreturn]] inline void throw_bad_alloc()
 {
     if (mallard_throw_bad_alloc != nullptr)
@@ -59,10 +59,11 @@ inline std::new_handler new_handler() noexcept
     std::abort();
 }
 
-/// Calls the throwing form of operator new, and returns null if it throws. This library has no
-/// runtime, so it cannot catch. Therefore it calls the runtime's nothrow form, the symbol `name`.
-/// That form calls our throwing form in a try block. If a runtime is linked into the program, the
-/// linker takes our nothrow form instead, and an exception of a new_handler propagates.
+/// Calls the throwing form of operator new, and returns null if that form throws. This library has
+/// no runtime, so it cannot catch exceptions. Therefore it calls the runtime's nothrow form, which
+/// has the symbol `name`. The runtime's nothrow form calls this library's throwing form in a try
+/// block. If a runtime is linked into the program, there is no such nothrow form, because the
+/// linker uses that of this library. Then an exception of a new_handler propagates.
 template <class Form, class Retry, class... Arguments>
 void* catching(Retry retry, const char* name, const Arguments&... arguments)
 {

@@ -1,14 +1,14 @@
-// Access to the C++ runtime for libmallard-malloc.a, by ordinary calls. A linker takes new.o from
-// the archive only for a program that calls operator new, and such a program has a C++ runtime.
-// Unlike weak symbols, ordinary calls make the linker take the functions from a static runtime,
-// too.
+// Calls functions of the C++ runtime from libmallard-malloc.a, by ordinary calls. A linker adds
+// new.o from the archive only to a program that calls operator new, and such a program has a C++
+// runtime. Unlike weak symbols, ordinary calls also make the linker add the functions from a static
+// runtime.
 #pragma once
 
 #include <new>
 
 namespace mallard::cxx_runtime {
 
-/// The current new_handler; null if none is set.
+/// Returns the current new_handler, or null if no handler is set.
 inline std::new_handler new_handler() noexcept
 {
     return std::get_new_handler();

@@ -1,6 +1,6 @@
-// The backend of malloc (the functions that malloc.cpp, new.cpp and prefixed.cpp call): the engine
-// itself. libmallard-checked.so uses ../checked/backend.hpp instead; CMakeLists.txt chooses between
-// the folders.
+// The backend of malloc (the functions that malloc.cpp, new.cpp and prefixed.cpp call), which is
+// the engine itself. libmallard-checked.so uses ../checked/backend.hpp instead. CMakeLists.txt
+// chooses between the directories.
 #pragma once
 
 #include "../../heap/requests.hpp"
