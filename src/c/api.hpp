@@ -1,5 +1,5 @@
 // Includes the C header with default visibility, so that the library exports the functions of that
-// header, and nothing else of src/c.
+// header, and no other functions of src/c.
 #pragma once
 
 #pragma GCC visibility push(default)

@@ -3,8 +3,8 @@
 
 #include <mallard/shared_arena.hpp>
 
-/// The handle of an arena. `expand`, `mark` and `rewind` fail if several threads share the arena: a
-/// shared arena has no marks, and no last block that could be expanded.
+/// The handle of an arena. `expand`, `mark` and `rewind` fail if several threads share the arena,
+/// because a shared arena has no marks, and no last block that could be expanded.
 struct mallard_arena : mallard::c::handle {
     void* (*allocate)(mallard_arena&, std::size_t bytes, std::size_t align) noexcept = nullptr;
 
@@ -118,7 +118,7 @@ mallard_arena* make(const char* function, const choice& chosen) noexcept
     return fail(messages::null_handle, function, "arena", "mallard_arena_create");
 }
 
-/// Allocates with unusual arguments: alignment 0 means the default alignment; any other invalid
+/// Allocates with unusual arguments. The alignment 0 means the default alignment. Any other invalid
 /// argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_arena* arena, std::size_t bytes,
                                            std::size_t align) noexcept

@@ -1,14 +1,15 @@
-// Calls functions of the caller, which must not throw.
+// Calls functions of the API's caller, which must not throw.
 //
-// An exception that passed through an allocator would leave the allocator half changed. Therefore
-// this file alone is compiled without unwind tables (see CMakeLists.txt): an exception that arrives
-// here cannot propagate, and the C++ runtime that threw it calls std::terminate with the stack
-// intact. This is the effect of `noexcept`, without a C++ runtime in this library.
+// An exception that passed through an allocator would leave the allocator in an inconsistent state.
+// Therefore this file alone is compiled without unwind tables (see CMakeLists.txt). An exception
+// that arrives here cannot propagate, and the C++ runtime that threw it calls std::terminate with
+// the stack intact. So the effect is that of `noexcept`, but this library needs no C++ runtime.
 #include "source.hpp"
 
 namespace mallard::c {
 
-// Not a tail call: a tail call would drop the frame that stops the exception.
+// The functions below prevent tail calls, because a tail call would remove the stack frame that
+// stops the exception.
 void* call_take(const source_choice& to, std::size_t bytes, std::size_t align) noexcept
 {
     void* volatile const data = to.take(to.context, bytes, align);

@@ -1,4 +1,4 @@
-// Errors of the C API: their names, and the last failure of each thread.
+// The error names of the C API, and the last failure of each thread.
 #include "error.hpp"
 
 #include <mallard/detail/base/bits.hpp>
@@ -19,13 +19,13 @@ struct failure {
     value values[5];
 };
 
-// The last failure of this thread. Its static thread-local storage (see CMakeLists.txt) makes sure
-// that a read never allocates. The record is small, since a library that dlopen loads gets little
-// of that storage.
+// The last failure of this thread. This variable is in static thread-local storage (see
+// CMakeLists.txt), so reading it never allocates. The record is small, since a library that dlopen
+// loads gets little of that storage.
 constinit thread_local failure last;
 static_assert(sizeof last <= 64);
 
-/// Writes text to the caller's buffer, and drops the text that does not fit.
+/// Writes text to the caller's buffer, and truncates the text if the buffer is too small.
 class writer {
 public:
     writer(char* text, std::size_t bytes) noexcept : next_(text), end_(text + bytes - 1) {}

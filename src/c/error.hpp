@@ -8,8 +8,8 @@
 
 namespace mallard::c {
 
-/// An error code, and a text of three lines. Each % in `text` stands for the next value of the
-/// failure: %s for a string with static lifetime, %n for a size, %i for an int, %p for an address.
+/// An error code, and a text of three lines. Each % in `text` is replaced by the next value of the
+/// failure. %s is a string with static lifetime, %n a size, %i an int, and %p an address.
 struct message {
     mallard_error code;
     const char* text;
@@ -27,8 +27,9 @@ public:
     std::uintptr_t bits = 0;
 };
 
-/// Records a failure and sets errno. Costs little, since a program may fail in a loop, and does not
-/// allocate, since memory may be short. So `mallard_explain` formats the text later.
+/// Records a failure and sets errno. This function is cheap, since a program may fail in a loop,
+/// and does not allocate, since memory may be short. Therefore it does not format the text.
+/// `mallard_explain` does that later.
 [[gnu::cold]] mallard_error fail(const message& what, value a = {}, value b = {}, value c = {},
                                  value d = {}, value e = {}) noexcept;
 

@@ -1,7 +1,8 @@
-// Makes and destroys the handles of the C API.
+// Creates and destroys the handles of the C API.
 //
-// A handle is stored in the first memory that its allocator takes from the source. So if a program
-// chooses a source, all memory of the allocator comes from that source, the handle included.
+// A handle is stored in the first memory that its allocator requests from the source. So if a
+// program selects a source, all memory of the allocator comes from that source, including the
+// handle.
 #pragma once
 
 #include "options.hpp"
@@ -11,7 +12,7 @@
 
 namespace mallard::c {
 
-/// The number of values of `sync` that are compiled in, counted from the first.
+/// The number of `sync` values that are compiled in, counted from the first value.
 inline constexpr std::size_t sync_modes = 4;
 inline constexpr const char* sync_names[] = {"MALLARD_SYNC_NONE", "MALLARD_SYNC_MUTEX",
                                              "MALLARD_SYNC_LOCK_FREE",
@@ -29,8 +30,8 @@ struct origin {
     }
 };
 
-/// Makes a `Handle` from an origin, a growth and the other `arguments`. Null if the source has no
-/// memory.
+/// Creates a `Handle` from an origin, a growth rule and the other `arguments`. Returns null if the
+/// source has no memory.
 template <class Handle, class... Arguments>
 Handle* make_handle(const char* function, const choice& chosen, Arguments... arguments) noexcept
 {
@@ -47,8 +48,8 @@ Handle* make_handle(const char* function, const choice& chosen, Arguments... arg
     return ::new (at) Handle(std::move(its), rule, arguments...);
 }
 
-/// Destroys a handle. The type `Handle` has its allocator in the member `blocks`, and its origin in
-/// the member `its`.
+/// Destroys a handle. The type `Handle` must have its allocator in the member `blocks`, and its
+/// origin in the member `its`.
 template <class Handle>
 void end_handle(Handle& handle) noexcept
 {
@@ -58,8 +59,8 @@ void end_handle(Handle& handle) noexcept
     its.from.give_handle(its.self);
 }
 
-/// The base of all kinds of handles. Most of its functions are virtual. The few functions that have
-/// to be fast are function pointers in the handle, which saves a load.
+/// The base of all kinds of handles. Most functions are virtual. The few functions that must be
+/// fast are called through function pointers in the handle, which saves a load.
 struct handle {
     virtual void destroy() noexcept = 0;
     virtual void reset() noexcept = 0;
@@ -71,7 +72,8 @@ protected:
     ~handle() = default;
 };
 
-/// A handle of the kind `Interface` with an allocator `Blocks`, which `make_blocks(source)` makes.
+/// A handle of the kind `Interface` with an allocator of the type `Blocks`, which
+/// `make_blocks(source)` returns.
 template <class Interface, class Blocks>
 struct alignas(false_sharing_bytes) handle_of : Interface {
     Blocks blocks;
@@ -107,7 +109,7 @@ protected:
     return {bytes, align};
 }
 
-/// A table with an entry for each combination of sync, reuse and check that is compiled in.
+/// A table with an element for each combination of sync, reuse and check that is compiled in.
 template <class Maker>
 using makers = std::array<Maker, sync_modes * 4>;
 
@@ -120,7 +122,8 @@ constexpr sync sync_at(std::size_t index) noexcept
 {
     return static_cast<sync>(index / 4);
 }
-/// The reuse order of a table entry. The lock-free and thread-cached modes support only one order.
+/// Returns the reuse order of a table element. The lock-free and thread-cached modes support only
+/// one order.
 constexpr reuse reuse_at(std::size_t index) noexcept
 {
     return sync_at(index) >= sync::lock_free ? reuse::ordered : static_cast<reuse>(index / 2 % 2);

@@ -1,5 +1,5 @@
-// All messages of the C API about failures. A message has three lines: what happened, the state,
-// and what to do next. The first value is the name of the function that failed.
+// All error messages of the C API. A message has three lines: what happened, the state, and what to
+// do next. The first value is the name of the function that failed.
 #pragma once
 
 #include "error.hpp"

@@ -1,4 +1,5 @@
-// The multipools of the C API; they are built like the pools of the C API.
+// The multipools of the C API. Like the pools, they have a class for each combination of sync,
+// reuse and check.
 #include "handle.hpp"
 
 #include <mallard/multipool.hpp>
@@ -19,7 +20,8 @@ protected:
 namespace mallard::c {
 namespace {
 
-/// The growth of each pool. With a buffer, all pools share the buffer.
+/// Returns the growth rule of each pool. With a buffer, the first chunks are half as large, because
+/// all pools share the buffer.
 growth growth_for(const mallard_multipool_options& o) noexcept
 {
     growth rule = multipool_options().grow;
@@ -46,7 +48,8 @@ struct multipool_of final
         this->free = free_in;
     }
 
-    // gnu::flatten: g++ 12 would not inline the size class lookup, since many functions use it.
+    // Without gnu::flatten, g++ 12 would not inline the size class look-up, since many functions
+    // use it.
     [[gnu::flatten]] static void* allocate_in(mallard_multipool& m, std::size_t bytes,
                                               std::size_t align) noexcept
     {
@@ -73,7 +76,8 @@ mallard_multipool* make(const char* function, const choice& chosen) noexcept
 
 using maker = mallard_multipool* (*)(const char*, const choice&) noexcept;
 
-/// Null for the lock-free mode: that mode needs a fixed capacity, and a multipool grows.
+/// Returns null for the lock-free mode, because that mode needs a fixed capacity, and a multipool
+/// grows.
 template <std::size_t I>
 constexpr maker maker_at() noexcept
 {
@@ -92,7 +96,7 @@ constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I.
     return fail(messages::null_handle, function, "multipool", "mallard_multipool_create");
 }
 
-/// Allocates with unusual arguments: alignment 0 means the default alignment; any other invalid
+/// Allocates with unusual arguments. The alignment 0 means the default alignment. Any other invalid
 /// argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_multipool* multipool, std::size_t bytes,
                                            std::size_t align) noexcept

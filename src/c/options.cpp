@@ -1,4 +1,4 @@
-// Reads and verifies options. Each mistake has its own message.
+// Reads and verifies options. Each kind of error has a separate message.
 #include "options.hpp"
 
 namespace mallard::c {
@@ -17,11 +17,11 @@ bool is_known(const char* function, const char* member, int number, int last) no
            reject(messages::unknown_value, function, member, number, member);
 }
 
-/// A number in the options of growth, and the kinds of growth that use it.
+/// A number in the growth options, and the kinds of growth that use this number.
 struct growth_member {
     const char* name;
     std::size_t number;
-    unsigned users; // bit i: the growth with the value i uses this number
+    unsigned users; // bit i is set if the growth with the value i uses this number
     const char* other;
 };
 
@@ -48,7 +48,7 @@ bool uses_all_members(const char* function, const common_options& o) noexcept
     return true;
 }
 
-/// Checks that `low` is at most `high`. The value 0 stands for a default, and is always accepted.
+/// Checks that `low` is at most `high`. The value 0 means the default, and is always accepted.
 bool are_in_order(const char* function, const char* low_name, std::size_t low,
                   const char* high_name, std::size_t high) noexcept
 {
@@ -74,7 +74,7 @@ std::size_t den_of(const common_options& o) noexcept
     return o.growth_den != 0 ? o.growth_den : 1;
 }
 
-/// Makes a growth from verified numbers.
+/// Returns the growth rule for verified numbers.
 growth rule_of(const common_options& o, const growth& defaults) noexcept
 {
     growth rule = defaults;
@@ -159,7 +159,7 @@ bool read_struct(const char* function, const char* name, const void* given, void
 {
     std::size_t bytes;
     std::memcpy(&bytes, given, sizeof bytes);
-    // The size of the struct is a multiple of a word in every version.
+    // In every version, the size of the struct is a multiple of a word.
     if (bytes < sizeof bytes || bytes % sizeof(void*) != 0 || bytes > struct_bytes_max)
         return reject(messages::struct_bytes, function, bytes, name, name);
     std::memcpy(taken, given, std::min(bytes, known_bytes));

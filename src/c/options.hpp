@@ -45,19 +45,19 @@ common_options common_of(const Options& o) noexcept
 /// The verified options of an allocator.
 struct choice {
     growth rule;
-    bool fills_buffer = false; ///< whether the first step takes all of the buffer
+    bool fills_buffer = false; ///< whether the first chunk request uses the whole buffer
     source_choice from;
     sync threads = sync::none;
     reuse order = reuse::lifo;
     check checks = check::off;
 };
 
-/// The largest valid size of a struct; no version of a struct will be larger. The limit keeps an
-/// uninitialised size from causing a read far beyond the struct.
+/// The largest valid size of a struct. No version of a struct will be larger. The limit prevents
+/// that an uninitialised size causes a read far beyond the struct.
 inline constexpr std::size_t struct_bytes_max = 4096;
 
-/// Copies those members that both the caller and this library know. Returns false, and records the
-/// failure, if the struct is not valid.
+/// Copies those members that exist both in the caller's and in this library's version of the
+/// struct. If the struct is not valid, records the failure and returns false.
 bool read_struct(const char* function, const char* name, const void* given, void* taken,
                  std::size_t known_bytes) noexcept;
 
@@ -69,13 +69,13 @@ bool read_struct(const char* function, const char* name, const Options* given,
     return given == nullptr || read_struct(function, name, given, &taken, sizeof taken);
 }
 
-/// Verifies the common options. `defaults` is the growth of the allocator in C++. False, with a
-/// recorded failure, if an option is not valid.
+/// Verifies the common options. `defaults` is the growth rule of the allocator in C++. If an option
+/// is not valid, records the failure and returns false.
 bool read_choice(const char* function, const common_options& options, const growth& defaults,
                  choice& chosen) noexcept;
 
-/// Fills those members of the caller's struct that both the caller and this library know. Returns 0
-/// or an error.
+/// Sets those members that exist both in the caller's and in this library's version of the struct.
+/// Returns 0 or an error code.
 int write_stats(const char* function, const statistics& s, mallard_stats* out) noexcept;
 
 } // namespace mallard::c

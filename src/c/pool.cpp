@@ -1,4 +1,4 @@
-// The pools of the C API: a class for each combination of sync, reuse and check.
+// The pools of the C API, with a class for each combination of sync, reuse and check.
 #include "handle.hpp"
 
 #include <mallard/pool.hpp>
@@ -68,8 +68,8 @@ struct pool_of final
         this->blocks.for_each([=](void* block) { call_visit(visit, context, block); });
     }
 
-    /// The bytes of a buffer for `count` blocks. 0 if chunks are aligned to their size: then the
-    /// buffer's address decides how many blocks fit.
+    /// Returns the size of a buffer for `count` blocks. Returns 0 if chunks are aligned to their
+    /// size, because then the buffer's address determines how many blocks fit.
     static std::size_t bytes_for(slot_shape asked, std::size_t count) noexcept
     {
         constexpr pool_options options = options_of<Threads, Order, Checks>;
@@ -137,7 +137,8 @@ bool read_pool(const char* function, const mallard_pool_options* options, choice
     return true;
 }
 
-/// The maker for verified options. Null, with a recorded failure, if an option is not valid.
+/// Returns the maker for the options. If an option is not valid, records the failure and returns
+/// null.
 const maker* maker_for(const char* function, const mallard_pool_options* options, choice& chosen,
                        slot_shape& asked) noexcept
 {

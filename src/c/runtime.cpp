@@ -1,5 +1,5 @@
-// The functions of a C++ runtime that the headers and src/os call, so that a C program needs no C++
-// runtime. The library does not export them: see CMakeLists.txt.
+// Defines the functions of a C++ runtime that the headers and src/os call, so that a C program
+// needs no C++ runtime. The library does not export these functions (see CMakeLists.txt).
 #include <mallard/detail/base/fatal.hpp>
 
 #include <functional>
@@ -10,7 +10,8 @@
 
 namespace std {
 
-// A std::mutex calls this if the lock was destroyed, or is held by the same thread.
+// A std::mutex calls this function if the mutex was destroyed, or if the same thread holds it
+// already.
 void __throw_system_error(int error)
 {
     (mallard::fatal_message() << "mallard: a lock failed with error "
@@ -21,8 +22,9 @@ void __throw_system_error(int error)
         .stop();
 }
 
-// The headers of libstdc++ call this if they are compiled with -D_GLIBCXX_ASSERTIONS. They declare
-// that the function does not return, but without [[noreturn]], so clang refuses [[noreturn]] here.
+// The headers of libstdc++ call this function if they are compiled with -D_GLIBCXX_ASSERTIONS. They
+// declare that the function does not return, but not with [[noreturn]], so clang rejects
+// [[noreturn]] here.
 void __glibcxx_assert_fail(const char* file, int line, const char* function,
                            const char* condition) noexcept
 {
@@ -42,14 +44,15 @@ extern "C" int __cxa_thread_atexit(void (*f)(void*), void* object, void* dso) no
     return __cxa_thread_atexit_impl(f, object, dso);
 }
 
-// A call of a pure virtual function would end here. There is no such call: each class of handles of
-// the C library defines all virtual functions.
+// A call of a pure virtual function would call this function. There is no such call, because each
+// class of handles in the C library defines all virtual functions.
 extern "C" [[noreturn]] void __cxa_pure_virtual()
 {
     __builtin_trap();
 }
 
-// Initialisation of function-local statics: the first byte of the guard means "initialised".
+// The functions for the initialisation of function-local statics. The first byte of the guard is 1
+// after the initialisation.
 namespace {
 pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
@@ -58,7 +61,7 @@ extern "C" int __cxa_guard_acquire(char* guard) noexcept
 {
     pthread_mutex_lock(&one_at_a_time);
     if (__atomic_load_n(guard, __ATOMIC_ACQUIRE) == 0)
-        return 1; // held until `release`
+        return 1; // locked until `__cxa_guard_release`
     pthread_mutex_unlock(&one_at_a_time);
     return 0;
 }

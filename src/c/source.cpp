@@ -1,4 +1,4 @@
-// The sources of the C API, and the reasons of their failures.
+// The sources of the C API, and the reasons for their failures.
 #include "source.hpp"
 
 #include "messages.hpp"
@@ -8,15 +8,15 @@
 namespace mallard::c {
 namespace {
 
-/// The last request of this thread that a source refused. A refused request is not yet a failed
-/// call: the allocator asks the source for less memory next.
+/// The last request of this thread that failed in a source. Such a request is not yet a failed
+/// call, because the allocator then requests less memory from the source.
 struct failed_take {
     const chosen_source* by = nullptr;
     const message* why = nullptr;
     value details[2];
 };
 
-constinit thread_local failed_take last; // thread-local like the last failure: see error.cpp
+constinit thread_local failed_take last; // thread-local like the last failure (error.cpp)
 static_assert(sizeof last <= 32);
 
 void* take_from_heap(layout l) noexcept
@@ -27,7 +27,7 @@ void* take_from_heap(layout l) noexcept
     return ::posix_memalign(&data, l.align, l.bytes) == 0 ? data : nullptr;
 }
 
-/// Forgets a refused request to an earlier source that was at the same address.
+/// Discards a failed request to an earlier source that was at the same address.
 void begin(const chosen_source* source) noexcept
 {
     if (last.by == source)
