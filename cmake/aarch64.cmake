@@ -1,6 +1,7 @@
-# A toolchain for AArch64: Debian's cross compiler (package g++-aarch64-linux-gnu), and qemu-user, which
-# runs what is compiled. Tests need a GoogleTest for AArch64 in build/aarch64-googletest/installed: the
-# package googletest has its sources, which this toolchain compiles, too.
+# A toolchain for AArch64, with Debian's cross compiler (package g++-aarch64-linux-gnu), and with
+# qemu-user, which runs the compiled programs. Tests need a GoogleTest for AArch64 in
+# build/aarch64-googletest/installed. The package googletest contains the sources of GoogleTest,
+# which this toolchain can compile.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

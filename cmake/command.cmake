@@ -1,10 +1,11 @@
-# Builds the command `mallard` by cargo, with its man pages and completions, as component `command`.
+# Builds the command `mallard` with cargo, and its man pages and completions, as the component
+# `command`.
 #
-# cargo downloads the libraries of the command when it builds for the first time. Where they cannot be
+# In the first build, cargo downloads the libraries that the command needs. If they cannot be
 # downloaded, the rest of Mallard is built without the command.
 file(STRINGS ${PROJECT_SOURCE_DIR}/Cargo.toml rust_version REGEX "^rust-version")
 string(REGEX MATCH "[0-9.]+" rust_version "${rust_version}")
-# Ubuntu has a recent cargo, under the name of its version, beside an older one.
+# Ubuntu has a recent cargo with the version in its name, and an older one called cargo.
 find_program(CARGO NAMES cargo-${rust_version} cargo)
 if(NOT CARGO)
     message(STATUS "The command mallard is not built: there is no cargo (Debian 12: apt install cargo-web rustc-web; "
@@ -25,7 +26,7 @@ endif()
 
 message(STATUS "The command mallard is built as well, in some minutes; -DMALLARD_BUILD_COMMAND=OFF leaves it out")
 
-# A cargo folder that several builds share saves compiling the libraries again.
+# If several builds share a cargo directory, the libraries are not compiled again.
 set(cargo_dir ${PROJECT_BINARY_DIR}/cargo)
 if(DEFINED ENV{CARGO_TARGET_DIR})
     set(cargo_dir $ENV{CARGO_TARGET_DIR})

@@ -1,8 +1,8 @@
-# Says what `cmake --install` installs: headers, libraries, and the files by which
+# Defines what `cmake --install` installs: headers, libraries, and the files with which
 # find_package(mallard) and pkg-config find them. These files contain only relative paths, so the
 # installed tree can be moved.
 #
-# Each component can be installed alone: `cmake --install BUILD --component NAME`.
+# To install a single component, call `cmake --install BUILD --component NAME`.
 #
 #   core      libmallard.a and its headers
 #   persist   libmallard-persist.a: file arenas and shared memory; needs core
@@ -13,8 +13,8 @@
 #   record    the recorder and the player, which `mallard record` and `mallard replay` start
 #   command   the command with its man pages and completions: see cmake/command.cmake
 #
-# The files that LD_PRELOAD takes lie in a folder of their own, where `-lmallard` does not find them:
-# `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).
+# The files for LD_PRELOAD are in a separate directory, where `-lmallard` does not find them,
+# because `-lmallard` is the C++ library (docs/decisions/0032-lmallard-is-not-malloc.md).
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallard)
@@ -38,7 +38,7 @@ function(install_component component)
         DESTINATION ${package_dir} COMPONENT ${component})
 endfunction()
 
-# Installs NAME.pc, which is made from cmake/TEMPLATE.pc.in.
+# Makes NAME.pc from cmake/TEMPLATE.pc.in, and installs it.
 function(install_pkg_config component template name)
     configure_file(cmake/${template}.pc.in ${name}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config_dir}
@@ -46,7 +46,8 @@ function(install_pkg_config component template name)
 endfunction()
 
 # Installs the .pc file of one of the C++ libraries. The file names the packages that the library
-# requires. It links the library only if this tree has src/, and so builds it.
+# requires. It names the library itself only if this tree has src/, because otherwise the library is
+# not built.
 function(install_library_pkg_config component name description requires library)
     set(libs)
     if(library AND mallard_has_sources)
@@ -92,8 +93,8 @@ if(TARGET mallard-replay)
     install(TARGETS mallard-replay RUNTIME DESTINATION ${preload_dir} COMPONENT record)
 endif()
 
-# find_package reads mallard-config.cmake, which reads the components that are installed. Every
-# component installs this file and the file with the version.
+# find_package reads mallard-config.cmake, which reads the files of the installed components. Every
+# component installs mallard-config.cmake and the file with the version.
 set(any_architecture)
 if(NOT mallard_has_sources AND NOT TARGET mallard-c)
     set(any_architecture ARCH_INDEPENDENT)

@@ -1,5 +1,5 @@
-# link_heaps(PROGRAM): links the code of mallard/heap.hpp into a program. Normally that code is a
-# part of Mallard's malloc. Under a sanitizer, which has its own malloc, it is linked without
+# link_heaps(PROGRAM): links the code for mallard/heap.hpp into a program. Normally, this code is a
+# part of Mallard's malloc. With a sanitizer, which has its own malloc, the code is linked without
 # malloc.
 function(link_heaps program)
     if(TARGET mallard-malloc-static)

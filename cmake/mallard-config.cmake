@@ -1,11 +1,11 @@
-# Read by find_package(mallard). Defines the targets of the components that are installed:
+# find_package(mallard) reads this file. It defines the targets of the installed components:
 #
 #   core persist trace   mallard::core, mallard::persist, mallard::trace
 #   all                  mallard::mallard
 #   c                    mallard::c, mallard::c_static
 #   malloc               mallard::malloc, mallard::malloc_static
 #
-# find_package(mallard COMPONENTS c malloc) fails where one of them is not installed.
+# find_package(mallard COMPONENTS c malloc) fails if one of these components is not installed.
 foreach(component core persist trace all c malloc)
     set(mallard_${component}_FOUND FALSE)
     if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/mallard-${component}.cmake)

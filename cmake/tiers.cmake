@@ -1,6 +1,6 @@
-# Reads tests/tiers.txt, the table of tests. Sets `tests_here` to the directories and files of tests/ that
-# this build has: those of the stage MALLARD_STAGE. MALLARD_TIER is `plain` or `all`. Tests that `./x test`
-# runs only if their files changed are in MALLARD_CHANGED.
+# Reads tests/tiers.txt, the table of tests. Sets `tests_here` to the directories and files of
+# tests/ that the stage MALLARD_STAGE builds. MALLARD_TIER is `plain` or `all`. MALLARD_CHANGED
+# lists the tests that `./x test` runs because their files changed.
 set(table ${PROJECT_SOURCE_DIR}/tests/tiers.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
 file(STRINGS ${table} rows REGEX "^[a-z]")
@@ -24,7 +24,8 @@ if(MALLARD_TESTS)
     set(tests_here ${MALLARD_TESTS})
 endif()
 
-# tests_of(DIRECTORY PATTERN...): sets `sources` to those files of a directory of tests/ that this build has.
+# tests_of(DIRECTORY PATTERN...): sets `sources` to those files in a directory of tests/ that belong
+# to this build.
 function(tests_of directory)
     list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/${directory}/ OUTPUT_VARIABLE patterns)
     file(GLOB sources CONFIGURE_DEPENDS ${patterns})

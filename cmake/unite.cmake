@@ -1,8 +1,9 @@
-# Compiles several files of tests/ as one, which takes less time than one by one: the compiler reads
-# headers and instantiates templates once. See tests/unite.py.
+# Compiles several files of tests/ as one file. This takes less time than compiling each file alone,
+# because the compiler reads headers and instantiates templates only once. See tests/unite.py.
 
-# unite(NAME [--programs] SOURCE...): makes NAME.cpp in the build folder, which has the text of all
-# SOURCEs. With --programs each SOURCE is a program, and NAME.cpp runs the one that its argument names.
+# unite(NAME [--programs] SOURCE...): makes NAME.cpp, which contains the text of all SOURCEs, in the
+# build directory. With --programs, each SOURCE is a program, and NAME.cpp runs the program that its
+# argument names.
 function(unite name)
     set(script ${PROJECT_SOURCE_DIR}/tests/unite.py)
     set(sources ${ARGN})
@@ -13,8 +14,8 @@ function(unite name)
         COMMENT "Uniting ${name}.cpp")
 endfunction()
 
-# divide(NAME COUNT ENTRY...): divides a list into NAME_1, NAME_2, ... of at most COUNT entries, and
-# sets NAME_groups to 1 2 ...
+# divide(NAME COUNT ENTRY...): divides a list into lists NAME_1, NAME_2, ... of at most COUNT
+# entries, and sets NAME_groups to 1 2 ...
 function(divide name count)
     set(groups "")
     set(left 0)
@@ -33,11 +34,12 @@ function(divide name count)
     set(${name}_groups ${groups} PARENT_SCOPE)
 endfunction()
 
-# programs_of(FOLDER SOURCE...): sets `programs` to the GoogleTest programs that are made of the files
-# of a folder, and sources_PROGRAM to the sources of each. Of every MALLARD_UNITE files one program is
-# made: FOLDER-1, FOLDER-2, ... Files that define something outside of a namespace of their own, or that
-# replace or limit something in the whole process, are programs alone, FOLDER-NAME: those in `alone`, and
-# engine_* and plan_*, which link more.
+# programs_of(FOLDER SOURCE...): sets `programs` to the GoogleTest programs that are made from the
+# files of a directory, and sources_PROGRAM to the sources of each program. Every MALLARD_UNITE
+# files are made into one program, FOLDER-1, FOLDER-2, ... Some files are made into separate
+# programs, FOLDER-NAME. These are the files in `alone`, which define something outside of their own
+# namespace, or which replace or limit something in the whole process, and the files engine_* and
+# plan_*, which link more libraries.
 set(alone
     unit-file_damage unit-interrupted unit-unwind unit-unwind_limits unit-winked
     conformance-memory_resource fault-file_arena heap-visits stress-modules
@@ -71,10 +73,10 @@ function(programs_of folder)
     endforeach()
 endfunction()
 
-# add_cases(PROGRAM [PREFIX [ENVIRONMENT...]]): adds a GoogleTest program as one test, PREFIX.PROGRAM, with
-# environment variables. The start of a process with a sanitizer takes longer than most cases, so that the
-# cases of a program share one. The label tells `./x test` that the output names the cases, and with which
-# PREFIX to print them.
+# add_cases(PROGRAM [PREFIX [ENVIRONMENT...]]): adds a GoogleTest program as one test,
+# PREFIX.PROGRAM, with environment variables. The start of a process with a sanitizer takes longer
+# than most test cases, so all cases of a program share one process. The label informs `./x test`
+# that the output contains the names of the cases, and with which PREFIX to print them.
 function(add_cases program)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "PREFIX" "ENVIRONMENT;LABELS")
     set(test ${program})
