@@ -1,10 +1,10 @@
-"""Reads files of benchmark rows for the tools: NAME.jsonl, or NAME.jsonl.zst, which zstd compressed."""
+"""Reads files of benchmark results for the tools: NAME.jsonl, or NAME.jsonl.zst (compressed by zstd)."""
 import subprocess
 import sys
 
 
 def text(file):
-    """Returns the text of a file of rows. The program zstd, of the Debian package zstd, decompresses it."""
+    """Returns the text of a file of results. The program zstd (Debian package zstd) decompresses it if necessary."""
     if file.suffix != ".zst":
         return file.read_text()
     try:
@@ -18,7 +18,7 @@ def text(file):
 
 
 def of_suite(folder, suite):
-    """Returns the text of all rows of a suite in a folder. Uncompressed rows are newer, and come last."""
+    """Returns the text of all results of a suite in a directory. Uncompressed results are newer, and come last."""
     files = [folder / f"{suite}.jsonl.zst", folder / f"{suite}.jsonl"]
     found = [text(file) for file in files if file.exists()]
     if not found:

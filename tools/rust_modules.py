@@ -1,8 +1,8 @@
-"""Finds which modules of a Rust crate use which others, for tools/check-layers.
+"""Finds out which modules of a Rust crate use which other modules, for tools/check-layers.
 
-A module is a file. A module uses another module where it names an item of it, by `use` or by a path that
-begins with `crate`, `super` or `self`. Items that a module re-exports count for the module that
-defines them. Tests inside a file (`#[cfg(test)] mod ... {}`) and comments are left out.
+A module is a file. A module uses another module if it names an item of that module, by `use` or by a path
+that begins with `crate`, `super` or `self`. Items that a module re-exports count for the module that
+defines them. Tests inside a file (`#[cfg(test)] mod ... {}`) and comments are ignored.
 """
 import re
 
@@ -33,7 +33,7 @@ def split_at_commas(tree):
 
 
 def paths_of_use(tree, before=()):
-    """Returns [(path, name)] for each item of a use declaration: `a::{b, c as d}` gives a::b and a::c."""
+    """Returns [(path, name)] for each item of a use declaration. For example, `a::{b, c as d}` gives a::b and a::c."""
     if group := re.fullmatch(r"\s*(.*?)\{(.*)\}\s*", tree, re.S):
         before += tuple(re.findall(r"[\w$]+", group[1]))
         return [item for part in split_at_commas(group[2]) for item in paths_of_use(part, before)]
@@ -46,7 +46,7 @@ class crate:
     def __init__(self, folder):
         self.files = {}  # path of a module, such as ("pool", "chunk"): its file
         self.texts = {}
-        self.names = {}  # path of a module: {name: path that a `use` in it means}
+        self.names = {}  # path of a module: {name: path to which a `use` in the module refers}
         for file in sorted(folder.rglob("*.rs")):
             module = file.relative_to(folder).with_suffix("").parts
             module = module[:-1] if module[-1] in ("mod", "lib", "main") else module
@@ -56,7 +56,7 @@ class crate:
                                   for path, name in paths_of_use(use)}
 
     def module_of(self, here, path, depth=0):
-        """Returns the module that defines what `path` means in the module `here`; None for another crate."""
+        """Returns the module that defines the item `path` of the module `here`, or None for another crate."""
         module, path = here, list(path)
         if path[0] in ("crate", "$crate"):
             module, path = (), path[1:]
@@ -78,8 +78,8 @@ class crate:
         return module
 
     def uses(self):
-        """Yields (module, line, used module) for each path that leads to another module. The root is left
-        out: it declares and re-exports all others."""
+        """Yields (module, line, used module) for each path that refers to another module. The root module is
+        omitted, because it declares and re-exports all others."""
         for here, text in self.texts.items():
             found = [(use.start(), path) for use in re.finditer(a_use, text)
                      for path, _ in paths_of_use(use[1])]

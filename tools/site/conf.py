@@ -1,12 +1,12 @@
-"""The configuration of Sphinx for the site of the documentation. tools/site/build copies it."""
+"""The configuration of Sphinx for the documentation site. tools/site/build copies this file."""
 project = "Mallard"
 author = "the authors of Mallard"
 copyright = "the authors of Mallard; MIT or Apache 2.0"
 extensions = ["myst_parser"]
 exclude_patterns = ["files"]
 
-highlight_language = "none"  # output of programs is not Python
-myst_heading_anchors = 4  # the anchors that GitHub makes, to which the pages link
+highlight_language = "none"  # do not highlight the output of programs as Python
+myst_heading_anchors = 4  # make the same anchors as GitHub, because the pages link to them
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 
 html_theme = "furo"

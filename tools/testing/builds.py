@@ -1,4 +1,4 @@
-"""Answers what a build of CMake has: its tests, and which of its files depend on which."""
+"""Finds the tests of a CMake build, and the dependencies between its files."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ def unescape(word):
 
 
 def quoted(text):
-    """Returns the words in quotation marks of a line of CMake."""
+    """Returns the words in quotation marks in a line of CMake code."""
     return [re.sub(r"\\(.)", r"\1", word) for word in re.findall(r'"((?:[^"\\]|\\.)*)"', text)]
 
 
@@ -28,7 +28,7 @@ class Test:
 
     @property
     def prefix(self):
-        """What precedes the names of the cases of a GoogleTest program. None for other tests."""
+        """The prefix of the case names of a GoogleTest program, or None for other tests."""
         label = next((label[6:] for label in self.labels if label.startswith("cases:")), None)
         return f"{label}." if label else label
 
@@ -41,7 +41,7 @@ class Tree:
 
     @cached_property
     def tests(self):
-        """The tests of ctest: {name: Test}. `ctest --show-only` names no program that is not built yet."""
+        """Returns the ctest tests as {name: Test}. `ctest --show-only` names no programs that are not built yet."""
         tests = {}
         for file in sorted(self.folder.rglob("CTestTestfile.cmake")):
             text = file.read_text()
@@ -56,8 +56,8 @@ class Tree:
         return tests
 
     def paths(self, test):
-        """Returns the files that the command and the environment of a test name. A word may have arguments of a shell
-        behind the file, or a file in a folder with a blank."""
+        """Returns the files that the command and the environment of a test name. In a word, shell arguments may follow
+        the file, and the path of the file may contain a blank."""
         environment = self.tests[test].environment
         words = [*self.tests[test].command, *environment.values()]
         if "LD_LIBRARY_PATH" in environment:
@@ -67,7 +67,7 @@ class Tree:
 
     @cached_property
     def sources(self):
-        """The sources of each GoogleTest program: {program: [path]}."""
+        """Returns the sources of each GoogleTest program as {program: [path]}."""
         lines = (self.folder / "test_programs.txt").read_text().splitlines()
         return {line.split("\t")[0]: [Path(path) for path in line.split("\t")[1:]] for line in lines}
 
@@ -78,7 +78,7 @@ class Tree:
 
     @cached_property
     def users(self):
-        """Which outputs are made from each file: {path: {path}}."""
+        """Returns which outputs depend directly on each file, as {path: {path}}."""
         users = {}
         text = (self.folder / "build.ninja").read_text().replace("$\n", "")
         for line in re.findall(r"^build (.*)$", text, re.M):
@@ -104,7 +104,7 @@ class Tree:
         return {made for makes in self.users.values() for made in makes}
 
     def made_from(self, files):
-        """Returns all outputs that depend on the files, the files included."""
+        """Returns all outputs that depend on the files, and the files themselves."""
         found, waiting = set(files), list(files)
         while waiting:
             for made in self.users.get(waiting.pop(), ()):
@@ -114,10 +114,10 @@ class Tree:
         return found
 
     def targets(self, tests):
-        """Returns what ninja has to make for some tests."""
+        """Returns the targets that ninja must build for some tests."""
         made = set()
         for test in tests:
             made |= {path for path in self.paths(test) if path in self.outputs}
-        # A program may open modules when it runs, which its target in CMake depends on.
+        # A program may open modules at run time. Its target in CMake depends on these modules.
         phony = {path.name for path in made if self.folder / path.name in self.outputs}
         return sorted({str(path.relative_to(self.folder)) for path in made} | phony)

@@ -1,4 +1,4 @@
-"""Finds the files that changed, and the tests that they can affect."""
+"""Finds the changed files, and the tests that they can affect."""
 import shutil
 import subprocess
 import tomllib
@@ -8,7 +8,7 @@ from table import root
 
 
 def git(*words):
-    """Returns the lines that git prints, or None if it fails, is not installed, or knows no repository here."""
+    """Returns the lines that git prints, or None if git fails or is not installed, or if this is not a repository."""
     if not shutil.which("git"):
         return None
     run = subprocess.run(["git", "-C", root, "-c", "safe.directory=*", "-c", "core.quotePath=off", *words],
@@ -17,10 +17,10 @@ def git(*words):
 
 
 def base():
-    """Returns the commit with which the tree is compared: where its branch left the branch that it tracks, or else
-    the commit before the last one. None without git or a history."""
+    """Returns the commit with which the tree is compared. This is the merge base with the tracked branch, or else the
+    commit before the last commit. Returns None without git or without a history."""
     if (git("rev-parse", "--show-prefix") or [None])[0] != "":
-        return None  # no repository, or a folder of another one
+        return None  # not a repository, or a directory in another repository
     tracked = (git("merge-base", "HEAD", "@{upstream}") or [None])[0]
     head = (git("rev-parse", "HEAD") or [None])[0]
     if tracked and tracked != head:
@@ -31,7 +31,7 @@ def base():
 
 
 def changed_files():
-    """Returns the paths, relative to the root, of files that differ from `base`. None if that is not known."""
+    """Returns the paths, relative to the root, of files that differ from `base`, or None if `base` is not known."""
     since = base()
     if not since:
         return None
@@ -41,10 +41,10 @@ def changed_files():
 
 
 def affected(tree, files):
-    """Returns the tests of a build that files of the repository can affect, the nearest first."""
+    """Returns the tests of a build that files of the repository can affect, the most closely related first."""
     paths = {root / file for file in files}
     made = tree.made_from(paths)
-    # Files that no compiler reads, such as scripts, belong to the tests of their directory.
+    # Files that no compiler reads, such as scripts, affect the tests in their directory.
     folders = {path.parent for path in paths if path not in tree.users and root / "tests" in path.parents}
     found = [test for test in tree.tests
              if any(path in made or path.parent in folders for path in tree.paths(test))]
@@ -53,14 +53,14 @@ def affected(tree, files):
 
 
 def is_near(tree, test, words):
-    """Whether a test program has a source file that is named like a changed file."""
+    """Returns whether a test program has a source file with the name of a changed file."""
     names = [source.stem for source in tree.sources.get(tree.program(test), [])] + [test.split(".")[-1]]
     return any(name.startswith(word) for name in names for word in words)
 
 
 def crates_affected(rows, files):
-    """Returns the crates whose tests files can affect: by the paths that the table names for each, and by the crates
-    on which each depends."""
+    """Returns the crates whose tests the files can affect, according to the paths in the table of tests, and to the
+    dependencies between crates."""
     found = {row.tests for row in rows if "rust" in row.plain and row.depends_on(files)}
     users = {manifest.parent.name: {Path(of["path"]).name for kind in ("dependencies", "dev-dependencies")
                                     for of in tomllib.loads(manifest.read_text()).get(kind, {}).values() if "path" in of}

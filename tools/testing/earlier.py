@@ -1,4 +1,4 @@
-"""Remembers which stages passed, so that a second run of an unchanged tree does not repeat them."""
+"""Records which stages have passed, so that another run with an unchanged tree does not repeat them."""
 import hashlib
 import json
 import os
@@ -14,7 +14,7 @@ system = "/var/lib/dpkg/status"  # changes whenever a package is installed
 
 
 def state():
-    """Returns a hash of all files of the tree, by size and time of change, and of the system. None without git."""
+    """Returns a hash of the system and of all files in the tree, by size and time of change. None without git."""
     listed = git("ls-files", "--cached", "--others", "--exclude-standard")
     if listed is None:
         return None
@@ -36,7 +36,7 @@ def read():
 
 
 def cases(tier, stage, now):
-    """Returns (the time, the cases) of a stage that passed in this state of the tree, or None."""
+    """Returns (time, cases) of a stage that has passed in this state of the tree, or None."""
     found = read().get(f"{tier} {stage}")
     if not now or not found or found["state"] != now:
         return None
@@ -44,7 +44,7 @@ def cases(tier, stage, now):
 
 
 def remember(tier, stage, now, passed):
-    """Notes that a stage passed, unless the tree changed meanwhile."""
+    """Records that a stage has passed, unless the tree has changed in the meantime."""
     if not now or not passed or any(case.verdict == "failed" for case in passed) or state() != now:
         return
     known = read() | {f"{tier} {stage}": {"state": now, "time": time.time(), "cases": [

@@ -1,4 +1,4 @@
-"""Finds the names of tests in the source, so that a filter is checked before anything is built."""
+"""Finds the names of tests in the source code, so that a filter can be checked before anything is built."""
 import difflib
 import re
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from results import names_file
 from table import root
 
 case = re.compile(r"^ *(?:GTEST_)?(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+),\s*(\w+)\)", re.M)
-registered = re.compile(r"\bRegisterTest\(\s*\"(\w+)\"")  # cases that the program names when it runs
+registered = re.compile(r"\bRegisterTest\(\s*\"(\w+)\"")  # cases whose names are known only at run time
 attribute = r'(?:#\[[^\n]*\]|#\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]|//[^\n]*)\s*'
 rust_test = re.compile(rf"#\[test\]\s*(?:{attribute})*(?:pub(?:\(\w+\))? )?(?:const |unsafe |async )*fn (\w+)")
 macro_of_rust_tests = re.compile(r"macro_rules! (\w+) \{(?:(?!\n\}).)*#\[test\](?:(?!\n\}).)*fn \$\w+", re.S)
@@ -20,18 +20,18 @@ python_test = re.compile(r"^    def test_(\w+)", re.M)
 
 @dataclass(frozen=True)
 class Name:
-    text: str      # what a filter is compared with; `*` for what only CMake knows
+    text: str      # the name to compare with a filter; `*` for parts that only CMake knows
     file: Path     # the source
     kind: str      # gtest, ctest, rust, documentation or command
-    pattern: str   # what chooses the test: a filter of GoogleTest, or a word in the name
+    pattern: str   # what selects the test: a GoogleTest filter, or a word in the name
 
     @property
     def prefix(self):
-        """What precedes the suite in the name of a case of GoogleTest, such as `malloc.`."""
+        """The part before the suite in the name of a GoogleTest case, such as `malloc.`."""
         return "".join(f"{part}." for part in self.text.split(".")[:-2]) if self.kind == "gtest" else ""
 
     def is_of(self, word):
-        """Whether `word` is the whole name of a case of this test, as a summary prints it."""
+        """Returns whether `word` is the whole name of a case of this test, as a summary prints it."""
         if self.kind == "gtest":
             return fnmatchcase(word, self.prefix + self.pattern)
         if self.kind == "rust":
@@ -44,8 +44,8 @@ class Name:
 
 
 def matching(compiled, word, known):
-    """Returns the names that a filter matches. If it is the name of one case of a test with parameters, that case is
-    their pattern."""
+    """Returns the names that a filter matches. If the filter is the name of one case of a test with parameters, their
+    pattern selects only that case."""
     found = [name for name in known if compiled.search(name.text)]
     if found:
         return found
@@ -84,7 +84,7 @@ def of_ctest():
     for folder in "tests", "docs/examples", "bench":
         for file in sorted((root / folder).rglob("CMakeLists.txt")):
             for name in dict.fromkeys(of_cmake(file.read_text())):
-                if not re.match(r"(\w+\.)?(misuse\.|c\.)?\*$", name):  # a loop over files, whose names are above
+                if not re.match(r"(\w+\.)?(misuse\.|c\.)?\*$", name):  # a loop over files, whose names were added above
                     yield Name(name, file, "ctest", name)
 
 
@@ -120,7 +120,7 @@ def of_cmake(text):
 
 
 def expanded(template, values):
-    """Returns a text of CMake with each of the values of its variables."""
+    """Returns a CMake text for each value of its variables."""
     variables = list(dict.fromkeys(re.findall(r"\$\{(\w+)\}", template)))
     names = []
     for chosen in product(*(values.get(variable, ["*"]) for variable in variables)):
@@ -146,20 +146,21 @@ def module_of_tests(path):
 
 
 def of_rust_macros(text):
-    """Returns the words in the calls of macros that make tests: among them are the names of the tests."""
+    """Returns the words in the calls of macros that define tests. The names of the tests are among these words."""
     return [word for macro in macro_of_rust_tests.findall(text)
             for body in re.findall(rf"^{macro}! \{{(.*?)^\}}", text, re.M | re.S)
             for word in re.findall(r"\b[a-z_]\w*", re.sub(r"#\[[^\n]*?\]|//.*|\"[^\"]*\"", "", body))]
 
 
 def of_all(rows):
-    """Returns the names of all tests, those of the rows that are commands included."""
+    """Returns the names of all tests, including those lines of the table that are commands."""
     commands = [Name(row.tests, root / "tests/tiers.txt", "command", row.tests) for row in rows]
     return [*of_googletest(), *of_ctest(), *of_rust(), *commands]
 
 
 def rows_of(name, rows):
-    """Returns the rows of the table that have a test. The row of a Rust module stands in place of that of its crate."""
+    """Returns the lines of the table that contain a test. If a Rust module has its own line, that line replaces
+    the line of its crate."""
     if name.kind == "command":
         keys = [{name.text}]
     elif name.kind in ("rust", "documentation"):
@@ -170,20 +171,20 @@ def rows_of(name, rows):
         parts = name.file.relative_to(root).with_suffix("").parts
         folder = "examples" if parts[:2] == ("docs", "examples") else parts[0] if parts[0] == "bench" else parts[1]
         folder = name.text.split(".")[0] if folder == "CMakeLists" else folder
-        # A file that only a larger run has belongs to its own line: see consumer/install.
+        # A file that only a larger run has belongs to its own line (see consumer/install).
         keys = [{folder, f"{folder}/{parts[-1]}", f"{folder}/{name.text.split('.')[-1]}"}]
     return next((found for wanted in keys if (found := [row for row in rows if row.tests in wanted])), [])
 
 
 def seen():
-    """Returns (stage, program, case) of the cases that earlier runs printed."""
+    """Returns (stage, program, case) of the cases that earlier runs have printed."""
     if not names_file.exists():
         return []
     return [tuple(line.split("\t")) for line in names_file.read_text().splitlines() if line.count("\t") == 2]
 
 
 def nearest(word, names, count=3):
-    """Returns the names that are most like a filter that matches none."""
+    """Returns the names that are most similar to a filter which matches no name."""
     last = {name.text.split(".")[-1].split("::")[-1]: name.text for name in names}
     last |= {name.text: name.text for name in names}
     close = difflib.get_close_matches(word, last, n=count, cutoff=0.4)

@@ -1,4 +1,4 @@
-"""Starts the commands of a test run, reads what they print, and ends all of their processes."""
+"""Starts the commands of a test run, reads their output, and ends all of their processes."""
 import codecs
 import ctypes
 import os
@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-patience_for_output = 2  # seconds that a command which has exited may have its output open
+patience_for_output = 2  # how many seconds to wait for the output of a command after its exit
 
-running = set()  # the IDs of the commands, whose status their own threads collect
+running = set()  # the process IDs of commands; separate threads collect their status
 starting = threading.Lock()
 
 
 def adopt_orphans():
-    """Makes this process the parent of every descendant whose own parent exits, so that it can end them."""
+    """Makes this process the parent of every descendant whose parent exits, so that this process can end them."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -35,7 +35,7 @@ def status_of_all():
 
 
 def descendants():
-    """Returns the IDs of all processes below this one that have not exited, the nearest first."""
+    """Returns the IDs of all descendants of this process that have not exited. Children come before grandchildren."""
     every = status_of_all()
     found = [os.getpid()]
     for process in found:
@@ -44,7 +44,7 @@ def descendants():
 
 
 def end_all(patience=5):
-    """Ends all descendants: by SIGTERM, and after some seconds by SIGKILL."""
+    """Ends all descendants with SIGTERM, and after a few seconds with SIGKILL."""
     out_of_reach = set()  # processes of another user
     for number, limit in ((signal.SIGTERM, patience), (signal.SIGKILL, 30)):
         until, told = time.monotonic() + limit, set()
@@ -63,19 +63,19 @@ def end_all(patience=5):
 
 
 def reap():
-    """Collects the exited processes that were adopted, but not the commands, whose threads do that."""
+    """Collects the status of adopted processes that have exited, but not of commands, for which threads do that."""
     with starting:
         try:
             while exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if exited.si_pid in running:
-                    return  # its thread collects it, and the next call the others
+                    return  # a thread collects this one, and the next call collects the others
                 os.waitpid(exited.si_pid, os.WNOHANG)
         except ChildProcessError:
             pass  # there is no child
 
 
 class Command:
-    """A command that runs: an iterator over its lines, which go into a log as well."""
+    """A running command. Iterates over its output lines, and also writes them to a log."""
 
     def __init__(self, words, log, environment, directory):
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class Command:
         self.started = time.monotonic()
         self.seconds = self.cpu = 0.0
         self.status = None
-        self.left_running = False  # whether processes of the command had its output open when it had exited
+        self.left_running = False  # whether processes of the command still had its output open after its exit
         try:
             with starting:
                 self.child = subprocess.Popen(words, cwd=directory, env=environment, stdin=subprocess.DEVNULL,
@@ -103,9 +103,9 @@ class Command:
         self.log.close()
 
     def lines(self):
-        """Reads until nobody has the output open, or until the command has exited and some seconds have passed.
+        """Reads until no process has the output open, or until a few seconds after the command has exited.
 
-        A process that the command left in the background would otherwise keep the run waiting for ever.
+        Otherwise the run would wait forever for a process that the command has left in the background.
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pending, deadline = "", None
@@ -135,7 +135,7 @@ class Command:
         return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end_session(self):
-        """Ends what the command left. A process with a session of its own is ended with the whole run."""
+        """Ends the processes that the command has left. Those in another session are ended after the whole run."""
         for process, (_, session, state) in status_of_all().items():
             if session == self.child.pid and state not in "ZX":
                 try:

@@ -1,6 +1,7 @@
-"""Finds the test cases in what build and test programs print.
+"""Finds the test cases in the output of build and test programs.
 
-A reader gets each line of a command, and at the end its status. It returns the cases that it knows of by then.
+A reader receives each line of a command's output, and finally the command's status. Each time, it returns the cases
+that it has found.
 """
 import re
 import xml.etree.ElementTree
@@ -15,15 +16,15 @@ class Case:
     name: str
     verdict: str        # passed, failed or skipped
     detail: str = ""    # the reason of a skip, or the last lines of a failure
-    program: str = ""   # the test of ctest that has the case
+    program: str = ""   # the ctest test that contains the case
 
 
-# The first line of what a sanitizer, GoogleTest, Rust or Python prints of a failure.
+# The first line of a failure report by a sanitizer, GoogleTest, Rust or Python.
 report = re.compile(r"==\d+==ERROR: |WARNING: ThreadSanitizer|: runtime error: |: Failure$|\bpanicked at |^Traceback ")
 
 
 def excerpt(text):
-    """Returns the lines of a failed test that tell most: those from the first report on, or else the last ones."""
+    """Returns the most useful lines of a failed test: those from the first report on, or else the last lines."""
     lines = text.strip("\n").splitlines()
     first = next((at for at, line in enumerate(lines) if report.search(line)), len(lines))
     at = max(0, min(first, len(lines) - shown))
@@ -35,7 +36,7 @@ def last_line(text):
 
 
 class Build:
-    """Reads the output of ninja, cargo or cmake: a failure counts as one failed test."""
+    """Reads the output of ninja, cargo or cmake. A failure counts as one failed test."""
 
     def __init__(self, name):
         self.name, self.progress, self.lines = name, "", []
@@ -76,7 +77,7 @@ result = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED) *\] ([^\s,]+)(?:,.*)?(?: \(\d+
 
 
 class GoogleTest:
-    """Reads the output of a GoogleTest program. A case that begins and does not end has failed."""
+    """Reads the output of a GoogleTest program. A case that begins but does not end has failed."""
 
     def __init__(self, program, prefix=""):
         self.program, self.prefix, self.progress = program, prefix, ""
@@ -84,7 +85,7 @@ class GoogleTest:
         self.failed = False
 
     def line(self, text):
-        # A program may print in front of the mark, without a line break.
+        # A program may print text before the mark, without a line break.
         found = result.search(text)
         if not found:
             self.output.append(text)
@@ -103,7 +104,8 @@ class GoogleTest:
     def case(self, name, verdict):
         detail = ""
         if verdict == "skipped":
-            # The reason follows the line `FILE:LINE: Skipped`. In front of it is what the case has printed.
+            # The reason follows the line `FILE:LINE: Skipped`. The lines before are the output of
+            # the case.
             marks = [at for at, line in enumerate(self.output) if line.endswith(": Skipped")]
             reason = self.output[marks[0] + 1:] if marks else self.output
             detail = next((line.strip() for line in reason if line.strip()), "no reason")
@@ -122,7 +124,7 @@ class GoogleTest:
 
 
 class Ctest:
-    """Reads the progress of ctest, and at the end the file that ctest wrote for JUnit."""
+    """Reads the progress of ctest, and at the end the JUnit file that ctest has written."""
 
     def __init__(self, file, tests):
         self.file, self.tests, self.progress = file, tests, ""
@@ -135,7 +137,7 @@ class Ctest:
 
     def end(self, status):
         try:
-            # Control characters, which programs print, may not be in XML.
+            # Programs may print control characters, which XML does not allow.
             text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]", "?", self.file.read_text(errors="replace"))
             suite = xml.etree.ElementTree.fromstring(text)
         except (OSError, xml.etree.ElementTree.ParseError) as error:
@@ -163,7 +165,7 @@ class Ctest:
 
 
 class Cargo:
-    """Reads the output of `cargo test`. `skips` is the file into which tests write why they skip."""
+    """Reads the output of `cargo test`. `skips` is the file to which tests write the reason of a skip."""
 
     def __init__(self, skips):
         self.skips, self.progress, self.count = skips, "", 0
@@ -185,15 +187,15 @@ class Cargo:
         elif text == "failures:":
             self.section = None
         elif self.section is not None:
-            self.section.append(text)  # which may look like the result of a test
+            self.section.append(text)  # this output may look like the result of a test
         elif test := re.search(r"test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$", text):
-            return self.test(*test.groups())  # a child process may have printed in front of it
+            return self.test(*test.groups())  # a child process may have printed text before the result
         elif re.match(r"error(\[|:)|  (process didn't|Caused by)", text) or "(signal: " in text:
             self.errors.append(text)
             self.error_lines = 6
         elif compiling := re.match(r" +Compiling (\S+)", text):
             self.progress = compiling[1]
-        elif self.error_lines and text.strip():  # the place of an error of the compiler
+        elif self.error_lines and text.strip():  # the source location of a compiler error
             self.errors.append(text)
             self.error_lines -= 1
         else:
@@ -206,10 +208,10 @@ class Cargo:
         self.count += 1
         self.progress = str(self.count)
         if verdict == "ignored":
-            return []  # of another tier, or no test
+            return []  # of another tier, or not a test
         if verdict == "FAILED":
             self.failed[self.program, name] = True
-            return []  # its output comes at the end of the program
+            return []  # the output of the test comes at the end of the program
         return [Case(name, "passed", "", self.program)]
 
     def end_of_program(self):
@@ -228,7 +230,7 @@ class Cargo:
         return cases
 
     def skipped(self):
-        """Returns the tests that wrote why they could not run, with the reasons. They are counted as passed before."""
+        """Returns the tests that wrote why they could not run, with the reasons. Until now they counted as passed."""
         if not self.skips.exists():
             return []
         return [Case(*line.split("\t", 1)[:1], "skipped", line.split("\t", 1)[-1])

@@ -1,4 +1,4 @@
-"""What a test run has found so far, its progress, and the summary at its end."""
+"""Collects the results of a test run, shows its progress, and prints the summary at the end."""
 import json
 import os
 import re
@@ -17,13 +17,13 @@ names_file = root / "build/test-names.txt"     # the cases that ran, which a fil
 
 @dataclass
 class Stage:
-    """One stage while it runs."""
+    """A running stage."""
     name: str
     expected: float                # seconds, as far as known
     began: float = 0.0
     ended: float = 0.0
     doing: str = ""
-    seconds: Counter = field(default_factory=Counter)   # of building and of running
+    seconds: Counter = field(default_factory=Counter)   # for the build and for the run
     cpu: Counter = field(default_factory=Counter)
     cases: dict = field(default_factory=dict)           # (program, name): Case
 
@@ -59,7 +59,7 @@ class Results:
         except (OSError, ValueError):
             measured = {}
         self.stages = {name: Stage(name, measured.get(name, expected.get(name, 60))) for chain in (*chains, alone) for name in chain}
-        self.chains, self.alone = chains, alone  # the names of stages: chains run side by side, then the others
+        self.chains, self.alone = chains, alone  # stage names: of parallel chains, and of others
         self.shows_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.last_line = time.monotonic()
 
@@ -68,7 +68,7 @@ class Results:
         return time.monotonic()
 
     def say(self, text):
-        """Prints lines above the line that shows the progress."""
+        """Prints lines above the progress line."""
         with self.lock:
             print(f"\r\033[K{text}" if self.shows_line else text, file=sys.stderr, flush=True)
 
@@ -77,7 +77,7 @@ class Results:
             with self.lock:
                 key = case.program, case.name
                 found = self.stages[stage].cases
-                if case.verdict == "skipped" and not case.program:  # a Rust test that passed without its tool
+                if case.verdict == "skipped" and not case.program:  # a Rust test without its tool, which passed
                     key = next((other for other in found if other[1] == case.name), key)
                 found[key] = case
             if case.verdict == "failed":
@@ -100,7 +100,7 @@ class Results:
         return f"{self.count('passed'):,} passed, {self.count('failed')} failed, {left}   {doing}"
 
     def show_progress(self):
-        """Shows one line: at the end of a terminal again and again, in a log once a minute."""
+        """Shows the progress in one line, which is updated on a terminal, and written to a log once a minute."""
         now = self.now()
         with self.lock:
             if self.shows_line:
@@ -112,7 +112,7 @@ class Results:
     # --- the end
 
     def save(self, ended):
-        """Keeps the names of cases, and the seconds of stages that were built and ran, for later runs."""
+        """Saves the names of cases, and the duration of stages that were built and have run, for later runs."""
         complete = ended and self.whole
         names = {tuple(line.split("\t")) for line in names_file.read_text().splitlines()} if names_file.exists() else set()
         ran = {(stage.name, program, name) for stage in self.stages.values() for program, name in stage.cases if program}
@@ -171,8 +171,8 @@ class Results:
 
 
 def alone(stage, case, tier):
-    """Returns the arguments of ./x test that run a failed case, or its whole stage, again."""
-    words = ["--all"] if tier == "all" else []  # random tests are longer there
+    """Returns the arguments for ./x test that run a failed case, or its whole stage, again."""
+    words = ["--all"] if tier == "all" else []  # with --all, random tests are longer
     words += ["--stage", stage]
     if case.program:
         words.append(re.sub(r"[][(){}+*?^$|\\]", r"\\\g<0>", case.name))

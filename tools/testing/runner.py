@@ -1,4 +1,4 @@
-"""Runs the commands of a stage, one after the other, and adds what they find to the results."""
+"""Runs the commands of a stage one after the other, and adds the test cases that they find to the results."""
 import os
 import re
 
@@ -8,7 +8,7 @@ from table import root
 
 logs = root / "build/log"
 
-# What a failed build prints if the machine, and not the source, is the reason.
+# The output of a failed build if the cause is the machine, and not the source.
 machine_faults = (
     (r"No space left on device|ENOSPC", "the disk is full",
      "free some space (`df -h .`; `rm -rf build` removes all builds), and the same again"),
@@ -23,7 +23,7 @@ machine_faults = (
 
 
 def machine_fault(text):
-    """Returns (what happened, what helps) if a machine stopped a build, or else None."""
+    """Returns (what happened, what helps) if a build failed because of the machine, or else None."""
     return next(((what, help_) for pattern, what, help_ in machine_faults if re.search(pattern, text)), None)
 
 
@@ -32,7 +32,7 @@ class Runner:
         self.results, self.jobs = results, str(jobs)
         self.environment = {**os.environ, **environment}
         self.stopped = False
-        self.faults = []  # of the machine: (what, log, help)
+        self.faults = []  # errors of the machine: (what, log, help)
 
     def run(self, stage, name, command, reader=None, kind="test", **environment):
         """Runs a command of a stage. Returns whether it succeeded. `kind` is build or test."""

@@ -1,7 +1,8 @@
-"""The stages of a test run: which commands each one runs.
+"""Defines the stages of a test run, with the commands that each stage runs.
 
-A stage is a function of a plan and a runner. Stages of one chain run one after the other, chains side by side:
-tests often leave a core idle, which a compiler of the other chain uses. A stage that measures programs runs alone, last.
+A stage is a function of a plan and a runner. Stages of one chain run one after the other. Chains run in parallel,
+because tests often leave a core idle, which a compiler of the other chain can use. A stage that measures programs
+runs alone, after the others.
 """
 import os
 import re
@@ -19,20 +20,20 @@ x = str(root / "x")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a test run was asked for."""
+    """The request for a test run."""
     rows: list[Row]
     everything: bool = False               # --all
     filter: str = ""                       # a regular expression for the names of tests
     matches: tuple = ()                    # the names in the source that match the filter
-    seen: tuple = ()                       # (stage, program, case) of earlier runs that match it
-    changed: frozenset = frozenset()       # paths that changed
+    seen: tuple = ()                       # (stage, program, case) of earlier runs that match the filter
+    changed: frozenset = frozenset()       # changed paths
     only_changed: bool = False             # --changed
 
     def tests(self, stage):
         return of_stage(self.rows, stage, self.everything, self.changed)
 
     def wants(self, command):
-        """Whether a command of the table runs. A filter names it, or there is none."""
+        """Returns whether a command of the table runs, because there is no filter, or because the filter names it."""
         return not self.filter or any(name.kind == "command" and name.text == command for name in self.matches)
 
 
@@ -40,10 +41,10 @@ class Plan:
 class Stage:
     name: str
     run: object                                  # a function of (stage, plan, runner)
-    groups: tuple[str, ...]                      # of packages: see tools/packages
-    seconds: int                                 # that it takes in `./x test`, or in `./x test --all`, on 2 cores
+    groups: tuple[str, ...]                      # package groups (see tools/packages)
+    seconds: int                                 # duration in `./x test`, or in `./x test --all`, on 2 cores
     environment: dict = field(default_factory=dict)
-    alone: bool = False                          # it measures programs, so it waits until the other chain has ended
+    alone: bool = False                          # whether it measures programs, and so waits for the other chain
 
 
 # --- C++ and C
@@ -72,17 +73,18 @@ def cxx(stage, plan, runner, preset=None):
 
 
 def build(stage, tree, runner, targets=None):
-    """Builds some targets, or all. Returns whether that succeeded."""
+    """Builds some targets, or all targets. Returns whether that succeeded."""
     if targets is not None and not targets:
         return True
-    # The chain of Rust takes longer and uses a core less well, so that C++ compilers leave it the first choice.
+    # Run the C++ compilers with lower priority, because the Rust chain takes longer and uses a core
+    # less well.
     words = ["nice", "-n", "5", "cmake", "--build", str(tree.folder), "--parallel", runner.jobs]
     words += ["--target", *targets] if targets else []
     return runner.run(stage, f"build {tree.preset}", words, Build(f"build {tree.preset}"), "build")
 
 
 def build_and_test(stage, tree, runner, tests=None):
-    """Builds and runs some tests of ctest, or all."""
+    """Builds and runs some ctest tests, or all of them."""
     if build(stage, tree, runner, None if tests is None else tree.targets(tests)):
         run_ctest(stage, tree, runner, tests)
 
@@ -94,15 +96,15 @@ def run_ctest(stage, tree, runner, tests=None):
     if tree.preset != "dev":
         words += ["--label-exclude", "^once$"]
     chosen = "" if tests is None else f"^({'|'.join(map(re.escape, tests))})$"
-    if 0 < len(chosen) < 60_000:  # ctest takes no longer expression, and then all tests are nearly the same
+    if 0 < len(chosen) < 60_000:  # ctest accepts no longer expression; such an expression would select nearly all tests
         words += ["--tests-regex", chosen]
     runner.run(stage, f"test {tree.preset}", words, Ctest(file, tree.tests))
 
 
 def run_matches(stage, tree, plan, runner):
-    """Builds and runs what a filter matches: cases of GoogleTest programs, and other tests of ctest."""
+    """Builds and runs the tests that a filter matches, which are cases of GoogleTest programs and other ctest tests."""
     others = {test.name for test in tree.tests.values() if test.prefix is None and re.search(plan.filter, test.name)}
-    cases = {}  # {test of ctest: patterns of GoogleTest}
+    cases = {}  # {ctest test: GoogleTest patterns}
     for test in tree.tests.values():
         if test.prefix is None:
             continue
@@ -142,13 +144,13 @@ RELEASE = {name: str(path) for name, path in RELEASE.items()}
 
 
 def release(stage, runner, *targets):
-    """Builds the recorder, the player, the library for plans and the malloc as they are installed."""
+    """Builds the recorder, the replayer, the library for plans and the malloc as they are installed."""
     return runner.run(stage, "configure release", ["cmake", "--preset", "release"], Build("configure release"), "build") and \
         build(stage, Tree("release"), runner, targets)
 
 
 def cargo(stage, plan, runner, packages, modules=(), skipped=()):
-    """Runs `cargo test` on packages: only the tests of `modules`, or all but those of `skipped`."""
+    """Runs `cargo test` on packages, either only the tests of `modules`, or all tests except those of `skipped`."""
     chosen = [f"{module}::" for module in modules]
     if plan.filter:
         chosen = sorted({name.pattern for name in plan.matches if name.kind in ("rust", "documentation")}
@@ -161,15 +163,16 @@ def cargo(stage, plan, runner, packages, modules=(), skipped=()):
     skips = root / "build/log" / f"{stage.name}-skips.txt"
     runner.run(stage, "test crates", words, Cargo(skips), MALLARD_SKIPS=str(skips), **compiling_once())
     if not modules and any((root / f"crates/{package}/src/lib.rs").exists() for package in packages):
-        # Of the same packages: other ones would mean other features of libraries, which cargo would compile again.
-        # Here, an ignored test is text that does not compile.
+        # Use the same packages, because with other packages, the features of libraries would
+        # differ, and cargo would compile the libraries again. In doc tests, an ignored test is text
+        # that does not compile.
         words = [*test, "--doc", *(f"--package={package}" for package in packages), "--", *chosen]
         runner.run(stage, "test examples in comments", words, Cargo(skips), **compiling_once())
 
 
 def tests_in(modules):
     """Returns the names of the tests in modules of a crate's tests, such as `mallard-cli/query`. The name of a module
-    alone would also name tests of the crate's source."""
+    alone would also select tests in the crate's source."""
     return [f"{module_of_tests(file.relative_to(root / 'crates'))}::{test}"
             for module in modules for crate, _, stem in [module.partition("/")]
             for file in [*root.glob(f"crates/{crate}/tests/{stem}.rs"), *root.glob(f"crates/{crate}/tests/{stem}/**/*.rs")]
@@ -177,7 +180,7 @@ def tests_in(modules):
 
 
 def compiling_once():
-    """The environment in which build scripts of crates compile C++ through ccache."""
+    """Returns the environment variables with which the build scripts of crates compile C++ through ccache."""
     return {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_BASEDIR": str(root), "CCACHE_NOHASHDIR": "1"}
 
 
@@ -200,7 +203,7 @@ def modules_of(plan, stage):
 
 
 def pypi(stage, runner, module, package, *more):
-    """Installs packages of PyPI in build/tools/MODULE."""
+    """Installs packages from PyPI in build/tools/MODULE."""
     return runner.run(stage, f"install {module}", [x, "do", "pypi", f"build/tools/{module}", module if module != "duckdb" else
                       "duckdb_cli", package, *more], Build(f"install {module}"), "build")
 
@@ -247,7 +250,7 @@ def known(stage, plan, runner):
 
 
 def suites(stage, plan, runner):
-    """Runs the tests of other projects under plans. Their names are known only from earlier runs."""
+    """Runs the tests of other projects with plans. The names of these tests are known only from earlier runs."""
     chosen = [case for where, _, case in plan.seen if where == stage.name]
     if (plan.wants("suites") or chosen) and release(stage, runner, "mallard-record", "mallard-plan") and \
             runner.run(stage, "build mallard", ["cargo", "build", "--locked", "--package", "mallard-cli"], Build("build mallard"), "build"):
@@ -273,7 +276,7 @@ def fuzz(stage, plan, runner):
 
 
 def lint(stage, plan, runner):
-    """Checks the source. In `./x test`, the slow checks look only at what changed, unless a filter names them."""
+    """Checks the source. In `./x test`, the slow checks read only changed files, unless a filter names these checks."""
     every = plan.everything or bool(plan.filter)
     changed = sorted(file for file in plan.changed if (root / file).exists())
     headers = [] if every else [file for file in changed if re.fullmatch(r"include/.*\.hpp", file)]
@@ -316,26 +319,26 @@ STAGES = {stage.name: stage for chain in CHAINS for stage in chain}
 
 
 def needs(names, everything):
-    """Returns the groups of packages that stages need."""
+    """Returns the package groups that stages need."""
     groups = [group for name in names for group in STAGES[name].groups + (GROUPS_OF_ALL.get(name, ()) if everything else ())]
     return list(dict.fromkeys(groups))
 
 
 def stages_of(matches, seen, rows, chosen, everything):
-    """Returns the stages that run the tests which a filter matches, and whether these belong to `--all`. Of tests of both
-    tiers, those of `./x test` run.
+    """Returns the stages that run the tests which a filter matches, and whether these stages belong to `--all`. If the
+    tests belong to both tiers, the stages of `./x test` run.
 
-    `chosen` and `everything` are what the user asked for: the stages of --stage, and --all.
+    `chosen` and `everything` are the options of the user: the stages of --stage, and whether --all is set.
     """
     found = [row for name in matches for row in rows_of(name, rows)]
     if chosen:
         named = rows if any(stage in chosen for stage, _, _ in seen) else found or rows
         return chosen, everything or not any(set(chosen) & set(row.plain) for row in named)
     tier = everything or not any(row.plain for row in found or rows)
-    if not tier:  # the slow stages of `--all` run only what no stage of `./x test` has
+    if not tier:  # the slow stages of `--all` run only tests that no stage of `./x test` contains
         found = [row for row in found if row.plain]
     first = {stage for row in found for stage in (row.stages(True) if everything else (row.plain or row.more)[:1])}
-    if not first:  # cases that no source names, such as those of macros
+    if not first:  # cases whose names are not in the source, such as those of macros
         first = {stage for stage, _, _ in seen}
         tier = everything or not any(first & set(row.plain) for row in rows)
     return [name for name in STAGES if name in first], tier

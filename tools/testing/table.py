@@ -1,4 +1,4 @@
-"""Reads tests/tiers.txt, the table of tests: which stage and which tier run which tests."""
+"""Reads tests/tiers.txt, the table that lists which stage and which tier run which tests."""
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,14 +7,14 @@ root = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Row:
-    tests: str                # a directory or file of tests/, a crate or its module, or a command
+    tests: str                # a directory or file of tests/, a crate or a module of it, or a command
     plain: tuple[str, ...]    # stages of `./x test`
     more: tuple[str, ...]     # stages that `./x test --all` adds
-    on_change: bool           # plain stages run the tests only if one of `files` changed
+    on_change: bool           # whether plain stages run the tests only if one of `files` changed
     files: tuple[str, ...]    # paths of the repository that the tests depend on
 
     def stages(self, everything, changed=frozenset()):
-        """Returns the stages that run the tests, if `changed` has the paths of the files that changed."""
+        """Returns the stages that run the tests. `changed` contains the paths of the changed files."""
         if everything:
             return self.plain + self.more
         return () if self.on_change and not self.depends_on(changed) else self.plain
@@ -28,7 +28,7 @@ def stages_of(word):
 
 
 def read(file=root / "tests/tiers.txt"):
-    """Returns the rows of the table."""
+    """Returns the lines of the table."""
     rows = []
     for line in file.read_text().splitlines():
         words = line.split("#")[0].split()
