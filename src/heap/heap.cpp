@@ -18,7 +18,7 @@ namespace mallard::engine {
 namespace {
 
 constinit os::lock heaps_lock;
-// Protected by `heaps_lock`:
+// The variables below are protected by `heaps_lock`.
 constinit permanent_store store;
 constinit heap* unused = nullptr;
 constinit std::atomic<heap*> newest{nullptr}; // other threads read it without the lock

@@ -15,7 +15,7 @@ constinit std::atomic<std::size_t> allowances{0};
 
 namespace {
 
-// Protected by `registry_lock`:
+// The variables below are protected by `registry_lock`.
 constinit thread_cache* newest = nullptr;
 constinit entry numbers = 0; // number of caches created so far
 constinit permanent_store store;

@@ -43,7 +43,7 @@ span slice_heap::claim(reservation& r, std::size_t slice, std::size_t slices) no
     std::size_t count = 0; // number of dirty slices in the span
     for_each_group(r, slice, slices, [&](slice_group& g, std::uint64_t those) {
         std::uint64_t const there = g.dirty & those;
-        if (there == those) // one run of bits needs no popcount, which baseline x86-64 lacks
+        if (there == those) // all dirty: avoid popcount, which baseline x86-64 lacks
             count +=
                 static_cast<std::size_t>(64 - std::countl_zero(those) - std::countr_zero(those));
         else if (there != 0)

@@ -11,7 +11,7 @@ namespace mallard::engine {
 struct span {
     reservation* in = nullptr; ///< null: the allocation failed
     std::size_t slice = 0;
-    bool zero = false; ///< all bytes read as zero
+    bool zero = false; ///< whether all bytes are 0
     /// Whether the span comes from a span cache. Such a span still has the record of a span of this
     /// class, and its slices after the first still have their map entries.
     bool from_cache = false;

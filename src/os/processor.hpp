@@ -45,7 +45,7 @@ inline void pause() noexcept
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory"); // `yield` returns at once on most processors
+    asm volatile("isb" ::: "memory"); // `yield` returns immediately on most processors
 #else
 #error "Mallard supports x86-64 and AArch64 only"
 #endif

@@ -58,8 +58,8 @@ void* shared_memory::find_root(layout l, std::uint64_t hash) noexcept
 
 /// Returns memory for the root. Only the process that constructs the root calls this function. If
 /// an earlier process was killed while it constructed a root of the same type, returns the memory
-/// that this process had allocated. If the calling process is killed before it stores `root` at the
-/// end, the next process allocates again.
+/// that the earlier process had allocated. If the calling process is killed before it stores `root`
+/// at the end, the next process allocates again.
 void* shared_memory::place_root(layout l, std::uint64_t hash) noexcept
 {
     if (header_->root != 0 && header_->root_hash == hash) {

@@ -457,9 +457,9 @@ start_of_plan begin_decisions(plan const& p, answer_options const& for_what,
 void begin_answers(runtime_function* see) noexcept
 {
     see_runtime = see;
-    // Without a C++ runtime, the look-up of the operators would leave an error, whose message the
-    // next call of the dynamic linker frees. In a library that calls dlsym in its first call of
-    // free, that free would call itself.
+    // Look up the operators only if a C++ runtime is loaded. Otherwise the look-up would fail and
+    // leave an error message, which the next call of dlsym frees. If a malloc library calls dlsym
+    // in its first free, that free would then be called recursively.
     if (has_runtime)
         see_runtime();
     os::on_new_module(

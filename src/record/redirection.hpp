@@ -27,7 +27,7 @@ void* first_definition(const char* name) noexcept;
 void begin_redirection() noexcept;
 
 /// Redirects the entries of modules that were loaded since the last call. If another thread is
-/// doing that, waits for this thread if `may_wait` is true, and otherwise does nothing.
+/// doing that, waits for that thread if `may_wait` is true, and otherwise does nothing.
 void redirect(bool may_wait) noexcept;
 
 /// Restores the original values of all redirected entries.

@@ -2,7 +2,7 @@
 // lock, and calls the adaptor `checked`, which calls the engine:
 //
 //     malloc -> malloc.cpp -> checked_requests -> checked -> engine
-//                                                    \-> records, in mappings of their own
+//                                                    \-> records, in separate mappings
 //
 // Heaps (mallard/heap.hpp) are not checked.
 #include "backend.hpp"
