@@ -10,7 +10,7 @@
 #   all       mallard/mallard.hpp, which includes the three; needs them
 #   c         libmallard-c.so, libmallard-c.a and mallard/c/mallard.h
 #   malloc    libmallard-malloc.so and .a, and the libraries for LD_PRELOAD; mallard/heap.hpp needs core
-#   record    the recorder and the player, which `mallard record` and `mallard replay` start
+#   record    the recorder and the replayer, which `mallard record` and `mallard replay` start
 #   command   the command with its man pages and completions: see cmake/command.cmake
 #
 # The files for LD_PRELOAD are in a separate directory, where `-lmallard` does not find them,
