@@ -96,9 +96,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     defer(cache, block);
 }
 
-/// Returns whether the free of this block may be deferred, because its slab belongs to a thread
-/// (not to a heap) and has a class that may be deferred. Requires that the calling thread does not
-/// own the slab.
+/// Returns whether the free of this block may be deferred, that is, whether its slab belongs to a
+/// thread (not to a heap) and has a class that may be deferred. Requires that the calling thread
+/// does not own the slab.
 bool may_be_deferred(const void* block) noexcept
 {
     std::size_t const slice = reservations[0].slice_of(block);

@@ -177,7 +177,7 @@ void free_rare(void* block, thread_cache* cache) noexcept
         return free_span(b);
     if (cache->is_decoy()) {
         // Look the block up again with this thread's own cache, because `own_cache` may just have
-        // reclaimed an abandoned cache that owns the block.
+        // reclaimed an abandoned cache, and that cache may own the block.
         thread_cache* const own = own_cache();
         return own != nullptr ? free_elsewhere(block, own) : send_block(*b.of, block);
     }
