@@ -56,6 +56,9 @@ impl Folder {
         command.env("COLUMNS", "2000");
         // Makes a budget a number of runs, which does not depend on the load of this machine.
         command.env("MALLARD_RUN_TAKES", RUN_TAKES);
+        // With this variable, ccache returns an object that was compiled in another directory. Its debug
+        // information names the .dwo file there, which llvm-symbolizer does not find.
+        command.env_remove("CCACHE_NOHASHDIR");
         command
     }
 
