@@ -341,6 +341,79 @@ fn a_recording_ends_with_the_process_or_its_program() {
     assert!(errors.contains("has ended"), "{errors}");
 }
 
+/// A server that allocates and frees for each request, and keeps 16 KiB for every 16th one.
+const LEAKING: &str = r#"
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/prctl.h>
+    #include <unistd.h>
+    __attribute__((noinline)) void keep_a_session(void) { memset(malloc(16384), 1, 16384); }
+    __attribute__((noinline)) void serve_a_request(int number) {
+        void* volatile blocks[64];
+        for (int i = 0; i < 64; ++i) blocks[i] = malloc(16 + (i + number) % 100);
+        for (int i = 0; i < 64; ++i) free(blocks[i]);
+    }
+    int main(void) {
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        puts("ready");
+        fflush(stdout);
+        for (int number = 0;; ++number) {
+            serve_a_request(number);
+            if (number % 16 == 0) keep_a_session();
+            if (number % 16 == 0) usleep(1000);
+        }
+    }
+"#;
+
+#[test]
+#[ignore = "needs the recorder and the player; ./x test has them"]
+fn an_advice_on_a_running_process_names_its_leak_and_does_not_run_its_program() {
+    if let Some(why) = obstacle() {
+        return skip(why);
+    }
+    let folder = Folder::new();
+    let server = folder.compile("server", LEAKING, &["-O1"]);
+    let program = Program::run(folder.command(&server));
+    let id = program.id();
+    let options = ["advise", "--pid", &id, "--budget", "5s", "--json", "-o", "a"];
+    let ran = folder.mallard(&[&options[..], &["--for", "1500ms"]].concat());
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    assert!(ran.errors().contains("is recorded for 1.5 s"), "{}", ran.errors());
+    let advice: Value = serde_json::from_str(&ran.out()).unwrap();
+    let cards = advice["cards"].as_array().unwrap();
+    let leak = cards.iter().find(|card| card["rule"] == "leak");
+    assert!(leak.is_some_and(|leak| leak["site"]["function"] == "keep_a_session"), "{cards:?}");
+    let cannot_run = advice["run"]["cannot_run"].as_str().unwrap_or_default();
+    assert!(cannot_run.contains("a process that was already running"), "{cannot_run}");
+    let whole = "the recording began in a process that was already running";
+    assert!(advice["validity"].to_string().contains(whole), "{}", advice["validity"]);
+    // Blocks that are older than the recording look like free memory.
+    assert!(!advice["cards"].to_string().contains("without live blocks"), "{cards:?}");
+    assert!(!folder.path("server.mallard").exists());
+
+    // Ctrl-C ends the recording, and the advice follows.
+    let options = ["advise", "--pid", &id, "--budget", "5s", "--json", "-o", "b"];
+    let mut command = folder.command(MALLARD);
+    let mut child =
+        command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("until Ctrl-C"), "{line}");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let advice: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(advice["interrupted"], false);
+    assert!(folder.path("b.mallard").exists());
+
+    for options in [&["a"][..], &["--", "true"], &["--follow", "fork"], &["--setup", "true"]] {
+        assert_eq!(folder.mallard(&[&["advise", "--pid", &id], options].concat()).status(), 2);
+    }
+    folder.mallard(&["advise", "--pid", "4194305"]).refuses(127, "there is no process 4194305");
+}
+
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
 fn a_child_that_is_forked_during_the_recording_is_not_recorded() {

@@ -172,7 +172,7 @@ impl Plans {
             // measured.
             let is_worse = ran.beside_control.is_none() && ran.as_it_is.verdict != Verdict::Gain;
             if is_worse {
-                found.dropped.extend(lost(of, &Reason::SavesLess(ran.as_it_is.saving)));
+                found.dropped.extend(lost(of, &Reason::NoGain(ran.as_it_is.saving)));
                 continue;
             }
             let parts = self.parts(of, runs, budget, found.facts.program.cpu_ns);

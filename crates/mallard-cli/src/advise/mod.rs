@@ -100,15 +100,32 @@ const BUDGET: &str =
 #[derive(clap::Args)]
 #[command(mut_arg("budget", |arg| arg.help(BUDGET)))]
 #[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
-                            mallard advise [OPTIONS] -- <PROG ARGS>...")]
+                            mallard advise [OPTIONS] -- <PROG ARGS>...\n       \
+                            mallard advise [OPTIONS] --pid <PID> [--for <TIME>]")]
 pub struct Command {
     /// The trace.
-    #[arg(value_name = "NAME", required_unless_present = "program", conflicts_with = "program")]
+    #[arg(
+        value_name = "NAME",
+        required_unless_present_any = ["program", "pid"],
+        conflicts_with_all = ["program", "pid"]
+    )]
     name: Option<PathBuf>,
-    /// The trace to write if PROG is recorded. By default it has the name of the program, with a
-    /// number if there is one already.
-    #[arg(short = 'o', long = "output", value_name = "NAME", requires = "program")]
+    /// The trace to write if PROG or a process is recorded. By default it has the name of the program, with
+    /// a number if there is one already.
+    #[arg(short = 'o', long = "output", value_name = "NAME", conflicts_with = "name")]
     output: Option<PathBuf>,
+    /// Records the process with this number, which runs already, for the time of --for or until Ctrl-C, and
+    /// then advises. The process runs on as before. Its program is not run again, so replays of the recorded
+    /// calls estimate the savings.
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "PID",
+        value_parser = clap::value_parser!(u32).range(1..),
+        group = record::WORK,
+        conflicts_with_all = ["program", "load", "timeout", "follow", "setup", "stdin", "ignore_output", "again"]
+    )]
+    pid: Option<u32>,
     #[command(flatten)]
     options: Options,
     /// The program to record, and its arguments.
@@ -151,7 +168,8 @@ impl Command {
         if let Some(recorded) = &recorded {
             // From here on, a signal stops the measurement, and the results so far are printed.
             recorded.ends_by_signals.store(false, Ordering::Relaxed);
-            if let Some(signal) = recorded.interrupted_by {
+            // The user ends the recording of a running process by Ctrl-C.
+            if let Some(signal) = recorded.interrupted_by.filter(|_| self.pid.is_none()) {
                 interrupt(&runner, signal);
             }
         }
@@ -191,7 +209,8 @@ impl Command {
         };
         let begun = Measured::begin(facts);
         let measured = if is_stopped {
-            let of_recording = recorded.as_ref().and_then(|recorded| recorded.interrupted_by);
+            let of_recording = recorded.as_ref().filter(|_| self.pid.is_none());
+            let of_recording = of_recording.and_then(|recorded| recorded.interrupted_by);
             let note = of_recording.map_or(Note::NothingMeasured, |_| Note::RecordingInterrupted);
             begun.and(Measured { notes: vec![note], ..begun.nothing() })
         } else if let Some(strategy) = self.options.force {
@@ -248,8 +267,11 @@ impl Command {
         }
     }
 
-    /// Records the program, if the user named one.
+    /// Records the program or the process, if the user named one.
     fn record(&self) -> Result<Option<record::Recorded>, Failure> {
+        if let Some(process) = self.pid {
+            return self.record_running(process).map(Some);
+        }
         if self.program.is_empty() {
             return Ok(None);
         }
@@ -271,6 +293,15 @@ impl Command {
             self.options.debuginfod,
         );
         Ok(Some(command.record()?.1))
+    }
+
+    /// Records a process that runs already.
+    fn record_running(&self, process: u32) -> Result<record::Recorded, Failure> {
+        let (output, work) = (self.output.clone(), &self.options.work);
+        let debuginfod = self.options.debuginfod;
+        let quiet = self.options.timing.quiet;
+        let command = record::Command::of_process(process, output, work, debuginfod, quiet);
+        Ok(command.record()?.1)
     }
 
     /// Prints how many runs the budget allows, for a user who waits.

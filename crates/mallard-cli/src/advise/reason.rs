@@ -43,8 +43,8 @@ pub enum Reason {
     NotPlayed(String),
     /// The plan cannot be applied in the program, for this reason.
     NotApplied(String),
-    /// Other plans saved more in runs of the program. This plan saved this share.
-    SavesLess(f64),
+    /// In runs of the program, the plan saved this share, which is not shown to be a gain.
+    NoGain(f64),
     /// The plan applies to no block of the recording.
     NoBlocks,
     /// The local allocators would hold too much memory.
@@ -117,6 +117,8 @@ pub enum Gap {
     Programs(f64),
     /// Only this time window of the run was recorded.
     Window(String),
+    /// The recording began in a process that was already running.
+    Beginning,
     /// The trace has no data of this kind.
     No(&'static str),
 }
@@ -193,6 +195,8 @@ pub enum CannotRun {
     },
     /// The trace comes from another tool.
     Imported(String),
+    /// The trace is of a process that was running already.
+    WasRunning,
     /// The trace does not have the command line.
     NoCommandLine,
     /// The program file does not exist on this machine.

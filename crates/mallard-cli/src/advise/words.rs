@@ -114,10 +114,11 @@ impl fmt::Display for Reason {
             Reason::NotApplied(how) => {
                 format!("the plan cannot be applied in the program as it is: {how}")
             }
-            Reason::SavesLess(saved) => format!(
-                "in runs of the program with the plan it saved {}, and others saved more",
-                percent(*saved)
-            ),
+            Reason::NoGain(saved) => {
+                let what = if *saved < 0.0 { "cost" } else { "saved" };
+                let share = percent(saved.abs());
+                format!("in runs of the program with the plan it {what} {share}, which is no gain")
+            }
             Reason::NoBlocks => "it applies to no block of the recording".to_string(),
             Reason::TooMuchMemory { held, in_use } => format!(
                 "it would hold {}, and the program has at most {} in use",
@@ -176,6 +177,9 @@ impl fmt::Display for Gap {
             Gap::Programs(share) => {
                 let share = percent(*share);
                 write!(f, "{share} of the CPU time is of programs that were not recorded")
+            }
+            Gap::Beginning => {
+                f.write_str("the recording began in a process that was already running")
             }
             Gap::Window(time) => write!(f, "the trace has only the time {time} of the run"),
             Gap::No(what) => write!(f, "the trace has no {what}"),
@@ -251,6 +255,9 @@ impl fmt::Display for CannotRun {
             }
             CannotRun::Imported(from) => {
                 write!(f, "the trace was imported from {from}, and does not say how to run it")
+            }
+            CannotRun::WasRunning => {
+                f.write_str("the recording is of a process that was already running")
             }
             CannotRun::NoCommandLine => f.write_str("the trace does not have its command line"),
             CannotRun::NoFile(path) => write!(f, "there is no {} here", quoted_path(path)),

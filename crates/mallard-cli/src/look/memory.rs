@@ -27,8 +27,9 @@ pub fn text(trace: &Trace) -> Result<String, Failure> {
         text += &line("", &format!("the parts are those of {shown} of {all} processes: {what}"));
     }
     text += &line("cause", &sentence);
-    if trace.manifest().notes.window.is_some() {
-        text += &line("", "what was allocated before the window counts as kept");
+    let notes = &trace.manifest().notes;
+    if notes.window.is_some() || notes.attached_after.is_some() {
+        text += &line("", "what was allocated before the recording began counts as kept");
     }
     if !memory.growing.is_empty() {
         let shown = format!(

@@ -61,7 +61,8 @@ pub fn unknown(manifest: &Manifest) -> Option<String> {
 /// Returns the two parts of [`bound`], or why they are unknown. `measured` is the CPU time of the
 /// program without the recorder, in ns. If `measured` is `None`, this time is estimated.
 pub fn shares(manifest: &Manifest, measured: Option<f64>) -> Result<Shares, Option<String>> {
-    if let Some(part) = part(manifest) {
+    // For a process that ran already, the CPU time in the notes is that of the recorded time alone.
+    if let Some(part) = part(manifest).filter(|_| manifest.notes.attached_after.is_none()) {
         return Err(Some(part));
     }
     let (calls, faults) =

@@ -82,9 +82,23 @@ impl Command {
             verbose: false,
             growth: None,
             pid: None,
+            prints_begin: false,
             streams,
             program: program.to_vec(),
         }
+    }
+
+    /// Returns a recording of a process that is already running, for another command. Prints that the recording
+    /// has begun, unless `quiet`.
+    pub fn of_process(
+        process: u32,
+        output: Option<PathBuf>,
+        work: &ServerWork,
+        debuginfod: Debuginfod,
+        quiet: bool,
+    ) -> Command {
+        let command = Command::of(&[], output, &[], work, Streams::default(), debuginfod);
+        Command { pid: Some(process), prints_begin: !quiet, ..command }
     }
 
     /// Runs the program, and returns its exit status.
@@ -143,7 +157,7 @@ impl Command {
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
         let loaded = mallard_attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
-        if !self.quiet && !self.json {
+        if self.prints_begin || (!self.quiet && !self.json) {
             let end = match self.work.repeated_for {
                 Some(for_time) => format!("for {}", units::time(for_time.as_nanos() as f64)),
                 None => "until Ctrl-C".to_string(),

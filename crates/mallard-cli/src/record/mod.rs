@@ -28,5 +28,5 @@ pub use bound::{
 };
 pub use command::Recorded;
 pub use options::{Command, Follow};
-pub use serving::ServerWork;
+pub use serving::{ServerWork, WORK};
 pub use ticks::has_constant_counter as has_counter;

@@ -88,6 +88,9 @@ pub struct Command {
     /// What is printed before the summary of a running process.
     #[arg(skip)]
     pub(super) growth: Option<Growth>,
+    /// Whether the command prints that a recording has begun, although it is quiet.
+    #[arg(skip)]
+    pub(super) prints_begin: bool,
     #[arg(skip)]
     pub(super) streams: Streams,
     /// The program and its arguments.

@@ -35,7 +35,7 @@ pub struct ServerWork {
     /// or 125 if the load fails.
     #[arg(long, value_name = "CMD", group = WORK)]
     pub load: Option<String>,
-    /// Repeats the load for this time. `mallard record --pid` records for this time.
+    /// Repeats the load for this time. With --pid, the process is recorded for this time.
     #[arg(long = "for", value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = WORK)]
     pub repeated_for: Option<Duration>,
     /// Kills CMD if it takes longer than this time, 10 minutes by default. The recording then ends, and

@@ -267,8 +267,8 @@ pub fn sentence(evidence: &Measured, card: &Card, change: &Change, function: &st
     let name = &evidence.facts.program.name;
     if let (None, Some(site)) = (change.candidate, change.site) {
         return format!(
-            "The memory of {name} grows until it ends, by {} that {function} allocates and never \
-             frees: no allocator helps, the program has to free them or to need them.",
+            "While {name} was recorded, its memory grew by {} that {function} allocates and does not \
+             free. No allocator helps: unless the program needs these blocks, it has to free them.",
             bytes(growing_bytes(&evidence.facts, site))
         );
     }

@@ -20,6 +20,7 @@ use mallard_trace::manifest::{lack, Manifest};
 use mallard_trace::names::{is_standard, is_system_library, is_wrapper, short};
 use mallard_trace::regions::{self, Limits, UNNAMED};
 use mallard_trace::replay::default_process;
+use mallard_trace::residency::MemorySummary;
 use mallard_trace::trace::{FrameInfo, Stacks};
 use mallard_trace::{SiteRow, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,6 +250,9 @@ fn cannot_run(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     if let Some(from) = manifest.imported_from() {
         return Some(CannotRun::Imported(from.to_string()));
     }
+    if manifest.notes.attached_after.is_some() {
+        return Some(CannotRun::WasRunning);
+    }
     let path = recorded::path(&manifest.notes.program);
     let (Some(_), Some(path)) = (recorded::words(manifest), path) else {
         return Some(CannotRun::NoCommandLine);
@@ -287,9 +291,13 @@ pub fn bound(manifest: &Manifest, facts: &Facts, measured: Option<f64>) -> Bound
 
 fn memory(manifest: &Manifest) -> Memory {
     let highest = manifest.memory.peak.parts.resident.max(0) as u64;
+    // The memory of blocks that are older than the recording seems to be free, so only growth is known.
+    let MemorySummary { growing, growing_sites, growing_bytes, .. } = manifest.memory.clone();
+    let growth = MemorySummary { growing, growing_sites, growing_bytes, ..Default::default() };
+    let begins_late = manifest.notes.attached_after.is_some() || manifest.notes.window.is_some();
     Memory {
         peak_rss: manifest.notes.peak_rss.unwrap_or(highest),
-        summary: manifest.memory.clone(),
+        summary: if begins_late { growth } else { manifest.memory.clone() },
         live_peak: manifest.totals.sites.peak_bytes.max(0) as u64,
         leaked: manifest.totals.sites.live_bytes.max(0) as u64,
     }
@@ -412,6 +420,7 @@ pub fn validity(manifest: &Manifest) -> Vec<Gap> {
         .chain(samples.map(Gap::Samples))
         .chain(others)
         .chain(window.map(Gap::Window))
+        .chain(manifest.notes.attached_after.map(|_| Gap::Beginning))
         .chain(missing.map(Gap::No))
         .collect()
 }

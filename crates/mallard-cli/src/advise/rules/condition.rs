@@ -4,7 +4,7 @@
 use crate::advise::candidate::{Candidate, Kind};
 use crate::advise::code::Made;
 use crate::advise::facts::{Facts, Site};
-use crate::advise::reason::Refusal;
+use crate::advise::reason::{Gap, Refusal};
 use mallard_measure::output::units::{bytes, count, percent, plural};
 use mallard_measure::verdict::Verdict;
 use mallard_trace::names::{is_standard, short};
@@ -44,6 +44,8 @@ pub enum Subject<'a> {
 pub enum Condition {
     /// The trace shows the whole run.
     WholeRun,
+    /// The trace shows the whole run, or all events of a process since a moment when it was already running.
+    ToTheEnd,
     /// No thread frees a block that another thread has allocated.
     NoForeignFrees,
     /// No block outlives its instance, whatever ends the instances.
@@ -97,6 +99,7 @@ impl Condition {
     pub fn holds(self, facts: &Facts, subject: &Subject) -> bool {
         match subject {
             _ if self == WholeRun => facts.validity.is_empty(),
+            _ if self == ToTheEnd => facts.validity.iter().all(|gap| *gap == Gap::Beginning),
             Subject::Region(region) => self.holds_for_region(facts, region),
             Subject::Site(site) => self.holds_for_site(facts, site),
             Subject::Candidate(of) => self.holds_for_candidate(facts, of),

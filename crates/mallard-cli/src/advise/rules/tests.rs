@@ -42,7 +42,7 @@ fn applies(rule: &Rule, evidence: &Measured) -> bool {
 fn fail(condition: Condition, rule: &Rule, evidence: &mut Measured) {
     use Condition::*;
     let min_gain = evidence.facts.min_gain;
-    if condition == WholeRun {
+    if matches!(condition, WholeRun | ToTheEnd) {
         evidence.facts_mut().validity.push(Gap::Samples(4096));
         return;
     }
