@@ -110,9 +110,20 @@ code_module module_of(std::uintptr_t pc) noexcept;
 /// inlined.
 std::uintptr_t function_begin(std::uintptr_t pc) noexcept;
 
+/// Reads a word of the stack. The function is not instrumented, because AddressSanitizer would
+/// report a word that is not part of a variable.
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] inline std::uintptr_t
+word_at(std::uintptr_t address) noexcept
+{
+    return *reinterpret_cast<std::uintptr_t const*>(address);
+}
+
 /// Returns whether the return address `pc` is still stored at `slot` on the stack. `slot` must be
 /// from a frame on the thread's own stack, whose memory can be read as long as the thread runs.
-bool is_in_place(std::uintptr_t slot, std::uintptr_t pc) noexcept;
+inline bool is_in_place(std::uintptr_t slot, std::uintptr_t pc) noexcept
+{
+    return without_signature(word_at(slot)) == pc;
+}
 
 /// Sets a function that `walk` calls when it first finds an address in a module, and again after
 /// `forget_code`. Two threads may both report the same module.

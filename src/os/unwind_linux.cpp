@@ -73,14 +73,6 @@ bool is_readable(std::uintptr_t address) noexcept
     return change_signals_to(address) != -EFAULT;
 }
 
-/// Reads a word of the stack. The function is not instrumented, because AddressSanitizer would
-/// report a word that is not part of a variable.
-[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::uintptr_t
-word_at(std::uintptr_t address) noexcept
-{
-    return *reinterpret_cast<std::uintptr_t const*>(address);
-}
-
 /// Returns the end of the main thread's stack, or 0 if the end is unknown.
 std::uintptr_t main_stack_end() noexcept
 {
@@ -558,11 +550,6 @@ std::uintptr_t function_begin(std::uintptr_t pc) noexcept
     found_module const found = find_module(pc - 1);
     auto const at = reinterpret_cast<std::uintptr_t>(found.header);
     return at == 0 ? 0 : find_entry(found.readable_around(at), at, pc - 1).begin;
-}
-
-bool is_in_place(std::uintptr_t slot, std::uintptr_t pc) noexcept
-{
-    return without_signature(word_at(slot)) == pc;
 }
 
 void on_new_module(void (*hook)(code_module const&) noexcept) noexcept

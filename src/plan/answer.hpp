@@ -51,8 +51,15 @@ constexpr bool is_of_malloc(answer a) noexcept
     return a >= to_malloc;
 }
 
+/// Returns whether the call stack decides for the caller.
+constexpr bool is_by_walk(answer a) noexcept
+{
+    return a - by_range < first_rule - by_range;
+}
+
 /// A call of a plan's region (a function of the program) that has not returned yet. While the call
 /// is active, the region's rule serves all requests of its thread, and no stack is walked.
+/// In a control run without counts, `rule` is `to_malloc`.
 struct region_call {
     std::uintptr_t slot = 0; ///< where the return address is on the stack; 0 if there is no call
     std::uintptr_t pc = 0;   ///< the return address

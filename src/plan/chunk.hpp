@@ -21,13 +21,15 @@ inline constexpr std::uintptr_t no_thread = 1;
 /// frees. The sum is not the address of another thread, and a null pointer plus this number is not
 /// `no_thread`.
 inline constexpr std::uintptr_t counting = 2;
-static_assert(counting != no_thread);
+/// As `counting`, in a chunk of an arena.
+inline constexpr std::uintptr_t in_arena = 4;
+static_assert(counting != no_thread && in_arena != no_thread);
 
 /// The use of a chunk. Constant until the chunk is freed.
 struct chunk_use {
     std::uintptr_t quick_thread; ///< the thread_rules of the thread that only pushes a block onto
-                                 ///< `list` to free it; or, plus `counting`, of the thread that
-                                 ///< calls `give_quickly`; or `no_thread`
+                                 ///< `list` to free it; or, plus `counting` or `in_arena`, of the
+                                 ///< thread that calls `give_quickly`; or `no_thread`
     free_block** list;           ///< in a pool: free list in `blocks`
     bin* blocks;                 ///< in a pool: the bin of all its blocks
     instance* owner;

@@ -50,14 +50,17 @@ constexpr answer narrow(std::uint32_t of_plan) noexcept
     return answer_of_rule(of_plan);
 }
 
-/// Returns the answer for a caller. In a control run without counts, the result is `to_malloc`
-/// instead of a rule, so that the table look-up is the only cost of the plan.
+/// Returns whether this is a control run without counts. The answers that are found quickly are
+/// then `to_malloc` instead of a rule, so that finding the answer is the only cost of the plan.
+bool is_for_malloc() noexcept
+{
+    return the_answer_options.is_control && !the_answer_options.are_counted;
+}
+
 answer answer_of_caller(std::uint32_t of_plan) noexcept
 {
     answer const is = narrow(of_plan);
-    return is_rule(is) && the_answer_options.is_control && !the_answer_options.are_counted
-               ? answer{to_malloc}
-               : is;
+    return is_rule(is) && is_for_malloc() ? answer{to_malloc} : is;
 }
 
 // --- modules
@@ -343,6 +346,7 @@ answer_table* make_table() noexcept
     fill_stacks(d);
     fill_ranges(d);
     d.has_one_rule = the_plan.rules.size() == 1;
+    d.is_for_malloc = is_for_malloc();
     d.older = std::exchange(newest_table, &t);
     tables += 1;
     return &t;

@@ -27,9 +27,14 @@ template <class Real>
 /// Serves a request that `allocate_quickly` does not serve, unless the table of answers assigns its
 /// caller to malloc.
 template <class Real>
-[[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, unsigned op,
-                              unsigned align_log2, Real real) noexcept
+[[gnu::noinline]] void* serve(std::size_t bytes, answer of_caller, std::uintptr_t caller,
+                              unsigned op, unsigned align_log2, Real real) noexcept
 {
+    auto const [known, quick] = serve_in_region(of_caller, bytes, align_log2, os::caller());
+    if (quick != nullptr) [[likely]]
+        return op == mallard_trace_calloc ? std::memset(quick, 0, bytes) : quick;
+    if (is_of_malloc(known))
+        return real(); // a control run
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]
         return count_unknown(known) ? real()
@@ -71,7 +76,7 @@ struct hooks {
         plan::answer const known = plan::answer_of(caller);
         if (plan::is_of_malloc(known)) [[likely]]
             return real();
-        if (align_log2 <= 4)
+        if (known >= plan::first_rule && align_log2 <= 4)
             if (void* const block = plan::allocate_quickly(known, bytes)) [[likely]]
                 return op == mallard_trace_calloc ? std::memset(block, 0, bytes) : block;
         return plan::serve(bytes, known, caller, op, align_log2, real);

@@ -98,18 +98,18 @@ std::size_t block_bytes_of(instance const& in, bin const& b) noexcept
                                              : block_classes::bytes(index_of(in, b));
 }
 
-std::uintptr_t quick_thread_of(instance const& in, bool is_counting) noexcept
+std::uintptr_t quick_thread_of(instance const& in, std::uintptr_t how) noexcept
 {
     if (!in.rule->is_quick)
         return no_thread;
-    return reinterpret_cast<std::uintptr_t>(in.thread) + (is_counting ? counting : 0);
+    return reinterpret_cast<std::uintptr_t>(in.thread) + how;
 }
 
 chunk_use use_for(instance& in, bin& b) noexcept
 {
     free_block** const list = &list_of(in, b);
     return {
-        .quick_thread = quick_thread_of(in, list == &b.counted),
+        .quick_thread = quick_thread_of(in, list == &b.counted ? counting : 0),
         .list = list,
         .blocks = &b,
         .owner = &in,
@@ -137,7 +137,7 @@ void* take_of_arena(instance& in, std::size_t bytes) noexcept
         in.spare = c->next;
         in.spare_count -= 1;
     } else {
-        std::uintptr_t const quick_thread = quick_thread_of(in, /*is_counting=*/true);
+        std::uintptr_t const quick_thread = quick_thread_of(in, in_arena);
         chunk_use const use_of_arena{quick_thread, nullptr, nullptr, &in, 0};
         c = take_chunk_for(use_of_arena, b.current == nullptr);
         if (c == nullptr)

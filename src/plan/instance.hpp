@@ -109,7 +109,6 @@ struct instance {
     /// having noticed. A quick allocation or free does not change this number, except in a
     /// multipool over an arena.
     std::uint64_t live;
-    std::uint64_t frees; ///< in a multipool over an arena: frees by this thread
 
     rule_state* rule;
     ending end_of;
@@ -124,7 +123,10 @@ struct instance {
     // Of a pool.
     std::atomic<free_block*> returned; ///< blocks that other threads have freed
     chunk* chunks;                     ///< all chunks
-    std::uint64_t frees_before;        ///< `frees` at the last reset (`start_anew`)
+    /// In a multipool over an arena: frees by this thread. Not next to `live`, because the compiler
+    /// would load both with one instruction, which would wait for the last store to `live`.
+    std::uint64_t frees;
+    std::uint64_t frees_before; ///< `frees` at the last reset (`start_anew`)
 
     bin bins[class_count];
 
@@ -146,9 +148,9 @@ struct instance {
 /// the system supplies no memory.
 void* take_slowly(instance& in, std::size_t bytes) noexcept;
 
-/// Frees a block of a chunk whose `quick_thread` has `counting` added: counts the free, and acts if
-/// the chunk or instance now has no blocks. Only the thread of the instance may call this function
-/// and the next one.
+/// Frees a block of a chunk whose `quick_thread` has `counting` or `in_arena` added: counts the
+/// free, and acts if the chunk or instance now has no blocks. Only the thread of the instance may
+/// call this function and the next one.
 [[gnu::always_inline]] inline void give_quickly(chunk& c, void* block) noexcept;
 /// Frees a block of the instance.
 [[gnu::always_inline]] inline void give(instance& in, chunk& c, void* block) noexcept;

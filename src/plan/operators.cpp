@@ -94,9 +94,15 @@ template <form Form, class... More>
 /// Serves a request that `allocate_quickly` does not serve, unless the table of answers assigns its
 /// caller to malloc.
 template <form Form, class... More>
-[[gnu::noinline]] void* serve(std::size_t bytes, answer known, std::uintptr_t caller, More... more)
+[[gnu::noinline]] void* serve(std::size_t bytes, answer of_caller, std::uintptr_t caller,
+                              More... more)
 {
     unsigned const align_log2 = align_log2_of(more...);
+    auto const [known, quick] = serve_in_region(of_caller, bytes, align_log2, os::caller());
+    if (quick != nullptr) [[likely]]
+        return quick;
+    if (is_of_malloc(known)) // a control run
+        return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]
         return count_unknown(known)
@@ -157,7 +163,7 @@ struct operators {
         if (plan::is_of_malloc(known)) [[likely]]
             return plan::next_operator<Form, void*, std::size_t, More...>::call_next(bytes,
                                                                                      more...);
-        if (align_log2_of(more...) <= 4)
+        if (known >= plan::first_rule && align_log2_of(more...) <= 4)
             if (void* const block = plan::allocate_quickly(known, bytes)) [[likely]]
                 return block;
         return plan::serve<Form, More...>(bytes, known, caller, more...);

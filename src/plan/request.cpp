@@ -78,14 +78,39 @@ bool is_of(thread_rules* t, instance const& in) noexcept
     give(in, c, block);
 }
 
-} // namespace
-
+/// Frees a block of an arena, or of a multipool over an arena, that may be the last one.
 [[gnu::noinline]] void free_slowly(chunk& c, void* block, thread_rules* t) noexcept
 {
-    if (c.quick_thread != reinterpret_cast<std::uintptr_t>(t) + counting) [[unlikely]]
+    std::uintptr_t const kind = c.quick_thread - reinterpret_cast<std::uintptr_t>(t);
+    if (kind != counting && kind != in_arena) [[unlikely]]
         return free_unquickly(c, block, t);
     busy const now(*t);
     give_quickly(c, block);
+}
+
+} // namespace
+
+[[gnu::noinline]] void free_of_rule(void* block) noexcept
+{
+    chunk& c = chunk_of(block);
+    thread_rules* const t = ready();
+    std::uintptr_t const kind = c.quick_thread - reinterpret_cast<std::uintptr_t>(t);
+    if (kind == 0) {
+        busy const now(*t);
+        return push(*c.list, block);
+    }
+    if (kind == in_arena && c.live > 1) {
+        busy const now(*t);
+        c.live -= 1;
+        return;
+    }
+    if (kind == counting && c.owner->live > 1) {
+        busy const now(*t);
+        c.owner->live -= 1;
+        c.owner->frees += 1;
+        return push(*c.list, block);
+    }
+    free_slowly(c, block, t);
 }
 
 [[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept

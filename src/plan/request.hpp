@@ -38,6 +38,30 @@ struct request {
     return take_quickly(*t->quick_bins()[known + (bytes - 1) / 16], bytes);
 }
 
+/// An answer, and the block if the request was served quickly.
+struct served {
+    answer is;
+    void* block;
+};
+
+/// Serves a request whose call stack decides, if a call of the plan's region is active. Otherwise,
+/// returns `known` and no block. `here` is the stack frame of a function that the request calls.
+[[gnu::always_inline]] inline served
+serve_in_region(answer known, std::size_t bytes, unsigned align_log2, os::call_site here) noexcept
+{
+    thread_rules* const t = ready();
+    if (!is_by_walk(known) || t == nullptr)
+        return {known, nullptr};
+    busy const now(*t);
+    region_call const& region = t->stack.region;
+    if (!region.is_active(here)) [[unlikely]]
+        return {known, nullptr};
+    answer const is = region.rule;
+    if (is_of_malloc(is) || bytes - 1 >= quick_bytes_max || align_log2 > 4) [[unlikely]]
+        return {is, nullptr};
+    return {is, take_quickly(*t->quick_bins()[is + (bytes - 1) / 16], bytes)};
+}
+
 /// Returns the allocator instance that may serve a request without a walk of the call stack.
 /// Returns null if `allocate_slowly` must serve the request.
 [[gnu::always_inline]] inline instance* instance_of(answer known, std::size_t bytes,
@@ -82,19 +106,8 @@ struct request {
 /// if malloc must serve the request.
 void* allocate_slowly(request const& r) noexcept;
 
-/// Frees a block that a rule allocated. `t` is the result of `ready`.
-void free_slowly(chunk& c, void* block, thread_rules* t) noexcept;
-
 /// Frees a block that a rule allocated.
-[[gnu::always_inline]] inline void free_of_rule(void* block) noexcept
-{
-    chunk& c = chunk_of(block);
-    thread_rules* const t = ready();
-    if (c.quick_thread != reinterpret_cast<std::uintptr_t>(t)) [[unlikely]]
-        return free_slowly(c, block, t);
-    busy const now(*t);
-    push(*c.list, block);
-}
+void free_of_rule(void* block) noexcept;
 
 /// Serves realloc for a block that a rule allocated.
 void* reallocate_of_rule(void* block, std::size_t bytes) noexcept;

@@ -116,7 +116,9 @@ region_call find_region(details const& d, std::span<const os::stack_frame> stack
         auto const* const range = range_of_code(d.ranges, inside.pc - 1);
         if (range != nullptr && stack[i - 1].slot != 0 &&
             os::function_begin(inside.pc) == range->begin)
-            return {.slot = stack[i - 1].slot, .pc = stack[i - 1].pc, .rule = range->rule};
+            return {.slot = stack[i - 1].slot,
+                    .pc = stack[i - 1].pc,
+                    .rule = d.is_for_malloc ? answer{to_malloc} : range->rule};
     }
     return {};
 }

@@ -34,7 +34,8 @@ struct details {
                          ///< no such table
     std::span<code_range> ranges; ///< sorted by begin, then with the larger first
     struct answer_table* older;
-    bool has_one_rule; ///< whether the plan has a single rule
+    bool has_one_rule;  ///< whether the plan has a single rule
+    bool is_for_malloc; ///< whether `region_call::rule` is `to_malloc`, as in a control run
 };
 
 inline std::uint64_t hash_of(std::span<const std::uintptr_t> frames) noexcept

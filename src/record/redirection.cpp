@@ -68,7 +68,6 @@ constinit function functions[] = {
     {"_ZdaPvRKSt9nothrow_t"},
     {"_ZdaPvSt11align_val_tRKSt9nothrow_t"},
 };
-constexpr std::size_t function_count = std::size(functions);
 
 /// An entry that is redirected.
 struct redirected_entry {

@@ -4,10 +4,13 @@
 
 __attribute__((noinline)) void pairs(long left, size_t bytes)
 {
+    void* volatile before = NULL; /* so that there is always a block in use */
     for (; left > 0; --left) {
-        void* volatile block = malloc(bytes);
-        free(block);
+        void* const block = malloc(bytes);
+        free(before);
+        before = block;
     }
+    free(before);
 }
 
 int main(int count, char** arguments)

@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 /// How much a block of a plan saves in addition if the allocator is inline, so that no library is
 /// called: minimum and maximum, as parts of the time of a malloc and a free of glibc on this
-/// machine. Through the library, a malloc and a free take 56 instructions with a pool, and 99 to
-/// 108 with an arena (tests/plan/instructions.py). Inline, they take some 15, and glibc takes 138.
+/// machine. Through the library, a malloc and a free take 61 instructions with a pool, and 78 to
+/// 106 with an arena (tests/plan/instructions.py). Inline, they take some 15, and glibc takes 139.
 /// On a machine where glibc takes 20 ns, these programs of tests/known saved so much more for each
 /// block with their changed source: `sessions` 1.5 ns and `lru_cache` 6 ns with pools, `lua` 4.5
 /// ns, `formulas` and `requests` 11 to 13 ns with arenas. A library written in C calls its arena,
