@@ -36,7 +36,7 @@ void limit()
     void* const most = memory.allocate({1'000'000});
     assert(memory.try_allocate({100'000}) == nullptr); // allocate would throw
     assert(memory.bytes_left() == 48'576);
-    // memory.last_failure(): "the budget has fewer bytes left: free some, or allow more"
+    // memory.last_failure(): "the budget has too few bytes left: free blocks, or raise it"
     memory.deallocate(most, {1'000'000});
 }
 

@@ -65,7 +65,7 @@ inline constexpr bool takes_allocator<std::pair<First, Second>, A> =
     takes_allocator<First, A> || takes_allocator<Second, A>;
 
 namespace detail {
-[[gnu::error("a mallard::allocator needs what it allocates from, such as an arena")]]
+[[gnu::error("pass the allocator that a mallard::allocator uses, such as an arena")]]
 void allocator_names_no_source() noexcept;
 } // namespace detail
 

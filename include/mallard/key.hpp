@@ -28,9 +28,10 @@ namespace mallard {
 /// integers, so by generation first.
 template <unsigned IndexBits, unsigned GenerationBits, class Tag = void>
 class key {
-    static_assert(IndexBits >= 1 && GenerationBits >= 1, "a key has an index and a generation");
+    static_assert(IndexBits >= 1 && GenerationBits >= 1,
+                  "a key needs at least 1 bit for the index and 1 for the generation");
     static_assert(IndexBits <= 40 && IndexBits + GenerationBits <= 64,
-                  "a key has 64 bits at most, 40 of them for the index");
+                  "a key has at most 64 bits, and at most 40 of them for the index");
 
 public:
     /// The integer type of the key: 4 or 8 bytes.

@@ -109,11 +109,13 @@ template <class T, source Source = default_heap,
 class object_pool {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> &&
                       std::same_as<T, std::remove_cv_t<T>>,
-                  "an object_pool holds objects of one type: no array, not const");
-    static_assert(hooks_for<Hooks, T>, "hooks of an object_pool have acquired(T&), released(T&)");
-    static_assert(Options.counts != counts::shared || Options.threads != sync::none,
-                  "an arc may end in any thread: the object_pool needs a mode for that, such as "
-                  ".threads = sync::thread_cached");
+                  "the type of the objects of an object_pool must not be an array or const");
+    static_assert(hooks_for<Hooks, T>,
+                  "the hooks of an object_pool need acquired(T&) and released(T&)");
+    static_assert(
+        Options.counts != counts::shared || Options.threads != sync::none,
+        "any thread may destroy an arc, so the object_pool needs a threading mode such as "
+        ".threads = sync::thread_cached");
 
     static constexpr bool checks_on = Options.checks == check::on;
     static constexpr bool counted = Options.counts != counts::none;

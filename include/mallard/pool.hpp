@@ -245,8 +245,9 @@ public:
     static void* owner_of(void* block) noexcept
         requires(knows_owner && Options.block != 0)
     {
-        static_assert(!Options.grow.is_at_run_time(), "chunks are as large as the limit in the "
-                                                      "type of the pool says");
+        static_assert(!Options.grow.is_at_run_time(),
+                      "the chunk size must be known: set the limit in the "
+                      "type of the pool");
         constexpr typename core::layout_type layout(fixed_shape, Options.grow.limit);
         return layout.place_of(block).c->owner;
     }

@@ -230,8 +230,9 @@ struct shared_slot_map_options {
 template <class T, class Key = key64, shared_slot_map_options Options = shared_slot_map_options{}>
 class shared_slot_map {
     static_assert(Key::generation_bits <= 32 && Key::index_bits <= 32,
-                  "the state of a shared slot has 32 bits for a generation");
-    static_assert(Key::index_bits >= 16, "threads take slots a chunk at a time");
+                  "a key has at most 32 bits for the generation, and 32 for the index");
+    static_assert(Key::index_bits >= 16,
+                  "a key needs 16 bits for the index: threads reserve whole chunks of slots");
 
     static constexpr slot_shape shape = slot_shape::of(sizeof(T), alignof(T), sizeof(void*));
     using slots = shared_slots<shape.bytes, Key::index_mask, Options.bytes_max>;

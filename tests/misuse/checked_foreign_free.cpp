@@ -1,4 +1,4 @@
-// dies: mallard: free of ADDRESS, which is no block of "orders"
+// dies: mallard: free of ADDRESS, which is not a block of "orders"
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 

@@ -1,4 +1,4 @@
-// dies: mallard: write to ADDRESS, behind a block of "orders"
+// dies: mallard: write to ADDRESS, past the end of a block of "orders"
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 

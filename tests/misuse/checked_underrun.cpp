@@ -1,4 +1,4 @@
-// dies: mallard: write to ADDRESS, in front of a block of "orders"
+// dies: mallard: write to ADDRESS, before a block of "orders"
 #include <mallard/debug/checked.hpp>
 #include <mallard/multipool.hpp>
 

@@ -1,4 +1,4 @@
-// dies: mallard: destroy of ADDRESS, which other handles share
+// dies: mallard: destroy of ADDRESS, to which other handles refer
 #include <mallard/object_pool.hpp>
 
 int main()

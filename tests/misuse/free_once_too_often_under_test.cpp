@@ -1,4 +1,4 @@
-// dies: mallard: 1 block too many freed when no allocation failed
+// dies: mallard: 1 block freed too often when no allocation failed
 #include <mallard/arena.hpp>
 #include <mallard/debug/exception_test.hpp>
 

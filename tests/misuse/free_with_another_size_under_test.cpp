@@ -1,4 +1,4 @@
-// dies: mallard: blocks were freed with wrong sizes when no allocation failed
+// dies: mallard: blocks were freed with incorrect sizes when no allocation failed
 #include <mallard/debug/exception_test.hpp>
 
 int main()

@@ -1,4 +1,4 @@
-// dies: mallard: a shared slot map ends while a guard holds ADDRESS
+// dies: mallard: a shared slot map is destroyed while a guard holds ADDRESS
 #include <mallard/shared_slot_map.hpp>
 
 int main()

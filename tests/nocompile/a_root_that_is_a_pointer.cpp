@@ -1,4 +1,4 @@
-// error: a pointer leads elsewhere in each process
+// error: no pointer: each process has the object at another address
 #include <mallard/persist/shared_memory.hpp>
 
 int** find(mallard::shared_memory& segment)

@@ -1,4 +1,4 @@
-// error: the next process has its vtable elsewhere
+// error: no virtual functions: the vtable has another address in the next process
 #include <mallard/persist/file_arena.hpp>
 
 struct shape {

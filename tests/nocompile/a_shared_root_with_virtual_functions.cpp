@@ -1,4 +1,4 @@
-// error: virtual functions have another address in each process
+// error: no virtual functions: the vtable has another address in each process
 #include <mallard/persist/shared_memory.hpp>
 
 struct shape {

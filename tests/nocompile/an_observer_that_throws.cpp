@@ -1,4 +1,4 @@
-// error: an observer does not throw
+// error: an observer must be noexcept
 #include <mallard/adapt/observed.hpp>
 
 struct loud {

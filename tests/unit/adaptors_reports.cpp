@@ -260,8 +260,9 @@ TEST(for_each_failure, reports_leaks_and_the_allocation_that_failed)
                                "  [^\n]* differ by 8\n  help: [^\n]*first = 2");
     EXPECT_DEATH(after(3, 40), "^mallard: 1 block leaked when allocation 2 failed\n"
                                "  [^\n]* differ by 8\n  help: [^\n]*first = 2");
-    EXPECT_DEATH(after(0, 39), "^mallard: blocks were freed with wrong sizes when no allocation "
-                               "failed\n  [^\n]* differ by 1\n");
+    EXPECT_DEATH(after(0, 39),
+                 "^mallard: blocks were freed with incorrect sizes when no allocation "
+                 "failed\n  [^\n]* differ by 1\n");
 }
 
 } // namespace

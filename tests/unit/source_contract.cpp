@@ -84,7 +84,7 @@ TEST(a_source_that_breaks_its_contract, stops_every_allocator_with_a_message)
     expect_each_kind_to_stop<fault::too_small>(
         "mallard: a source returned a chunk of [0-9]+ bytes instead of [0-9]+\n");
     expect_each_kind_to_stop<fault::null_without_an_error>(
-        "mallard: a source returned no chunk, and threw nothing\n"
+        "mallard: a source returned no chunk, and threw no exception\n"
         "  an allocator requested [0-9]+ bytes at a multiple of [0-9]+; nothing was allocated\n"
         "  help: throw an exception in `take`");
 }

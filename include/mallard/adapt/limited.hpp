@@ -145,20 +145,21 @@ private:
     [[gnu::always_inline]] chunk take_one(layout l) noexcept(!Throws)
     {
         if (!blocks_.try_charge(1)) [[unlikely]]
-            return fail_with<Throws>("the budget of blocks is used up: free some, or allow more");
+            return fail_with<Throws>(
+                "the block budget is used up: free blocks, or raise the budget");
         if (!bytes_.try_charge(l.bytes)) [[unlikely]] {
             blocks_.refund(1);
-            return fail_with<Throws>("the budget has fewer bytes left: free some, or allow more");
+            return fail_with<Throws>("the budget has too few bytes left: free blocks, or raise it");
         }
         chunk const taken = base::template take_below_or<Throws>(l, [this, l]() noexcept {
             refund(l.bytes);
-            failure_ = "the wrapped allocator is exhausted, within the budget";
+            failure_ = "the wrapped allocator is exhausted, but not the budget";
         });
         if constexpr (chunk_source<Inner>) // some sources round up, for example `pages`
             if (taken.bytes > l.bytes && !bytes_.try_charge(taken.bytes - l.bytes)) [[unlikely]] {
                 base::give_below(taken);
                 refund(l.bytes);
-                return fail_with<Throws>("the source gave more bytes than the budget has left");
+                return fail_with<Throws>("the source returned more bytes than the budget has left");
             }
         return taken;
     }

@@ -76,7 +76,7 @@ public:
     {
         if constexpr (end_observer<Observer>) {
             snapshot const last = snapshot_of(base::upstream());
-            static_assert(noexcept(observer_.destroyed(last)), "an observer does not throw");
+            static_assert(noexcept(observer_.destroyed(last)), "an observer must be noexcept");
             observer_.destroyed(last);
         }
     }
@@ -92,7 +92,7 @@ private:
         chunk const taken =
             base::template take_below_or<Throws>(l, [this, l]() noexcept { report_failure(l); });
         if constexpr (chunk_source<Inner> && requires { observer_.grew(taken); }) {
-            static_assert(noexcept(observer_.grew(taken)), "an observer does not throw");
+            static_assert(noexcept(observer_.grew(taken)), "an observer must be noexcept");
             if (Throws || taken.data != nullptr)
                 observer_.grew(taken);
         }
@@ -101,7 +101,7 @@ private:
     [[gnu::always_inline]] void give_one(chunk c) noexcept
     {
         if constexpr (chunk_source<Inner> && requires { observer_.gave(c); }) {
-            static_assert(noexcept(observer_.gave(c)), "an observer does not throw");
+            static_assert(noexcept(observer_.gave(c)), "an observer must be noexcept");
             observer_.gave(c);
         }
         base::give_below(c);
@@ -111,11 +111,11 @@ private:
     MALLARD_COLD void report_failure(layout l) noexcept
     {
         if constexpr (chunk_source<Inner> && requires { observer_.failed(l); }) {
-            static_assert(noexcept(observer_.failed(l)), "an observer does not throw");
+            static_assert(noexcept(observer_.failed(l)), "an observer must be noexcept");
             observer_.failed(l);
         }
         if constexpr (block_allocator<Inner> && requires { observer_.exhausted(l); }) {
-            static_assert(noexcept(observer_.exhausted(l)), "an observer does not throw");
+            static_assert(noexcept(observer_.exhausted(l)), "an observer must be noexcept");
             observer_.exhausted(l);
         }
     }

@@ -71,7 +71,8 @@ inline constexpr const char* find_the_caller =
     "`break mallard::stop_at_fault` in gdb shows who called deallocate";
 /// A help line for faults of a block: how to record the calls that allocated and freed it.
 inline constexpr const char* record_the_calls =
-    "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records who allocated and freed";
+    "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records the calls that allocate and "
+    "free";
 /// A help line for overwritten bytes, which are found only some time after the write.
 inline constexpr const char* stop_at_the_write =
     "`guarded` instead of `checked`, -fsanitize=address or valgrind stop at the write itself";
@@ -84,13 +85,13 @@ inline constexpr const char* find_the_touch =
 inline constexpr text texts[] = {
     // in the order of fault_kind
     {"double free of ", " in ", record_the_calls},
-    {"free of ", ", which is no block of ", find_the_caller},
+    {"free of ", ", which is not a block of ", find_the_caller},
     {"free of ", ", which is inside a block of ", find_the_caller},
     {"free of ", " with a wrong layout in ", find_the_caller},
-    {"write to ", ", behind a block of ", stop_at_the_write},
-    {"write to ", ", in front of a block of ", stop_at_the_write},
+    {"write to ", ", past the end of a block of ", stop_at_the_write},
+    {"write to ", ", before a block of ", stop_at_the_write},
     {"write to ", ", which is in a freed block of ", stop_at_the_write},
-    {"use of ", ", which is beside a block of ", find_the_touch},
+    {"use of ", ", which is next to a block of ", find_the_touch},
     {"use of ", ", which is in a freed block of ", find_the_touch},
     {"leak of ", " bytes in ", record_the_calls},
 };
@@ -118,8 +119,8 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
         line << " is in use; this call changed nothing";
         break;
     case fault_kind::wrong_layout:
-        line << " is aligned to " << b.align << "; the free said " << f.said.bytes
-             << " bytes aligned to " << f.said.align << "; it is freed";
+        line << " is aligned to " << b.align << "; the call passed " << f.said.bytes
+             << " bytes aligned to " << f.said.align << "; the block was freed";
         break;
     case fault_kind::overrun:
     case fault_kind::underrun:
@@ -128,7 +129,7 @@ inline void print_state(const fault& f, const faulty_block& b) noexcept
         break;
     case fault_kind::touch_outside:
     case fault_kind::touch_after_free:
-        line << ": this would be byte " << (offset < 0 ? "-" : "") << distance;
+        line << ": the address would be byte " << (offset < 0 ? "-" : "") << distance;
         break;
     case fault_kind::foreign_free: // a foreign free has no block
     case fault_kind::leak:         // a leak has many blocks
@@ -175,10 +176,11 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
     f.kind == fault_kind::leak ? title << f.bytes : title << f.at;
     (title << text.after << "\"" << f.allocator << "\"\n").print();
     if (f.kind == fault_kind::foreign_free)
-        faults::say("  it was not allocated here, or was freed long ago; "
+        faults::say("  the block was not allocated here, or was freed long ago; "
                     "this call changed nothing\n");
     if (f.kind == fault_kind::leak)
-        (fatal_message() << "  " << f.count << " blocks are in use, first these:\n").print();
+        (fatal_message() << "  " << f.count << " blocks are still in use. The first are:\n")
+            .print();
     for (const faulty_block& b : f.blocks) {
         faults::print_state(f, b);
         faults::print_calls(b);

@@ -90,7 +90,7 @@ struct guarded_options {
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
-    static_assert(Options.one_in > 0, "mallard: guarded: one_in counts from 1");
+    static_assert(Options.one_in > 0, "mallard: guarded: one_in must be at least 1");
 
     using base = adaptor<guarded, Inner>;
     friend adaptor_access;

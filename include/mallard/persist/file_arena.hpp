@@ -325,7 +325,8 @@ public:
     template <class T>
     [[nodiscard]] T* root() noexcept
     {
-        static_assert(!std::is_polymorphic_v<T>, "the next process has its vtable elsewhere");
+        static_assert(!std::is_polymorphic_v<T>,
+                      "no virtual functions: the vtable has another address in the next process");
         if (blocks().root_ == 0) {
             image_.refuse(0, "the file has no root yet: call root_or_make or set_root");
             return nullptr;

@@ -205,9 +205,11 @@ public:
     template <class T, class... Arguments>
     T* root(Arguments&&... arguments)
     {
-        static_assert(!std::is_polymorphic_v<T>, "virtual functions have another address in "
-                                                 "each process");
-        static_assert(!std::is_pointer_v<T>, "a pointer leads elsewhere in each process");
+        static_assert(!std::is_polymorphic_v<T>,
+                      "no virtual functions: the vtable has another address in "
+                      "each process");
+        static_assert(!std::is_pointer_v<T>,
+                      "no pointer: each process has the object at another address");
         root_place const place = enter_root(layout_of<T>(), layout_hash<T>);
         if (place.object != nullptr && !place.is_ready) {
             construction guard{*this};

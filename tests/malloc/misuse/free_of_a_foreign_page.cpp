@@ -1,5 +1,5 @@
 // dies: mallard: free of ADDRESS, which is not a block of malloc
-// checked dies: mallard: free of ADDRESS, which is no block of "malloc"
+// checked dies: mallard: free of ADDRESS, which is not a block of "malloc"
 #include "act.hpp"
 
 #include <sys/mman.h>

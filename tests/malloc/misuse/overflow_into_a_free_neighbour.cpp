@@ -1,5 +1,5 @@
 // dies: mallard: the list of free blocks is damaged at ADDRESS
-// checked dies: mallard: write to ADDRESS, behind a block of "malloc"
+// checked dies: mallard: write to ADDRESS, past the end of a block of "malloc"
 #include "act.hpp"
 
 int main()

@@ -1,5 +1,5 @@
 // lives: a neighbour is damaged
-// checked dies: mallard: write to ADDRESS, in front of a block of "malloc"
+// checked dies: mallard: write to ADDRESS, before a block of "malloc"
 #include "act.hpp"
 
 int main()

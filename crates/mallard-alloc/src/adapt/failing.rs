@@ -184,15 +184,15 @@ impl core::fmt::Display for Unbalanced {
         let (blocks, bytes) = (counts.blocks_live(), counts.bytes_live());
         f.write_str("mallard: ")?;
         match blocks {
-            0 => f.write_str("blocks were freed with wrong sizes")?,
+            0 => f.write_str("blocks were freed with incorrect sizes")?,
             1.. => write!(f, "{blocks} block(s) leaked")?,
-            _ => write!(f, "{} block(s) too many freed", -blocks)?,
+            _ => write!(f, "{} block(s) freed too often", -blocks)?,
         }
         write!(
             f,
-            " when allocation {number} failed, or when none failed any more\n  \
+            " when allocation {number} failed, or when no allocation failed\n  \
              in a function under for_each_failure: bytes allocated and freed differ by {}\n  \
-             help: run it alone on a `Failing` with `Failures::at({number})`",
+             help: run the function alone on a `Failing` with `Failures::at({number})`",
             bytes.unsigned_abs()
         )
     }

@@ -78,7 +78,7 @@ impl<A> Limited<A> {
         self.spend(layout.size(), 1)?;
         let Some(taken) = below.try_take(layout) else {
             self.earn(layout.size(), 1);
-            return self.fail("the wrapped allocator has no memory, though the budget has");
+            return self.fail("the wrapped allocator is exhausted, but not the budget");
         };
         // A source may return more than was asked for, for example whole pages.
         let more = taken.layout.size() - layout.size();
@@ -119,10 +119,10 @@ impl<A> Limited<A> {
     fn spend(&self, bytes: usize, blocks: usize) -> Option<()> {
         let left = self.left.get();
         if blocks > left.blocks {
-            return self.fail("the budget of blocks is used up: free some, or allow more");
+            return self.fail("the block budget is used up: free blocks, or raise the budget");
         }
         if bytes > left.bytes {
-            return self.fail("the budget has fewer bytes left: free some, or allow more");
+            return self.fail("the budget has too few bytes left: free blocks, or raise it");
         }
         self.left.set(Budget { bytes: left.bytes - bytes, blocks: left.blocks - blocks });
         Some(())

@@ -91,11 +91,11 @@ impl Fault<'_> {
         f.write_str("mallard: ")?;
         match self.kind {
             FaultKind::DoubleFree => write!(f, "double free of {at:p} in"),
-            FaultKind::ForeignFree => write!(f, "free of {at:p}, which is no block of"),
+            FaultKind::ForeignFree => write!(f, "free of {at:p}, which is not a block of"),
             FaultKind::InteriorFree => write!(f, "free of {at:p}, which is inside a block of"),
             FaultKind::WrongLayout => write!(f, "free of {at:p} with a wrong layout in"),
-            FaultKind::Overrun => write!(f, "write to {at:p}, behind a block of"),
-            FaultKind::Underrun => write!(f, "write to {at:p}, in front of a block of"),
+            FaultKind::Overrun => write!(f, "write to {at:p}, past the end of a block of"),
+            FaultKind::Underrun => write!(f, "write to {at:p}, before a block of"),
             FaultKind::WriteAfterFree => {
                 write!(f, "write to {at:p}, which is in a freed block of")
             }
@@ -117,7 +117,7 @@ impl Fault<'_> {
                 let said = self.said.unwrap_or(*layout);
                 write!(
                     f,
-                    " is aligned to {}; the free said {} bytes aligned to {}; it is freed",
+                    " is aligned to {}; the call passed {} bytes aligned to {}; the block was freed",
                     layout.align(),
                     said.size(),
                     said.align()
@@ -142,7 +142,7 @@ impl fmt::Display for Fault<'_> {
             )?;
         }
         if self.kind == FaultKind::Leak {
-            writeln!(f, "  {} blocks are in use, first these:", self.count)?;
+            writeln!(f, "  {} blocks are still in use. The first are:", self.count)?;
         }
         for block in self.blocks {
             self.state(f, block)?;

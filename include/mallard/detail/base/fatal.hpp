@@ -57,7 +57,7 @@ private:
                      << "  the block (" << bytes << " bytes) was already free; "
                      << "this call changed nothing\n"
                      << "  help: run under `valgrind ./app`, or build with -fsanitize=address, "
-                     << "to see who uses it after the first free\n")
+                     << "to see who uses the block after the first free\n")
         .stop();
 }
 
@@ -75,9 +75,9 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_free(const void* pointer) noexcept
 {
     (fatal_message() << "mallard: free of " << pointer << ", which is not a block of this pool\n"
-                     << "  it was not allocated here, or was freed already; "
+                     << "  the block was not allocated here, or was freed already; "
                      << "this call changed nothing\n"
-                     << "  help: ask `owns` first, in C `mallard_pool_owns`; or find the caller "
+                     << "  help: call `owns` first (in C `mallard_pool_owns`), or find the caller "
                      << "with `break abort` in gdb\n")
         .stop();
 }
@@ -88,8 +88,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
 {
     (fatal_message()
      << "mallard: free of " << block << " with a size that it was not allocated with\n"
-     << "  the call says " << bytes
-     << " bytes, and another size class owns the block; this call changed nothing\n"
+     << "  the call passed " << bytes
+     << " bytes, but the block is in another size class; this call changed nothing\n"
      << "  help: pass the size and the alignment of the allocation to `deallocate`, "
      << "in C to `mallard_multipool_free`\n")
         .stop();
@@ -118,7 +118,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 {
     fatal_message text;
     if (data == nullptr)
-        text << "mallard: a source returned no chunk, and threw nothing\n";
+        text << "mallard: a source returned no chunk, and threw no exception\n";
     else if (bytes < bytes_asked)
         text << "mallard: a source returned a chunk of " << bytes << " bytes instead of "
              << bytes_asked << "\n";
@@ -138,7 +138,7 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_out_of_memory() noexcept
 {
-    (fatal_message() << "mallard: out of memory in allocate, built without exceptions\n"
+    (fatal_message() << "mallard: out of memory in allocate, in a build without exceptions\n"
                      << "  the source is exhausted; no allocator was changed\n"
                      << "  help: call try_allocate, which returns null, or build with exceptions\n")
         .stop();

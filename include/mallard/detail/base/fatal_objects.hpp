@@ -10,19 +10,19 @@ namespace mallard {
 {
     (fatal_message()
      << "mallard: rewind to a mark that is no longer valid in an arena\n"
-     << "  the arena was rewound below it, reset or released; "
+     << "  the arena was rewound to an earlier mark, reset or released; "
      << "this call changed nothing\n"
      << "  help: rewind marks newest first, with `mallard_arena_rewind` in C; in C++ "
-     << "`mallard::scope` does it\n")
+     << "`mallard::scope` does so\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_handle_overflow() noexcept
 {
     (fatal_message() << "mallard: more than 2^29 handles of one object\n"
-                     << "  a program that copies handles and never drops one ends here; "
+                     << "  the program copies handles without destroying them; "
                      << "the object is still alive\n"
-                     << "  help: find who keeps them with "
+                     << "  help: find the code that keeps them with "
                      << "`break mallard::fatal_handle_overflow` in gdb\n")
         .stop();
 }
@@ -30,19 +30,19 @@ namespace mallard {
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_shared_destroy(const void* object) noexcept
 {
     (fatal_message()
-     << "mallard: destroy of " << object << ", which other handles share\n"
+     << "mallard: destroy of " << object << ", to which other handles refer\n"
      << "  an object has either one box, or rc and arc handles; this call changed nothing\n"
-     << "  help: let the last rc or arc destroy it; `leak` from a box only\n")
+     << "  help: let the last rc or arc destroy it; call `leak` only on a box\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_foreign_element(const void* value) noexcept
 {
-    (fatal_message() << "mallard: key_of " << value
-                     << ", which is not an element of this slot map\n"
-                     << "  it is elsewhere in memory, or was erased; this call changed nothing\n"
-                     << "  help: keep the key that insert returned; "
-                     << "`break mallard::fatal_foreign_element` in gdb shows the caller\n")
+    (fatal_message()
+     << "mallard: key_of " << value << ", which is not an element of this slot map\n"
+     << "  the element is elsewhere in memory, or was erased; this call changed nothing\n"
+     << "  help: keep the key that insert returned; "
+     << "`break mallard::fatal_foreign_element` in gdb shows the caller\n")
         .stop();
 }
 
@@ -58,25 +58,27 @@ namespace mallard {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_guarded_element(const void* value) noexcept
 {
-    (fatal_message() << "mallard: a shared slot map ends while a guard holds " << value << "\n"
-                     << "  the guard would use memory that is gone; the map was not freed\n"
-                     << "  help: end all guards first: declare the map before what holds them\n")
+    (fatal_message() << "mallard: a shared slot map is destroyed while a guard holds " << value
+                     << "\n"
+                     << "  the guard would use freed memory, so the map was not freed\n"
+                     << "  help: destroy all guards first: declare the map before its guards\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_not_sealed(const char* why) noexcept
 {
-    (fatal_message() << "mallard: protected pages cannot be sealed again\n"
-                     << "  " << why << "; they are still writable\n"
-                     << "  help: call seal() and unseal(), which say so, in place of the scope\n")
+    (fatal_message()
+     << "mallard: protected pages cannot be sealed again\n"
+     << "  " << why << "; they are still writable\n"
+     << "  help: call seal() and unseal(), which return false if they fail, instead of the scope\n")
         .stop();
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_no_barrier() noexcept
 {
-    (fatal_message() << "mallard: the system refuses membarrier, which it had granted before\n"
+    (fatal_message() << "mallard: the system rejects membarrier, which it allowed before\n"
                      << "  the caches of other threads cannot be inspected; nothing was changed\n"
-                     << "  help: permit the system call membarrier in the sandbox, from the start "
+                     << "  help: let the sandbox allow the system call membarrier from the start "
                      << "or never\n")
         .stop();
 }
@@ -91,17 +93,17 @@ namespace mallard {
     fatal_message message;
     message << "mallard: ";
     if (blocks == 0)
-        message << "blocks were freed with wrong sizes";
+        message << "blocks were freed with incorrect sizes";
     else
         message << amount(blocks) << (amount(blocks) == 1 ? " block" : " blocks")
-                << (blocks > 0 ? " leaked" : " too many freed");
+                << (blocks > 0 ? " leaked" : " freed too often");
     if (failed)
         message << " when allocation " << number << " failed\n";
     else
         message << " when no allocation failed\n";
     message << "  in a function under for_each_failure: bytes allocated and freed differ by "
             << amount(bytes) << "\n"
-            << "  help: run it alone on a `failing` with {.first = " << number
+            << "  help: run the function alone on a `failing` with {.first = " << number
             << "}, and `break mallard::throw_bad_alloc` in gdb\n";
     message.stop();
 }

@@ -30,7 +30,8 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
 /// lock while the source works, so that other threads go on.
 template <pool_options Options>
 class pool_core {
-    static_assert(is_power_of_two(Options.chunk), "the chunk of a pool is a power of two");
+    static_assert(is_power_of_two(Options.chunk),
+                  "the chunk size of a pool must be a power of two");
 
     using list = chunk_list<Options>;
     static constexpr bool checks_on = list::checks_on;

@@ -103,7 +103,8 @@ class fixed_slots {
 
     static constexpr std::size_t slots = Count + 1;                  // slot 0 has no value
     static constexpr std::size_t words_count = std::bit_ceil(slots); // for the mask
-    static_assert(Count > 0 && slots <= words_of::slots_max, "more slots than the key can name");
+    static_assert(Count > 0 && slots <= words_of::slots_max,
+                  "more slots than the key has index values");
 
 public:
     constexpr fixed_slots() noexcept : untouched_{}

@@ -28,7 +28,7 @@ struct slots_in<Source, T, Key> {
 template <class Self, class T, class Key, class Storage, check Checks>
 class slot_table {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
-                  "the values of a slot map are objects that can be written to");
+                  "the values of a slot map must be objects, not const and not arrays");
 
 protected:
     using slots_type = typename slots_in<Storage, T, Key>::type;

@@ -23,7 +23,7 @@ namespace mallard {
 template <pool_options Options>
 class alignas(false_sharing_bytes) lock_free_core {
     static_assert(Options.grow.is_single() || Options.grow.is_at_run_time(),
-                  "a lock_free pool does not grow: say .grow = growth::none(bytes), or use "
+                  "a lock_free pool does not grow: set .grow = growth::none(bytes), or use "
                   "sync::thread_cached or sync::mutex for a pool that grows");
 
     using index = tagged_stack::index;
