@@ -72,11 +72,11 @@ private:
 bool file_image::commit() noexcept
 {
     if (!is_open())
-        return refuse(EBADF, "no file is open: see what open() refused");
+        return refuse(EBADF, "no file is open: see the error of open()");
     if (!writes())
-        return refuse(EROFS, "the file is open for reading: open with file_access::create");
+        return refuse(EROFS, "the file is open for reading only: open with file_access::create");
     if (now_.owner != ::getpid())
-        return refuse(EPERM, "the file was opened before a fork, by the parent: commit there");
+        return refuse(EPERM, "the file was opened before a fork: commit in the parent");
     if (!settle())
         return false;
     file_state next = now_.state;
@@ -223,15 +223,15 @@ bool file_image::sync() noexcept
 bool file_image::verify() noexcept
 {
     if (!is_open())
-        return refuse(EBADF, "no file is open: see what open() refused");
+        return refuse(EBADF, "no file is open: see the error of open()");
     if (now_.step != stage::settled && !settle())
         return false;
     std::uint64_t const wrong = find_damaged(now_.file, 0, now_.state.pages);
     if (wrong == now_.state.pages)
         return true;
     damaged_at_ = data_place(wrong) * page_bytes;
-    return refuse(
-        0, "a page of the file is damaged: damaged_at() says where; restore the file from a copy");
+    return refuse(0, "a page of the file is corrupt: damaged_at() returns its place; restore the "
+                     "file from a copy");
 }
 
 void file_image::reset() noexcept

@@ -27,7 +27,7 @@ const char* why_not_opened(int error, file_access access) noexcept
     switch (error) {
     case ENOENT:
         return access == file_access::create
-                   ? "a folder of the path does not exist: make it first"
+                   ? "a directory of the path does not exist: create it first"
                    : "the file does not exist: check the path, or open with file_access::create";
     case EACCES:
     case EPERM:
@@ -38,37 +38,38 @@ const char* why_not_opened(int error, file_access access) noexcept
     case EROFS:
         return "the file system is read-only: open with file_access::read";
     case EISDIR:
-        return "the path is a folder: name a file in it";
+        return "the path is a directory: name a file in it";
     case ENOSPC:
     case EDQUOT:
         return "the disk is full: make room for the new file";
     default:
-        return "the system does not open the file: `man 2 open` explains last_error()";
+        return "the system cannot open the file: `man 2 open` explains last_error()";
     }
 }
 
 constexpr const char* no_arena = "the file is not a Mallard arena: check the path";
 constexpr const char* damaged_header =
-    "both headers of the file are damaged, or its making was interrupted: restore it, or delete it";
-constexpr const char* damaged = "the file is damaged: restore it from a copy";
+    "both headers of the file are corrupt, or its creation was interrupted: restore or delete it";
+constexpr const char* damaged = "the file is corrupt: restore it from a copy";
 
 constexpr const char* no_place =
     "no address space is left for the file: lower max_bytes, see `ulimit -v`";
-constexpr const char* place_is_taken =
-    "another mapping is in the place of this file: open it before others, lower max_bytes, or set "
-    "relocate if it has no pointers";
+constexpr const char* place_is_taken = "another mapping is at the address of this file: open it "
+                                       "before others, lower max_bytes, or set "
+                                       "relocate if it has no pointers";
 
 /// Returns the reason why the header cannot be used, or null if the header is usable.
 const char* fault_of(const file_header& header) noexcept
 {
     if (header.magic == __builtin_bswap64(file_header::magic_number))
-        return "the file was made on a machine with the other order of bytes: make it anew here";
+        return "the file was created on a machine with the other byte order: create it again here";
     if (header.magic != file_header::magic_number)
         return no_arena;
     if (header.version != file_header::version_number)
-        return "the file has another version of the format: open it with the Mallard that made it";
+        return "the file has another version of the format: open it with the Mallard that created "
+               "it";
     if (header.bytes_of_a_page != page_bytes)
-        return "the file was made for pages of another size: make it anew here";
+        return "the file was created for another page size: create it again here";
     return header.check == header.checked() ? nullptr : damaged_header;
 }
 
@@ -209,8 +210,7 @@ void file_image::close() noexcept
 bool file_image::open_file(const char* path) noexcept
 {
     if (::getpagesize() != page_bytes)
-        return refuse(0,
-                      "this machine has pages of another size than 4096 bytes: no help is known");
+        return refuse(0, "file arenas need pages of 4096 bytes, which this machine does not have");
     file_access const access = now_.options.access;
     int const flags = writes() ? O_RDWR : O_RDONLY;
     int const creates = access == file_access::create ? O_CREAT : 0;
@@ -220,14 +220,14 @@ bool file_image::open_file(const char* path) noexcept
         return fail(why_not_opened(errno, access));
     struct stat about{};
     if (::fstat(now_.file, &about) != 0 || !S_ISREG(about.st_mode))
-        return refuse(EINVAL, "the path is not that of a regular file: name another");
+        return refuse(EINVAL, "the path is not that of a regular file: use another path");
     if (::flock(now_.file, (writes() ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0)
         return true;
     if (errno != EWOULDBLOCK)
-        return fail("this file system cannot lock files: put the file on another");
-    return fail(writes()
-                    ? "the file is open elsewhere, and a writer must be alone: see `fuser FILE`"
-                    : "the file is open for writing elsewhere: see `fuser FILE`");
+        return fail("this file system cannot lock files: put the file on another file system");
+    return fail(
+        writes() ? "the file is already open, and a writer needs it exclusively: see `fuser FILE`"
+                 : "the file is already open for writing: see `fuser FILE`");
 }
 
 /// Completes a commit that a crash interrupted, then checks the file against its header.
@@ -243,7 +243,7 @@ bool file_image::load() noexcept
         return false;
     file_state const& state = now_.state;
     if (static_cast<std::uint64_t>(about.st_size) / page_bytes < file_end(state.pages))
-        return refuse(0, "the file is cut off: restore it from a copy");
+        return refuse(0, "the file is truncated: restore it from a copy");
     if (!recover())
         return false;
     expect_checksums(now_.file, state.pages);
@@ -285,7 +285,7 @@ bool file_image::recover() noexcept
     if (apply_journal(now_.file, state) && sync())
         return true;
     return fail(
-        "the last commit was interrupted, and the disk refuses to finish it: make room on it");
+        "the last commit was interrupted, and the disk has no room to complete it: make room");
 }
 
 /// Reserves address space. The address is the one at which the file was created, or any address if

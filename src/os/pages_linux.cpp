@@ -370,7 +370,7 @@ std::byte* page_source::claim(std::size_t bytes, std::size_t align) noexcept
         }
         free = find_bit(range_.bits, taken, units, false);
     }
-    refuse(ENOMEM, "the reserved range has no place left for this size: raise reserve_bytes");
+    refuse(ENOMEM, "the reserved range has no room left for this size: raise reserve_bytes");
     return nullptr;
 }
 
@@ -396,10 +396,11 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
     // the page's node has no huge page left. So touch all pages now if they are bound to a node.
     bool const at_once = options_.populate || (set_aside && options_.numa.strict);
     if (at_once && !populate(data, bytes))
-        return refuse(errno, options_.populate
-                                 ? "no memory is left for all pages at once: leave out .populate"
-                                 : "too few huge pages are free on this node: see "
-                                   "/sys/devices/system/node/node*/hugepages");
+        return refuse(errno,
+                      options_.populate
+                          ? "too little memory is left to populate all pages: leave out .populate"
+                          : "too few huge pages are free on this node: see "
+                            "/sys/devices/system/node/node*/hugepages");
     return true;
 }
 

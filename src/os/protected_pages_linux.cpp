@@ -39,7 +39,7 @@ protected_source::~protected_source()
 chunk protected_source::try_take(layout l) noexcept
 {
     if (list_.sealed) {
-        refuse(EPERM, "the pages are sealed: unseal() before more is taken");
+        refuse(EPERM, "the pages are sealed: unseal() before you allocate more");
         return {};
     }
     if (!has_room_in_list())
@@ -81,8 +81,8 @@ bool protected_source::protect(bool sealed) noexcept
             continue;
         refuse(errno, errno == ENOMEM
                           ? "the process has too many mappings, see /proc/sys/vm/max_map_count, or "
-                            "the system commits no more memory to it"
-                          : "the system forbids this process to change the protection of pages");
+                            "the system commits no more memory to the process"
+                          : "the system does not let this process change the protection of pages");
         // Undo the changes in reverse order, so that the number of mappings never exceeds the
         // number at the start of the call.
         while (c != list_.begin())

@@ -44,24 +44,26 @@ constexpr std::size_t segment_align = std::size_t{1} << 21;
 constexpr char folder[] = "/dev/shm";
 constexpr std::size_t name_max = 255;
 
-constexpr system_error bad_name{EINVAL,
-                                "a name has 1 to 255 characters and no slash but one in front"};
-constexpr system_error no_bytes{EINVAL, "a segment has at least one byte: say how many"};
+constexpr system_error bad_name{
+    EINVAL, "a name needs 1 to 255 characters, and no slash except at the start"};
+constexpr system_error no_bytes{EINVAL, "a segment needs a size of at least one byte"};
 constexpr system_error too_many_bytes{ENOMEM, "the request is larger than any address space"};
 constexpr system_error file_limit{
     EFBIG, "the limit of this process on the size of files is reached: see `ulimit -f`"};
 constexpr system_error no_memory{
-    ENOMEM, "the system has not that much memory for this process: see `free -m` and `ulimit -v`"};
+    ENOMEM,
+    "the system does not have so much memory for this process: see `free -m` and `ulimit -v`"};
 constexpr system_error is_another_file{
-    EBADMSG, "this is no segment of Mallard's, or a stray write damaged its header: remove it"};
+    EBADMSG, "this is not a segment of Mallard, or a stray write corrupted its header: remove it"};
 constexpr system_error is_another_version{
-    EBADMSG, "another version of Mallard made this segment, or a stray write damaged it: let all "
-             "processes use one version, and remove it"};
+    EBADMSG,
+    "another version of Mallard created this segment, or a stray write corrupted it: let all "
+    "processes use one version, and remove it"};
 constexpr system_error is_truncated{
-    EBADMSG, "the segment has not the size that its header says, somebody truncated it: remove it"};
+    EBADMSG, "the segment was truncated to less than the size in its header: remove it"};
 
 constexpr system_error is_no_descriptor{
-    EBADF, "this is no descriptor of a file, or too many files are open: see `ulimit -n`"};
+    EBADF, "this is not a file descriptor, or too many files are open: see `ulimit -n`"};
 
 /// The path of a segment in /dev/shm. Empty if the name is not valid.
 struct path {
@@ -86,16 +88,16 @@ system_error failure_of_file(int error) noexcept
 {
     switch (error) {
     case EEXIST:
-        return {error, "there is a segment of this name: open it, or remove it first"};
+        return {error, "a segment of this name exists: open it, or remove it first"};
     case ENOENT:
-        return {error, "there is no segment of this name: create it first"};
+        return {error, "no segment has this name: create it first"};
     case EACCES:
     case EPERM:
-        return {error, "the segment is somebody else's: they may create it with another mode"};
+        return {error, "the segment belongs to another user, who may create it with another mode"};
     case ELOOP:
     case EISDIR:
     case ENXIO:
-        return {error, "what has this name in /dev/shm is no segment: choose another name"};
+        return {error, "the file of this name in /dev/shm is not a segment: choose another name"};
     case EMFILE:
     case ENFILE:
         return {error, "too many files are open: see `ulimit -n`"};
@@ -163,7 +165,7 @@ void* map(int descriptor, std::size_t bytes) noexcept
 system_error failure_of_map(int error) noexcept
 {
     if (error == EACCES)
-        return {error, "the descriptor is for reading only: open it with O_RDWR"};
+        return {error, "the descriptor is read-only: open the file with O_RDWR"};
     return {error, "there is no address space for the segment, or too many mappings: see "
                    "`ulimit -v` and /proc/sys/vm/max_map_count"};
 }

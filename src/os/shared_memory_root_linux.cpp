@@ -13,12 +13,12 @@ namespace mallard {
 namespace {
 
 constexpr system_error is_another_type{
-    EINVAL, "the root of this segment is of another type, or of another version of it: remove the "
+    EINVAL, "the root of this segment has another type, or another version of the type: remove the "
             "segment, or see mallard::layout_hash"};
 constexpr system_error root_is_damaged{
-    EBADMSG, "a stray write damaged what leads to the root: remove the segment"};
-constexpr system_error no_room_for_root{ENOMEM,
-                                        "the segment has no room for the root: make it larger"};
+    EBADMSG, "a stray write corrupted the data that leads to the root: remove the segment"};
+constexpr system_error no_room_for_root{
+    ENOMEM, "the segment has no room for the root: create a larger one"};
 
 void wait_a_moment() noexcept
 {

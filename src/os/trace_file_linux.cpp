@@ -23,18 +23,18 @@ const char* why(int error) noexcept
     switch (error) {
     case ENOSPC:
     case EDQUOT:
-        return "the disk is full: events are lost until there is room, see `df`";
+        return "the disk is full: events are lost until there is room: see `df`";
     case EFBIG:
-        return "the file is as large as a file of this process may be: see `ulimit -f`";
+        return "the file has reached the size limit of this process: see `ulimit -f`";
     case ENOENT:
     case ENOTDIR:
-        return "the folder of the trace does not exist: create it with `mkdir -p`";
+        return "the directory of the trace does not exist: create it with `mkdir -p`";
     case EACCES:
     case EPERM:
     case EROFS:
-        return "the trace may not be written there: choose another folder";
+        return "the process may not write the trace there: choose another directory";
     case EISDIR:
-        return "the path of the trace is a folder: name a file in it";
+        return "the path of the trace is a directory: name a file in it";
     case EMFILE:
     case ENFILE:
         return "too many files are open: see `ulimit -n`";

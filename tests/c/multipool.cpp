@@ -202,7 +202,7 @@ TEST(c_multipool_death, names_the_function_of_c_at_a_free_with_another_size)
     void* const block = mallard_multipool_allocate(multipool, 40, 8);
     EXPECT_DEATH(
         mallard_multipool_free(multipool, block, 400, 8),
-        "another size class owns the block.*\n  help: .* in C to `mallard_multipool_free`");
+        "the block is in another size class.*\n  help: .* in C to `mallard_multipool_free`");
     mallard_multipool_free(multipool, block, 40, 8);
     mallard_multipool_destroy(multipool);
 }

@@ -159,7 +159,7 @@ TEST(a_file_that_is_no_segment, is_refused)
     namespace fs = std::filesystem;
     segment_name const name("-other");
     std::ofstream(name.path()) << std::string(2 * page_bytes, 'x');
-    require_refused(shared_memory::open(name), EBADMSG, "no segment");
+    require_refused(shared_memory::open(name), EBADMSG, "not a segment");
     fs::remove(name.path());
     fs::create_directory(name.path());
     require_refused(shared_memory::open(name), EISDIR, "another name");
@@ -170,11 +170,11 @@ TEST(a_file_that_is_no_segment, is_refused)
     require_refused(shared_memory::open(name), ELOOP, "another name");
     fs::remove(name.path());
     require(::mkfifo(name.path().c_str(), 0600) == 0, "a pipe is made");
-    require_refused(shared_memory::open(name), EBADMSG, "no segment");
+    require_refused(shared_memory::open(name), EBADMSG, "not a segment");
 
     int ends[2];
     require(::pipe(ends) == 0, "another pipe");
-    require_refused(shared_memory::attach(ends[0]), EBADMSG, "no segment");
+    require_refused(shared_memory::attach(ends[0]), EBADMSG, "not a segment");
     ::close(ends[0]);
     ::close(ends[1]);
     require_refused(shared_memory::attach(-1), EBADF, "descriptor");
@@ -202,7 +202,7 @@ TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
     segment_file const file;
     EXPECT_EQ(in_a_child([&] {
                   become_nobody();
-                  require_refused(shared_memory::open(file.name), EACCES, "somebody else's");
+                  require_refused(shared_memory::open(file.name), EACCES, "another user");
                   require_refused(shared_memory::open_or_create(file.name, 1), EACCES, "mode");
                   require(bool(shared_memory::remove(file.name)),
                           "the segment may not be removed either");

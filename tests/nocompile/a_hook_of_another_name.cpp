@@ -1,4 +1,4 @@
-// error: acquired\(T&\), released\(T&\)
+// error: acquired\(T&\) and released\(T&\)
 #include <mallard/object_pool.hpp>
 
 struct hooks {

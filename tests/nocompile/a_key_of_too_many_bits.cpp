@@ -1,4 +1,4 @@
-// error: a key has 64 bits at most
+// error: a key has at most 64 bits
 #include <mallard/key.hpp>
 
 mallard::key<40, 32> too_long;

@@ -1,4 +1,4 @@
-// error: the values of a slot map are objects
+// error: the values of a slot map must be objects
 #include <mallard/slot_map.hpp>
 
 mallard::slot_map<const int> constants;

@@ -1,4 +1,4 @@
-// error: needs a mode
+// error: needs a threading mode
 #include <mallard/object_pool.hpp>
 
 using namespace mallard;

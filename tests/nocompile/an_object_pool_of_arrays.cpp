@@ -1,4 +1,4 @@
-// error: no array, not const
+// error: must not be an array or const
 #include <mallard/object_pool.hpp>
 
 mallard::object_pool<int[4]> numbers;

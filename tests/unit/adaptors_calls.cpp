@@ -249,7 +249,7 @@ TYPED_TEST(any_limited, allocates_up_to_the_last_byte_of_its_budget)
     EXPECT_STREQ(memory.last_failure(), "");
     void* const most = memory.allocate({99, 1});
     EXPECT_EQ(memory.try_allocate({2, 1}), nullptr);
-    EXPECT_EQ(std::string(memory.last_failure()).find("the budget has fewer bytes left"), 0u);
+    EXPECT_EQ(std::string(memory.last_failure()).find("the budget has too few bytes left"), 0u);
     EXPECT_THROW(static_cast<void>(memory.allocate({SIZE_MAX, 1})), std::bad_alloc);
     void* const last = memory.allocate({1, 1});
     EXPECT_EQ(memory.bytes_left(), 0u);
@@ -265,7 +265,7 @@ TYPED_TEST(any_limited, allocates_up_to_the_last_block_of_its_budget)
     static_cast<void>(memory.allocate({8, 1}));
     void* const last = memory.allocate({8, 1});
     EXPECT_EQ(memory.try_allocate({0, 1}), nullptr);
-    EXPECT_EQ(std::string(memory.last_failure()).find("the budget of blocks"), 0u);
+    EXPECT_EQ(std::string(memory.last_failure()).find("the block budget"), 0u);
     memory.deallocate(last, {8, 1});
     EXPECT_EQ(memory.blocks_left(), 1u);
     memory.reset();
@@ -286,7 +286,7 @@ TEST(limited, charges_bytes_that_a_source_gives_beyond_the_request)
 {
     limited<generous_source> source({.bytes = 1500});
     EXPECT_EQ(source.try_take({501, 1}).data, nullptr);
-    EXPECT_EQ(std::string(source.last_failure()).find("the source gave more"), 0u);
+    EXPECT_EQ(std::string(source.last_failure()).find("the source returned more"), 0u);
     EXPECT_EQ(source.bytes_left(), 1500u);
     chunk const c = source.try_take({500, 1});
     EXPECT_EQ(source.bytes_left(), 0u);

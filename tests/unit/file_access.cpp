@@ -70,7 +70,7 @@ TEST(readers_of_a_file_arena, can_be_many_and_cannot_allocate)
     file_arena writer;
     EXPECT_FALSE(writer.open(given.path.c_str()));
     EXPECT_EQ(writer.last_error(), EWOULDBLOCK);
-    EXPECT_TRUE(says(writer, "a writer must be alone")) << writer.last_failure();
+    EXPECT_TRUE(says(writer, "a writer needs it exclusively")) << writer.last_failure();
 }
 
 TEST(a_writer_of_a_file_arena, excludes_all_others)
@@ -81,9 +81,9 @@ TEST(a_writer_of_a_file_arena, excludes_all_others)
     EXPECT_EQ(in_a_child([&] {
                   file_arena other;
                   bool const fine = !other.open(given.path.c_str()) &&
-                                    says(other, "a writer must be alone") &&
+                                    says(other, "a writer needs it exclusively") &&
                                     !other.open(given.path.c_str(), reading) &&
-                                    says(other, "open for writing elsewhere") && !other.is_open();
+                                    says(other, "already open for writing") && !other.is_open();
                   ::_exit(fine ? 0 : 1);
               }),
               "fine");

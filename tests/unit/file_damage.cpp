@@ -78,7 +78,7 @@ TEST(a_damaged_file, is_refused_when_both_headers_are_damaged)
         ASSERT_FALSE(given.open(file, changed)) << at;
         char const* const words = at < 8    ? "not a Mallard arena"
                                   : at < 12 ? "another version"
-                                  : at < 16 ? "pages of another size"
+                                  : at < 16 ? "another page size"
                                             : "both headers";
         EXPECT_TRUE(says(file, words)) << at << ": " << file.last_failure();
         EXPECT_TRUE(bytes_of(given.path) == changed) << "a refused file stays as it is";
@@ -98,7 +98,7 @@ TEST(a_damaged_file, is_refused_when_its_headers_are_from_another_machine)
                      turned.begin() + static_cast<long>(copy) + 8);
     file_arena file;
     EXPECT_FALSE(given.open(file, turned));
-    EXPECT_TRUE(says(file, "other order of bytes")) << file.last_failure();
+    EXPECT_TRUE(says(file, "other byte order")) << file.last_failure();
 }
 
 TEST(a_damaged_file, is_refused_when_it_is_truncated_anywhere)
@@ -109,7 +109,7 @@ TEST(a_damaged_file, is_refused_when_it_is_truncated_anywhere)
         if (length % page % 509 > 2)
             continue;
         ASSERT_FALSE(given.open(file, given.bytes.substr(0, length))) << length;
-        EXPECT_TRUE(says(file, length < page ? "both headers" : "cut off") ||
+        EXPECT_TRUE(says(file, length < page ? "both headers" : "truncated") ||
                     says(file, "not a Mallard arena"))
             << length << ": " << file.last_failure();
     }
@@ -125,7 +125,7 @@ TEST(a_damaged_file, is_refused_when_a_bit_of_its_checksums_or_first_page_flips)
     for (std::size_t at = 2 * page; at < 4 * page; at += stride(7)) {
         bool const is_used = at < 2 * page + 7 * 8 || at >= 3 * page;
         ASSERT_EQ(given.open(file, given.with(at, 16)), !is_used) << at;
-        EXPECT_TRUE(!is_used || says(file, "damaged"));
+        EXPECT_TRUE(!is_used || says(file, "corrupt"));
     }
 }
 

@@ -188,7 +188,8 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
                       return;
                   require(!source.seal(), "seal fails");
                   require(!source.is_sealed() && source.last_error() == EACCES, "with the errno");
-                  require(says(source.last_failure(), "forbids"), "with a line that explains it");
+                  require(says(source.last_failure(), "does not let"),
+                          "with a line that explains it");
                   *begin(c) = std::byte{1};
               }),
               "fine");

@@ -113,8 +113,8 @@ TEST(shared_memory, refuses_bad_names_and_sizes)
     }
     EXPECT_TRUE(is_refused(shared_memory::open(std::string_view("a\0b", 3)), EINVAL, "a name"));
     segment_name const name("");
-    EXPECT_TRUE(is_refused(shared_memory::create(name, 0), EINVAL, "how many"));
-    EXPECT_TRUE(is_refused(shared_memory::anonymous(0), EINVAL, "how many"));
+    EXPECT_TRUE(is_refused(shared_memory::create(name, 0), EINVAL, "at least one byte"));
+    EXPECT_TRUE(is_refused(shared_memory::anonymous(0), EINVAL, "at least one byte"));
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 48}) {
         EXPECT_TRUE(is_refused(shared_memory::create(name, bytes), ENOMEM, "address space"));
         EXPECT_TRUE(is_refused(shared_memory::anonymous(bytes), ENOMEM, "address space"));

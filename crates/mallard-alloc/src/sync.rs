@@ -75,8 +75,8 @@ pub unsafe trait Shared: Mode {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a pool of `{Self}` cannot grow",
-    label = "this constructor makes a pool that grows",
-    note = "make the pool with `fixed` or `fixed_in`, or use `sync::ThreadCached` or `sync::Mutex`"
+    label = "this constructor creates a pool that grows",
+    note = "create the pool with `fixed` or `fixed_in`, or use `sync::ThreadCached` or `sync::Mutex`"
 )]
 pub trait Growing: Mode {}
 
@@ -87,7 +87,10 @@ impl<const CHUNK: usize> Growing for Mutex<CHUNK> {}
 impl<const CHUNK: usize> Growing for ThreadCached<CHUNK> {}
 
 const fn chunk_bytes(chunk: usize) -> usize {
-    assert!(chunk.is_power_of_two() && chunk >= 256, "chunks are a power of two, from 256 on");
+    assert!(
+        chunk.is_power_of_two() && chunk >= 256,
+        "the chunk size must be a power of two, at least 256"
+    );
     chunk
 }
 
@@ -226,7 +229,7 @@ impl<const CHUNK: usize> Mode for ThreadCached<CHUNK> {
     const CHUNK: usize = {
         assert!(
             CHUNK >= 512,
-            "chunks of sync::ThreadCached have 512 bytes or more: the header takes 256"
+            "chunks of sync::ThreadCached need at least 512 bytes: the header uses 256"
         );
         chunk_bytes(CHUNK)
     };

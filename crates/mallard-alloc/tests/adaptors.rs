@@ -93,10 +93,10 @@ fn a_limited_allocator_allows_the_last_byte_of_the_budget_and_no_more() {
     let memory = Limited::new(Budget { bytes: 100, blocks: 2 }, Multipool::new());
     let a = memory.allocate(layout(60));
     assert!(memory.try_allocate(layout(41)).is_none());
-    assert!(memory.last_failure().contains("fewer bytes"));
+    assert!(memory.last_failure().contains("too few bytes"));
     let b = memory.allocate(layout(40));
     assert!(memory.try_allocate(layout(0)).is_none());
-    assert!(memory.last_failure().contains("budget of blocks"));
+    assert!(memory.last_failure().contains("block budget"));
     // SAFETY: the blocks are in use.
     unsafe {
         assert!(!memory.try_expand(a, layout(60), layout(61)));

@@ -30,7 +30,7 @@ impl Temporary {
         let begin = Instant::now();
         loop {
             match self.open_with(options) {
-                Err(e) if format!("{e:#}").contains("it is open elsewhere") => {
+                Err(e) if format!("{e:#}").contains("it is already open") => {
                     assert!(begin.elapsed() < Duration::from_secs(60), "{e:#}");
                     std::thread::yield_now();
                 }
@@ -110,8 +110,8 @@ fn several_readers_or_one_writer_can_open_a_file() {
     let mut file = path.open();
     number(&mut file);
     file.commit().unwrap();
-    assert!(path.help(&small()).contains("a writer must be alone"));
-    assert!(path.help(&read()).contains("open for writing elsewhere"));
+    assert!(path.help(&small()).contains("a writer needs it exclusively"));
+    assert!(path.help(&read()).contains("already open for writing"));
     drop(file);
     let one = path.reopen(&read());
     let mut two = path.open_with(&FileOptions { relocate: true, ..read() }).unwrap();
@@ -141,15 +141,15 @@ fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     drop(file);
     let whole = fs::read(&path.0).unwrap();
     fs::write(&path.0, &whole[..whole.len() - 1]).unwrap();
-    assert!(path.help(&small()).contains("cut off"));
+    assert!(path.help(&small()).contains("truncated"));
     let damaged_at = |at, help: &str, options: &FileOptions| {
         fs::write(&path.0, &whole).unwrap();
         path.damage(at);
         let told = path.help(options);
         assert!(told.contains(help), "byte {at}: {told}");
     };
-    damaged_at(3 * 4096 + 1000, "it is damaged", &small());
-    damaged_at(2 * 4096 + 8, "it is damaged", &small());
+    damaged_at(3 * 4096 + 1000, "it is corrupt", &small());
+    damaged_at(2 * 4096 + 8, "it is corrupt", &small());
     damaged_at(5 * 4096, "a page of", &FileOptions { verify: true, ..small() });
     // Opening needs only one valid header, and repairs the other one.
     fs::write(&path.0, &whole).unwrap();
@@ -158,7 +158,7 @@ fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     assert_eq!(fs::read(&path.0).unwrap(), whole);
     path.damage(30);
     path.damage(4096 + 30);
-    assert!(path.help(&small()).contains("both headers are damaged"));
+    assert!(path.help(&small()).contains("both headers are corrupt"));
     let mut version = whole.clone();
     version[8] = 9;
     version[4096 + 8] = 9;
@@ -168,7 +168,7 @@ fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
     order[..8].reverse();
     order[4096..4104].reverse();
     fs::write(&path.0, order).unwrap();
-    assert!(path.help(&small()).contains("other order of bytes"));
+    assert!(path.help(&small()).contains("other byte order"));
 }
 
 #[repr(C)]

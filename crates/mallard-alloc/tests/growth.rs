@@ -67,7 +67,7 @@ fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
     }
     let arena = Arena::new();
     let refused = arena.try_alloc_fmt(format_args!("{Unprintable}")).unwrap_err();
-    is(refused, Cause::Format, "not printed");
+    is(refused, Cause::Format, "not written");
 }
 
 #[test]

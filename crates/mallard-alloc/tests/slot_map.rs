@@ -283,7 +283,7 @@ fn indexing_with_a_stale_key_panics_with_a_message() {
     map.remove(key);
     let message = catch_unwind(AssertUnwindSafe(|| map[key])).unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
-    assert!(message.contains("no element of key Key32(1v1)") && message.contains("help: "));
+    assert!(message.contains("no element has the key Key32(1v1)") && message.contains("help: "));
 }
 
 #[test]

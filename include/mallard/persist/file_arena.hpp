@@ -332,8 +332,9 @@ public:
             return nullptr;
         }
         if (blocks().root_mark_ != layout_hash<T>) {
-            image_.refuse(0, "the root of this file is of another type: open it with the program "
-                             "that made it, or reset() it");
+            image_.refuse(0,
+                          "the root of this file has another type: open the file with the program "
+                          "that created it, or reset() it");
             return nullptr;
         }
         return reinterpret_cast<T*>(blocks().at(blocks().root_));
@@ -347,7 +348,7 @@ public:
         if (blocks().root_ != 0 && root<T>() == nullptr)
             return false;
         if (!is_open() || blocks().offset_of(object) >= blocks().used_)
-            return image_.refuse(0, "the root is not in the file: make it there");
+            return image_.refuse(0, "the root is not in the file: allocate it in the file");
         blocks().root_ = blocks().offset_of(object);
         blocks().root_mark_ = layout_hash<T>;
         return true;

@@ -170,7 +170,7 @@ pub fn for_each_failure<A: BlockAllocator>(
             return number;
         }
     }
-    unreachable!("f never stops allocating")
+    unreachable!("the function `f` never stops allocating")
 }
 
 struct Unbalanced {

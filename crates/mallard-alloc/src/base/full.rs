@@ -78,17 +78,17 @@ impl fmt::Display for Cause {
             Self::BufferTooSmall { missing } => {
                 return write!(
                     f,
-                    "no memory: the buffer is too small; {missing} more bytes are enough at every \
+                    "no memory: the buffer is too small. {missing} more bytes are enough at every \
                      address, or smaller chunks (see `Cause::BufferTooSmall`)"
                 )
             }
             Self::NoMemory => {
                 "no memory: the source is exhausted, or the limit of the growth is reached"
             }
-            Self::NoSlot => "no slot: every slot that a key can name is in use or retired",
-            Self::StaleKey => "stale key: it is null, or a newer key has its slot",
-            Self::NotDetached => "not detached: the key does not wait for its element",
-            Self::Format => "not printed: formatting a value returned an error",
+            Self::NoSlot => "no slot: every slot within the key's index range is in use or retired",
+            Self::StaleKey => "stale key: the key is null, or a newer key has the same slot",
+            Self::NotDetached => "not detached: no element was detached with this key",
+            Self::Format => "not written: formatting a value returned an error",
         })
     }
 }

@@ -82,7 +82,9 @@ impl Fault<'_> {
             FaultKind::Overrun | FaultKind::Underrun | FaultKind::WriteAfterFree => {
                 "`cargo +nightly miri test`, -Zsanitizer=address or valgrind stop at the write"
             }
-            FaultKind::Leak => "wrap it in `Traced` to see each allocation; the number of a block counts them from 1",
+            FaultKind::Leak => {
+                "wrap the allocator in `Traced` to see each allocation; blocks are numbered from 1"
+            }
         }
     }
 

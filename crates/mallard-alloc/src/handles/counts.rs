@@ -132,9 +132,9 @@ impl<W: word::Word> HandleCounts<W> {
 #[inline(never)]
 fn too_many() -> ! {
     panic!(
-        "mallard: 2^30 handles of one object\n  \
-         the one asked for was not made\n  \
-         help: handles that are forgotten count for ever"
+        "mallard: 2^30 handles of one object exist already\n  \
+         the requested handle was not created\n  \
+         help: drop handles; `mem::forget` of a handle keeps its count for ever"
     )
 }
 

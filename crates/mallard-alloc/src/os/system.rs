@@ -118,7 +118,7 @@ impl Mapping {
         protection: c_int,
         flags: c_int,
     ) -> io::Result<Self> {
-        debug_assert_eq!(flags & MAP_FIXED, 0, "that would replace what is not ours");
+        debug_assert_eq!(flags & MAP_FIXED, 0, "that would replace a mapping of the program");
         let private = if flags & MAP_SHARED == 0 { MAP_PRIVATE } else { 0 };
         let flags = flags | private | MAP_ANONYMOUS;
         // SAFETY: without MAP_FIXED, `mmap` replaces no mapping.

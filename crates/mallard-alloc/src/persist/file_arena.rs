@@ -187,12 +187,12 @@ impl FileArena {
         match blocks.root.get() {
             0 => Ok(None),
             _ if blocks.root_mark.get() != mark => Err(SystemError::new(
-                "the root of a file arena is of another type",
-                "open it with the program that made it, or reset() it",
+                "the root of a file arena has another type",
+                "open it with the program that created it, or reset() it",
             )),
             offset if offset >= blocks.used.get().min(self.memory.bytes as u64) => {
                 Err(SystemError::new(
-                    "the root of a file arena is not in it",
+                    "the root of a file arena is not in the file",
                     "a stray write has changed it: open the file again, or restore it from a copy",
                 ))
             }
@@ -206,11 +206,14 @@ impl FileArena {
     pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), SystemError> {
         self.root(mark)?;
         if !self.writes() {
-            return Err(SystemError::new("a file arena is open for reading", "open it otherwise"));
+            return Err(SystemError::new(
+                "a file arena is open for reading only",
+                "open it for writing",
+            ));
         }
         let offset = self.offset_of(block) as u64;
         if offset < FIRST_OFFSET || offset >= self.blocks().used.get() {
-            return Err(SystemError::new("the root is not in the file", "allocate it there"));
+            return Err(SystemError::new("the root is not in the file", "allocate it in the file"));
         }
         self.blocks().root.set(offset);
         self.blocks().root_mark.set(mark);
@@ -256,7 +259,7 @@ impl FileArena {
         match find_damaged(&self.file, 0, self.state.pages) {
             None => Ok(()),
             Some(_) => Err(SystemError::new(
-                "a page of a file arena is damaged, or cannot be read",
+                "a page of a file arena is corrupt, or cannot be read",
                 "restore the file from a copy",
             )),
         }

@@ -29,13 +29,13 @@ impl FileArena {
         if !self.writes() {
             return Err(SystemError::new(
                 NOT_COMMITTED,
-                "it is open for reading: open it otherwise",
+                "it is open for reading: open it for writing",
             ));
         }
         if self.owner != std::process::id() {
             return Err(SystemError::new(
                 NOT_COMMITTED,
-                "it was opened before a fork: commit there",
+                "it was opened before a fork: commit in the parent",
             ));
         }
         self.settle()?;
@@ -222,7 +222,7 @@ impl FileArena {
 fn not_written(error: io::Error) -> SystemError {
     let help = match error.kind() {
         io::ErrorKind::StorageFull => "make room on the disk and commit again",
-        io::ErrorKind::QuotaExceeded => "make room in the quota and commit again",
+        io::ErrorKind::QuotaExceeded => "free some of the quota and commit again",
         io::ErrorKind::FileTooLarge => "see `ulimit -f`, and commit again",
         _ => "see `dmesg`, and commit again",
     };

@@ -125,22 +125,22 @@ impl State {
     pub(super) fn of_header(page: &Words) -> Result<Self, &'static str> {
         if page[0] == MAGIC.swap_bytes() {
             return Err(
-                "it was made on a machine with the other order of bytes: make it anew here",
+                "it was created on a machine with the other byte order: create it again here",
             );
         }
         if page[0] != MAGIC {
             return Err(NO_ARENA);
         }
         if page[1] as u32 != VERSION as u32 {
-            return Err("it has another version of the format: use the Mallard that made it");
+            return Err("it has another version of the format: use the Mallard that created it");
         }
         if page[1] != VERSION {
-            return Err("it was made for pages of another size: make it anew here");
+            return Err("it was created for another page size: create it again here");
         }
         let zeroed = page.iter().take(PAGE_WORDS - 1).copied().chain([0]);
         if page[PAGE_WORDS - 1] != checksum(MAGIC, zeroed) {
             return Err(
-                "both headers are damaged, or its making was interrupted: restore or delete it",
+                "both headers are corrupt, or its creation was interrupted: restore or delete it",
             );
         }
         Ok(Self {

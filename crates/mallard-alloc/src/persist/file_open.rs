@@ -48,7 +48,11 @@ impl FileArena {
             Err(error) if !is_new && !options.relocate => {
                 let help = "open it before others, lower max_bytes, or set relocate if it has \
                             no pointers";
-                return Err(SystemError::because(error, "no room at the address of a file", help));
+                return Err(SystemError::because(
+                    error,
+                    "another mapping is at the address of a file arena",
+                    help,
+                ));
             }
             Err(_) => {
                 relocated = !is_new;
@@ -153,7 +157,7 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     if !file.metadata().is_ok_and(|m| m.is_file()) {
         return Err(SystemError::new(
             NOT_OPENED,
-            "the path is not that of a regular file: name another",
+            "the path is not that of a regular file: use another path",
         ));
     }
     let (shared, exclusive, at_once) = (1, 2, 4);
@@ -162,12 +166,12 @@ fn open_file(path: &Path, access: FileAccess) -> Result<File, SystemError> {
     crate::os::done(unsafe { flock(file.as_raw_fd(), operation) }).map_err(|e| {
         let help = match (e.kind(), writes) {
             (io::ErrorKind::WouldBlock, true) => {
-                "it is open elsewhere, and a writer must be alone: see `fuser FILE`"
+                "it is already open, and a writer needs it exclusively: see `fuser FILE`"
             }
             (io::ErrorKind::WouldBlock, false) => {
-                "it is open for writing elsewhere: see `fuser FILE`"
+                "it is already open for writing: see `fuser FILE`"
             }
-            _ => "this file system cannot lock files: put the file on another",
+            _ => "this file system cannot lock files: put the file on another file system",
         };
         SystemError::because(e, NOT_OPENED, help)
     })?;
@@ -192,13 +196,13 @@ fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError
     };
     let pages_max = BYTES_MAX as u64 / PAGE_BYTES as u64;
     if state.pages > pages_max || bytes / (PAGE_BYTES as u64) < file_end(state.pages) {
-        return fail("it is cut off: restore it from a copy");
+        return fail("it is truncated: restore it from a copy");
     }
     recover(file, &state, options)?;
     let digest = digest_of(file, 0, state.pages).map_err(unreadable)?;
     // Checks all checksums, and the first page. `verify` reads the rest.
     if digest != state.digest || find_damaged(file, 0, state.pages.min(1)).is_some() {
-        return fail("it is damaged: restore it from a copy");
+        return fail("it is corrupt: restore it from a copy");
     }
     Ok((state, false))
 }

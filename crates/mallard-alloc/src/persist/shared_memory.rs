@@ -86,17 +86,20 @@ fn checksum(magic: u64, version: u64, bytes: u64) -> u64 {
 }
 
 const NO_MEMORY: &str =
-    "let it be smaller: see `free -m` and `ulimit -v` for what this process can have";
-const NO_SEGMENT: &str = "the file is no segment of shared memory";
+    "use a smaller size: see `free -m` and `ulimit -v` for what this process can have";
+const NO_SEGMENT: &str = "the file is not a segment of shared memory";
 const NO_MAPPING: &str = "a segment of shared memory cannot be mapped";
-const NOT_MADE: &str = "a segment of shared memory cannot be made";
+const NOT_MADE: &str = "a segment of shared memory cannot be created";
 
 impl SharedMemory {
     /// Makes a segment without a name, for child processes, and for processes that receive its
     /// descriptor. `bytes` is rounded up to whole pages. No process can truncate the segment.
     pub fn anonymous(bytes: usize) -> Result<Self, SystemError> {
         if bytes == 0 || bytes > BYTES_MAX {
-            return Err(SystemError::new(NOT_MADE, "ask for at least 1 byte, and less than 2^47"));
+            return Err(SystemError::new(
+                NOT_MADE,
+                "the size must be at least 1 byte and less than 2^47 bytes",
+            ));
         }
         let bytes = align_up(bytes, PAGE_BYTES);
         let failed = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
@@ -137,7 +140,7 @@ impl SharedMemory {
             return Err(SystemError::new(NO_SEGMENT, "pass the descriptor of a segment"));
         }
         if bytes == 0 || bytes % PAGE_BYTES != 0 {
-            return Err(SystemError::new(NO_SEGMENT, "it was truncated: make another"));
+            return Err(SystemError::new(NO_SEGMENT, "it was truncated: create another"));
         }
         let segment = Self::map(file.into(), bytes)?;
         segment.look_at_header()?;
@@ -151,16 +154,16 @@ impl SharedMemory {
         } else if h.version != VERSION {
             "let all processes use one version of Mallard"
         } else if h.checksum != checksum(h.magic, h.version, h.bytes) {
-            "a stray write damaged its header: make another"
+            "a stray write corrupted its header: create another"
         } else if h.bytes != self.memory.bytes as u64 {
-            "it was truncated: make another"
+            "it was truncated: create another"
         } else {
             let cursor = unchecked(h.cursor.load(Ordering::Relaxed));
             let places = size_of::<Header>()..=self.memory.bytes;
             if cursor.is_some_and(|at| places.contains(&at)) {
                 return Ok(());
             }
-            "a stray write damaged its header: make another"
+            "a stray write corrupted its header: create another"
         };
         Err(SystemError::new(NO_SEGMENT, help))
     }

@@ -27,7 +27,7 @@ macro_rules! secondary {
             fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
                 let mut map = $map::new_in(DefaultHeap);
                 while let Some((key, value)) = from.next_element::<(K, V)>()? {
-                    let failed = |_| A::Error::custom("no memory, or a key that names nothing");
+                    let failed = |_| A::Error::custom("no memory, or a key without an element");
                     map.try_insert(key, value).map_err(failed)?;
                 }
                 Ok(map)

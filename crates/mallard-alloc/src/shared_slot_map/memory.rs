@@ -43,7 +43,7 @@ const CHUNK_BYTES: usize = 1 << 14;
 impl<K: Key, V> ChunkLayout<K, V> {
     const VALID: () = assert!(
         K::INDEX_BITS >= 12 && K::GENERATION_BITS <= 32,
-        "a key of a shared slot map has 12 bits for the index or more, since threads take slots by \
+        "a key of a shared slot map needs at least 12 bits for the index, since threads reserve \
          the chunk, and 32 for the generation or fewer"
     );
     /// The number of slots of a chunk: a power of two.

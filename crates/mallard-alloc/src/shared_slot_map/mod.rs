@@ -216,9 +216,9 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     fn refuse(&self) -> ! {
         assert!(
             !self.memory.is_at_limit(),
-            "mallard: every slot that a key of this shared slot map can name is in use, retired or \
-             with another thread\n  nothing was changed by this call\n  \
-             help: take a key type with more bits for the index"
+            "mallard: every slot within the key's index range is in use, retired or \
+             reserved by another thread\n  this call changed nothing\n  \
+             help: use a key type with more bits for the index"
         );
         out_of_memory(Memory::<K, V, S>::layout().unwrap_or(Layout::new::<V>()))
     }

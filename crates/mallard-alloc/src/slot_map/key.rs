@@ -245,9 +245,9 @@ macro_rules! __key_type {
         );
 
         const _: () = {
-            assert!($index >= 2 && $index <= 40, "a key has 2 to 40 bits for the index");
+            assert!($index >= 2 && $index <= 40, "a key needs 2 to 40 bits for the index");
             assert!($generation >= 1 && ($index) + ($generation) <= 64,
-                "a key has 64 bits at most, and one of them for the generation");
+                "a key has at most 64 bits, and at least one of them for the generation");
             type Bits = <$crate::__key::Width<{ ($index) + ($generation) > 32 }>
                 as $crate::__key::Select>::Bits;
 

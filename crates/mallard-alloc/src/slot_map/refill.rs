@@ -54,9 +54,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub(super) fn no_slot_or_memory(&self) -> ! {
         assert!(
             !self.slots.is_at_limit(),
-            "mallard: every slot that a key of this slot map can name is in use or retired\n  \
-             nothing was changed by this call\n  \
-             help: take a key type with more bits for the index"
+            "mallard: every slot within the key's index range is in use or retired\n  \
+             this call changed nothing\n  \
+             help: use a key type with more bits for the index"
         );
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }

@@ -77,14 +77,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
         let is_none = bits.to_u64() == self.fresh as u64;
         if Words::<K>::index(bits) != self.fresh || bits.to_u64() > Words::<K>::VALUE_MAX {
-            return Err("a slot map has a key that is not of its slot");
+            return Err("a slot map has a key of another slot");
         }
         self.fresh += 1;
         let slot = self.slots.view.slot_of(bits);
         match value {
             Some(_) if is_none => {
                 self.retired += 1;
-                return Err("a slot map has an element that has no generation");
+                return Err("a slot map has an element without a generation");
             }
             // SAFETY: the slot is in a chunk, and is free.
             Some(value) => unsafe {

@@ -113,8 +113,8 @@ pub(crate) use debug_left;
 #[track_caller]
 pub(crate) fn no_element(key: &dyn fmt::Debug) -> ! {
     panic!(
-        "mallard: no element of key {key:?}\n  \
-         it was removed, or the key is of another map\n  \
-         help: `get` says whether there is one"
+        "mallard: no element has the key {key:?}\n  \
+         the element was removed, or the key is of another map\n  \
+         help: `get` returns `None` instead"
     )
 }
