@@ -115,19 +115,19 @@ const char* mallard_strerror(int error)
     case MALLARD_ERROR_ALIGN:
         return "an alignment is not a power of two";
     case MALLARD_ERROR_UNSUPPORTED:
-        return "this kind of allocator does not do that";
+        return "this kind of allocator does not support the call";
     case MALLARD_ERROR_CHUNK:
-        return "the caller's source gave a misaligned chunk";
+        return "the caller's source returned a misaligned chunk";
     case MALLARD_ERROR_TOO_LARGE:
-        return "no address space holds as much";
+        return "no address space is so large";
     case MALLARD_ERROR_REFUSED:
         return "the source has no more memory";
     case MALLARD_ERROR_LIMIT:
         return "the limit of the allocator is reached";
     case MALLARD_ERROR_PLACE:
-        return "the block cannot grow where it is";
+        return "the block cannot grow in place";
     default:
-        return "not an error of mallard's";
+        return "not an error of Mallard";
     }
 }
 

@@ -9,7 +9,7 @@ namespace mallard::c::messages {
 inline constexpr message null_handle{
     MALLARD_ERROR_NULL, "%s: the %s is NULL\n"
                         "  nothing was done\n"
-                        "  help: check the result of %s; mallard_explain says why it was NULL\n"};
+                        "  help: check the result of %s; mallard_explain returns the reason\n"};
 
 inline constexpr message null_argument{MALLARD_ERROR_NULL, "%s: %s is NULL\n"
                                                            "  nothing was done\n"
@@ -22,7 +22,7 @@ inline constexpr message struct_bytes{
                           "sizeof(%s)\n"};
 
 inline constexpr message struct_newer{
-    MALLARD_ERROR_STRUCT, "%s: an option is set that this library does not know\n"
+    MALLARD_ERROR_STRUCT, "%s: an option is set that this library does not support\n"
                           "  the caller's %s has %n bytes, the library's %n; nothing was made\n"
                           "  help: leave the option 0, or install the mallard-c that the program "
                           "was compiled for\n"};
@@ -39,12 +39,12 @@ inline constexpr message reserved{MALLARD_ERROR_OPTION,
 
 inline constexpr message no_block_bytes{
     MALLARD_ERROR_OPTION, "%s: block_bytes is 0\n"
-                          "  no pool was made: all blocks of a pool have one size\n"
-                          "  help: set block_bytes to the sizeof of what a block holds\n"};
+                          "  no pool was made: all blocks of a pool have the same size\n"
+                          "  help: set block_bytes to the sizeof of the type in a block\n"};
 
 inline constexpr message no_step{MALLARD_ERROR_OPTION,
                                  "%s: growth is %s, and %s is 0\n"
-                                 "  nothing was made: its steps would have no size\n"
+                                 "  nothing was made: chunk requests would have no size\n"
                                  "  help: set %s to a number of bytes\n"};
 
 inline constexpr message unused_member{MALLARD_ERROR_CONFLICT,
@@ -85,21 +85,21 @@ inline constexpr message growing_lock_free{
                             "bytes of that chunk, or sync to MALLARD_SYNC_THREAD_CACHED\n"};
 
 inline constexpr message unsupported_call{
-    MALLARD_ERROR_UNSUPPORTED, "%s: an arena of many threads does not support this call\n"
-                               "  nothing was done: each thread bumps a pointer of its own\n"
+    MALLARD_ERROR_UNSUPPORTED, "%s: a shared arena does not support this call\n"
+                               "  nothing was done: each thread bumps a separate pointer\n"
                                "  help: create the arena with sync MALLARD_SYNC_NONE, one for "
                                "each thread\n"};
 
 inline constexpr message unsupported_order{
     MALLARD_ERROR_UNSUPPORTED,
-    "%s: only pools with reuse lifo and sync none or mutex can compute this\n"
+    "%s: only pools with reuse lifo and sync none or mutex can compute this size\n"
     "  other pools align chunks to their size, so the result depends "
     "on the buffer's address\n"
     "  help: set reuse to MALLARD_REUSE_LIFO, or pass a buffer of "
     "twice the bytes of its blocks\n"};
 
 inline constexpr message too_large{
-    MALLARD_ERROR_TOO_LARGE, "%s: %n bytes, aligned to %n, are more than any address space\n"
+    MALLARD_ERROR_TOO_LARGE, "%s: %n bytes, aligned to %n, are more than any address space has\n"
                              "  nothing was allocated\n"
                              "  help: check how the size is computed; did a subtraction wrap?\n"};
 
@@ -110,30 +110,30 @@ inline constexpr message heap_failed{
                            "process is limited\n"};
 
 inline constexpr message take_failed{
-    MALLARD_ERROR_REFUSED, "%s: the caller's take returned no %n bytes, aligned to %n\n"
-                           "  nothing has changed; take was asked for less after each failure\n"
+    MALLARD_ERROR_REFUSED, "%s: the caller's take did not return %n bytes, aligned to %n\n"
+                           "  nothing has changed; after each failure, take was asked for less\n"
                            "  help: free something and call again, or let take return more\n"};
 
 inline constexpr message buffer_full{
     MALLARD_ERROR_REFUSED, "%s: the buffer has no %n bytes left, aligned to %n\n"
                            "  nothing has changed\n"
                            "  help: free something and call again, or pass a larger buffer; "
-                           "mallard_pool_bytes_for says how large\n"};
+                           "mallard_pool_bytes_for returns the size\n"};
 
 inline constexpr message buffer_used_up{
     MALLARD_ERROR_REFUSED, "%s: the buffer of %n bytes is used up\n"
                            "  nothing has changed\n"
                            "  help: free something and call again, or pass a larger buffer; "
-                           "mallard_pool_bytes_for says how large\n"};
+                           "mallard_pool_bytes_for returns the size\n"};
 
 inline constexpr message others_failed{
-    MALLARD_ERROR_REFUSED, "%s: the source refused another thread of the same allocator\n"
+    MALLARD_ERROR_REFUSED, "%s: the source failed for another thread of the same allocator\n"
                            "  nothing has changed\n"
                            "  help: free something and call again\n"};
 
 inline constexpr message misaligned{
     MALLARD_ERROR_CHUNK, "%s: the caller's take returned %p, which is not a multiple of %n\n"
-                         "  it was given back, and nothing has changed\n"
+                         "  the chunk was returned, and nothing has changed\n"
                          "  help: let take return a multiple of its third argument, align\n"};
 
 inline constexpr message limit_reached{
@@ -144,8 +144,8 @@ inline constexpr message limit_reached{
 
 inline constexpr message not_in_place{
     MALLARD_ERROR_PLACE,
-    "%s: the block cannot grow from %n to %n bytes where it is\n"
+    "%s: the block cannot grow from %n to %n bytes in place\n"
     "  the block is unchanged: it is not the last block, or its chunk is full\n"
-    "  help: allocate a longer block and copy\n"};
+    "  help: allocate a larger block and copy\n"};
 
 } // namespace mallard::c::messages

@@ -14,11 +14,11 @@ namespace std {
 // already.
 void __throw_system_error(int error)
 {
-    (mallard::fatal_message() << "mallard: a lock failed with error "
-                              << static_cast<std::size_t>(error) << "\n"
-                              << "  an allocator was used after its end, or by a callback of its "
-                                 "own\n"
-                              << "  help: look who calls, in a debugger: `break abort`\n")
+    (mallard::fatal_message()
+     << "mallard: a lock failed with error " << static_cast<std::size_t>(error) << "\n"
+     << "  an allocator was used after its destruction, or by a callback of its "
+        "own\n"
+     << "  help: find the caller in a debugger with `break abort`\n")
         .stop();
 }
 
@@ -28,10 +28,10 @@ void __throw_system_error(int error)
 void __glibcxx_assert_fail(const char* file, int line, const char* function,
                            const char* condition) noexcept
 {
-    (mallard::fatal_message() << "mallard: in " << function << ", this does not hold: " << condition
-                              << "\n"
+    (mallard::fatal_message() << "mallard: in " << function
+                              << ", this assertion failed: " << condition << "\n"
                               << "  " << file << ":" << static_cast<std::size_t>(line) << "\n"
-                              << "  help: this is a bug of mallard's; please report it\n")
+                              << "  help: this is a bug in Mallard; please report it\n")
         .stop();
 }
 

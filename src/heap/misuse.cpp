@@ -85,7 +85,7 @@ void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) 
 {
     char state[160];
     text_writer out{state, sizeof state};
-    out << " is freed with another size than it has\n  the caller says " << said
+    out << " is freed with another size than its own\n  the caller passed " << said
         << " bytes, the block has " << bytes << "; this call changed nothing\n"
         << '\0';
     stop("", block, state);
@@ -94,8 +94,8 @@ void stop_at_wrong_size(const void* block, std::size_t said, std::size_t bytes) 
 void stop_at_confined(const void* heap) noexcept
 {
     stop("the confined heap ", heap,
-         " is asked for memory by another thread\n"
-         "  one thread may allocate from it, any may free; nothing was allocated\n"
+         " is used for an allocation by another thread\n"
+         "  only the owner thread may allocate, any may free; nothing was allocated\n"
          "  help: call adopt() in the thread that uses it from now on, or make it a "
          "shared_heap\n",
          true);
@@ -116,7 +116,7 @@ void stop_at_damaged_list(const void* block) noexcept
         stop("double free of ", block,
              "\n  malloc was about to allocate it again, or the program cleared its first word "
              "after the free\n");
-    stop("the list of free blocks is damaged at ", block,
+    stop("the list of free blocks is corrupt at ", block,
          "\n  the program wrote into that block after the free, or beyond the end of the block "
          "before it, or freed it twice\n");
 }

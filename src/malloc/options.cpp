@@ -85,7 +85,7 @@ bool take_limit(const char* value) noexcept
     engine::the_limits.set(0, bytes, nullptr, nullptr);
     if (bytes < engine::slice_bytes)
         warn({"MALLARD_LIMIT", nullptr,
-              "is less than the 16 KiB that a block needs; malloc refuses every call; "
+              "is less than the 16 KiB that a block needs; every malloc call fails; "
               "help: MALLARD_LIMIT=512M"},
              value);
     return true;
@@ -118,7 +118,7 @@ constexpr option of_every_build[] = {
      "is not a number of bytes; there is no limit; help: MALLARD_LIMIT=512M, with K, M, G or "
      "nothing"},
     {"MALLARD_HUGEPAGES", take_huge_pages,
-     "is neither 0 nor 1; no large pages are asked for; help: MALLARD_HUGEPAGES=1"},
+     "is neither 0 nor 1; no huge pages are requested; help: MALLARD_HUGEPAGES=1"},
     {"MALLARD_STATS", take_report,
      "is neither text nor json nor 0; there will be no report; help: MALLARD_STATS=text"},
 };
@@ -128,9 +128,9 @@ constexpr option of_every_build[] = {
 // accepts blocks of `new`).
 constexpr option of_the_checked_build[] = {
     {"MALLARD_CALLS", [](const char* value) noexcept { return std::strcmp(value, "0") == 0; },
-     "is for the checked malloc; nothing is recorded", true},
+     "is for the checked malloc; no calls are recorded", true},
     {"MALLARD_MIXED", [](const char* value) noexcept { return std::strcmp(value, "1") == 0; },
-     "is for the checked malloc; free takes what new made", true},
+     "is for the checked malloc; free accepts blocks of new", true},
 };
 
 /// Returns whether this library is the malloc of the process, because no other library of Mallard,

@@ -79,7 +79,7 @@ void print_how_to_read(std::span<void* const> calls) noexcept
         if (at.module == first.module)
             (fatal_message() << " " << reinterpret_cast<const void*>(at.offset)).print();
     }
-    say("` names their lines of source\n");
+    say("` prints the source lines\n");
 }
 
 } // namespace mallard::os

@@ -143,16 +143,16 @@ const char* read_plan(std::span<const std::byte> file, plan& into) noexcept
         h.ranges <= mallard_plan_entries_max && h.text_bytes <= file_bytes_max &&
         h.text_bytes % 8 == 0;
     if (!has_counts_in_range)
-        return "is damaged; help: mallard plan make";
+        return "is corrupt; help: mallard plan make";
     std::size_t const bytes = sizeof h + h.modules * sizeof(mallard_plan_module) +
                               h.rules * sizeof(mallard_plan_rule) +
                               (std::size_t{h.callers} + h.frames) * sizeof(mallard_plan_place) +
                               h.stacks * sizeof(mallard_plan_stack) +
                               h.ranges * sizeof(mallard_plan_range) + h.text_bytes;
     if (file.size() < bytes)
-        return "is cut short; help: mallard plan make";
+        return "is truncated; help: mallard plan make";
     if (file.size() != bytes || checksum(file) != h.checksum)
-        return "is damaged; help: mallard plan make";
+        return "is corrupt; help: mallard plan make";
     parts rest{file.data() + sizeof h};
     into.modules = rest.take<mallard_plan_module>(h.modules);
     into.rules = rest.take<mallard_plan_rule>(h.rules);
@@ -161,7 +161,7 @@ const char* read_plan(std::span<const std::byte> file, plan& into) noexcept
     into.frames = rest.take<mallard_plan_place>(h.frames);
     into.ranges = rest.take<mallard_plan_range>(h.ranges);
     into.text = reinterpret_cast<const char*>(rest.at);
-    return is_consistent(into, h.text_bytes) ? nullptr : "is damaged; help: mallard plan make";
+    return is_consistent(into, h.text_bytes) ? nullptr : "is corrupt; help: mallard plan make";
 }
 
 namespace {

@@ -197,13 +197,14 @@ void write_text(text& to, options const& o, plan const& p) noexcept
            << s.blocks << " blocks, " << s.bytes << " bytes, at most "
            << rules[i].held_peak.load(std::memory_order_relaxed) << " bytes of memory";
         if (s.large != 0)
-            to << "; " << s.large << " blocks were too large or too aligned for the rule";
+            to << "; " << s.large
+               << " blocks had a size or alignment that is too large for the rule";
         if (s.refused != 0)
             to << "; " << s.refused
                << " blocks came from malloc, because the rule held twice its peak";
         to << "\n";
     }
-    to << "  " << unknown_blocks() << " blocks have call stacks that the plan does not have\n";
+    to << "  " << unknown_blocks() << " blocks have call stacks that are not in the plan\n";
 }
 
 void write_json(text& to, options const& o, plan const& p, const char* program) noexcept

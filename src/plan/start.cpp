@@ -114,7 +114,7 @@ void tell_build(std::span<const char> module) noexcept
 }
 
 constexpr const char* no_memory =
-    "cannot be used, because the system refused memory; help: ulimit -v";
+    "cannot be used, because the system could not allocate memory; help: ulimit -v";
 
 /// Starts the plan and sets `is_on`. If the plan cannot be used, returns the reason, otherwise
 /// null.

@@ -234,13 +234,13 @@ TEST(c_arena, of_many_threads_has_no_marks)
     mallard_mark mark{};
     EXPECT_EQ(mallard_arena_mark(arena, &mark), MALLARD_ERROR_UNSUPPORTED);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_mark: an arena of many threads does not support this call");
+                   "mallard_arena_mark: a shared arena does not support this call");
     EXPECT_EQ(mallard_arena_expand(arena, block, 8, 16), MALLARD_ERROR_UNSUPPORTED);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_expand: an arena of many threads does not support this call");
+                   "mallard_arena_expand: a shared arena does not support this call");
     mallard_arena_rewind(arena, &mark);
     expect_failure(MALLARD_ERROR_UNSUPPORTED,
-                   "mallard_arena_rewind: an arena of many threads does not support this call");
+                   "mallard_arena_rewind: a shared arena does not support this call");
     mallard_arena_destroy(arena);
 }
 

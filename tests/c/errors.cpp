@@ -36,7 +36,7 @@ TEST(c_errors, have_distinct_descriptions)
         EXPECT_TRUE(words.insert(mallard_strerror(error)).second) << error;
     EXPECT_EQ(words.count("no error"), 1U);
     std::string const unknown = mallard_strerror(MALLARD_ERROR_PLACE + 1);
-    EXPECT_EQ(unknown, "not an error of mallard's");
+    EXPECT_EQ(unknown, "not an error of Mallard");
     EXPECT_EQ(mallard_strerror(-1), unknown);
     EXPECT_EQ(words.count(unknown), 0U);
 }

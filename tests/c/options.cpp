@@ -99,7 +99,7 @@ TEST(c_options, of_a_newer_caller_may_have_unknown_members_that_are_zero)
 
     options.unknown[1] = 1;
     expect_refused(options.known, MALLARD_ERROR_STRUCT,
-                   "an option is set that this library does not know");
+                   "an option is set that this library does not support");
     EXPECT_NE(explanation().find("the caller's mallard_pool_options has " +
                                  std::to_string(sizeof options) + " bytes, the library's " +
                                  std::to_string(sizeof options.known)),

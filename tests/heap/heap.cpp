@@ -361,8 +361,9 @@ TEST(heap, record_of_an_ended_heap_is_used_by_a_later_heap)
 TEST(heap, that_is_confined_to_another_thread_stops_the_process)
 {
     heap h;
-    EXPECT_DEATH(std::jthread([&] { static_cast<void>(h.allocate(10)); }),
-                 "mallard: the confined heap 0x[0-9a-f]+ is asked for memory by another thread");
+    EXPECT_DEATH(
+        std::jthread([&] { static_cast<void>(h.allocate(10)); }),
+        "mallard: the confined heap 0x[0-9a-f]+ is used for an allocation by another thread");
 }
 
 TEST(heap, stops_the_process_at_a_double_free)

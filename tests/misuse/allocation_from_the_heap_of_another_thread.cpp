@@ -1,4 +1,4 @@
-// dies: mallard: the confined heap ADDRESS is asked for memory by another thread
+// dies: mallard: the confined heap ADDRESS is used for an allocation by another thread
 #include <mallard/heap.hpp>
 
 #include <thread>

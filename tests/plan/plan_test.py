@@ -319,7 +319,7 @@ class Plans(Case):
             self.assertRegex(lines[0], "^mallard: plan .*/plan$")
             self.assertRegex(lines[1], "^  multipool first: 100 blocks, 2400 bytes, at most [0-9]+ bytes of memory$")
             self.assertRegex(lines[2], "^  multipool second: 50 blocks, 50000 bytes, at most [0-9]+ bytes of memory$")
-            self.assertRegex(lines[3], "^  [0-9]+ blocks have call stacks that the plan does not have$")
+            self.assertRegex(lines[3], "^  [0-9]+ blocks have call stacks that are not in the plan$")
             self.assertEqual(len(lines), 4)
         result = acts("callers", plan=usual(), env={"MALLARD_STATS": "json"})
         self.assertEqual(json.loads(result.err), result.reports[0])

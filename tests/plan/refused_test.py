@@ -71,7 +71,7 @@ class Refused(Case):
             done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
             self.assertEqual(done.stdout.split(), ["done", "1"] * len(plans))
             for line in set(re.sub("plan [^ ]*", "plan", line) for line in Path(place, "all").read_text().splitlines()):
-                self.assertRegex(line, "^mallard: the plan is (damaged|cut short|not a compiled plan|of another version|of a machine)")
+                self.assertRegex(line, "^mallard: the plan is (corrupt|truncated|not a compiled plan|of another version|of a machine)")
 
     def test_a_plan_that_is_cut_is_explained(self):
         data = usual().bytes()

@@ -87,17 +87,17 @@ private:
     {
         static constexpr unsigned char magic[] = {0x89, 'M', 'T', 'R', 'A', 'C', 'E', '\n'};
         if (bytes.size() < sizeof header_)
-            return "not a trace: it is shorter than a header";
+            return "not a trace: the file is shorter than a trace header";
         std::memcpy(&header_, bytes.data(), sizeof header_);
         if (std::memcmp(header_.magic, magic, sizeof magic) != 0)
-            return "not a trace: it does not begin as one";
+            return "not a trace: the first bytes are not those of a trace";
         if (header_.byte_order != mallard_trace_byte_order)
-            return "the trace is of a machine with the other byte order: read it there";
+            return "the trace is of a machine with the other byte order: read it on such a machine";
         if (header_.version != mallard_trace_version)
-            return "the trace is of another version than 1: read it with the mallard that wrote it";
+            return "the trace has another version than 1: read it with the mallard that wrote it";
         if (header_.record_bytes != record_bytes || header_.header_bytes < sizeof header_ ||
             header_.header_bytes > bytes.size())
-            return "the trace is damaged: its header contradicts itself";
+            return "the trace is corrupt: its header contradicts itself";
         return "";
     }
 
@@ -106,13 +106,13 @@ private:
     {
         if (is_at_end_ || rest_.empty()) {
             if (!is_at_end_ && is_readable_ && *remark_ == '\0')
-                remark_ = "the trace has no end: its writer was killed or had no room; "
-                          "it is whole up to there";
+                remark_ = "the trace has no end: its writer was killed or the disk was full; "
+                          "the records before that are valid";
             return {};
         }
         if (rest_.size() < record_bytes) {
             rest_ = {};
-            remark_ = "the trace ends inside a record: it is whole up to there";
+            remark_ = "the trace ends inside a record: the records before that are valid";
             return {};
         }
         mallard_trace_record r;
@@ -148,7 +148,7 @@ private:
         case mallard_trace_end:
             is_at_end_ = true;
             if (event_.addr != read_ - 1)
-                remark_ = "the trace is damaged: records are missing in the middle";
+                remark_ = "the trace is corrupt: records are missing in the middle";
             else if (event_.bytes != 0)
                 remark_ = "events are missing in the trace: its writer had no room for them";
             return true;
@@ -161,7 +161,7 @@ private:
     {
         std::optional const text = take_bytes(event_.bytes);
         if (!text) {
-            remark_ = "the trace ends inside a name: it is whole up to there";
+            remark_ = "the trace ends inside a name: the records before that are valid";
             return false;
         }
         event_.name = {reinterpret_cast<const char*>(text->data()), text->size()};
@@ -173,7 +173,7 @@ private:
         std::optional const frames =
             take_bytes(mallard_trace_fresh(event_.stack) * sizeof event_.t);
         if (!frames)
-            remark_ = "the trace ends inside a call stack: it is whole up to there";
+            remark_ = "the trace ends inside a call stack: the records before that are valid";
         event_.frames = frames.value_or(std::span<const std::byte>());
         return frames.has_value();
     }

@@ -416,9 +416,9 @@ bool take_calls(const char* value) noexcept
 
 constexpr option of_this_build[] = {
     {"MALLARD_CALLS", take_calls,
-     "is neither 0 nor 1; who allocates is not recorded; help: MALLARD_CALLS=1"},
+     "is neither 0 nor 1; no calls are recorded; help: MALLARD_CALLS=1"},
     {"MALLARD_MIXED", [](const char* value) noexcept { return is_switch(value, families_mixed); },
-     "is neither 0 nor 1; free of what new made stops the program; help: MALLARD_MIXED=1"},
+     "is neither 0 nor 1; free of a block of new stops the program; help: MALLARD_MIXED=1"},
 };
 
 /// Registers the fork handlers after those of the engine, so that `one_at_a_time` is locked before

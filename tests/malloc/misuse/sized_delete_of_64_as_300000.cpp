@@ -1,4 +1,4 @@
-// dies: mallard: ADDRESS is freed with another size than it has
+// dies: mallard: ADDRESS is freed with another size than its own
 // checked dies: mallard: free of ADDRESS with a wrong layout in "operator new"
 #include "act.hpp"
 

@@ -1,4 +1,4 @@
-// dies: mallard: the list of free blocks is damaged at ADDRESS
+// dies: mallard: the list of free blocks is corrupt at ADDRESS
 // checked dies: mallard: write to ADDRESS, which is in a freed block of "malloc"
 #include "act.hpp"
 
