@@ -173,7 +173,7 @@ private:
         if (slots_[o_->slot] != 0 && mallard_replay_target_of(slots_[o_->slot]) == 0)
             bad("a slot whose block is in use");
         if (mallard_replay_size(o_->what) == size_cut)
-            bad("a size that was cut");
+            bad("a size that is too large for the format");
         slots_[o_->slot] = now;
         ++calls_;
         sample(mallard_replay_size(o_->what));
@@ -208,7 +208,7 @@ private:
         if (mallard_replay_size(o_->what) == 0)
             bad("the size 0: an op stream has free instead");
         if (mallard_replay_size(o_->what) == size_cut)
-            bad("a size that was cut");
+            bad("a size that is too large for the format");
         slots_[o_->slot] = occupied();
         ++calls_;
     }

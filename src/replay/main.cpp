@@ -27,7 +27,7 @@ void run(options const& chosen) noexcept
     play played(ops, memory, chosen);
     play_result const result = played.run();
     if (result.has_freed_early())
-        fail(status_unreadable, "the play has no result", "mallard-replay --check FILE",
+        fail(status_unreadable, "the replay has no result", "mallard-replay --check FILE",
              "an edge is missing in %.100s: a free came before its allocation %ju times",
              chosen.file, std::uintmax_t{result.empty_frees});
     print(ops, chosen, played, result, litter);
@@ -41,7 +41,7 @@ int main(int count, char** arguments)
     using namespace mallard::replay;
     run(options::parse(count, arguments));
     if (std::fflush(stdout) != 0)
-        fail(status_refused, "the file was played", "write to a file with free space",
+        fail(status_refused, "the file was replayed", "write to a file with free space",
              "cannot write the result: %s", std::strerror(errno));
     return 0;
 }

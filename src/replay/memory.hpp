@@ -24,9 +24,9 @@ inline std::byte* map_or_fail(std::size_t bytes, const char* what) noexcept
 {
     std::byte* const at = os::map(bytes);
     if (at == nullptr)
-        fail(status_refused, "nothing was played",
+        fail(status_refused, "nothing was replayed",
              "free memory, or raise the limit of the process: ulimit -v unlimited",
-             "the system refused %zu KiB for %s", bytes / 1024, what);
+             "the system could not allocate %zu KiB for %s", bytes / 1024, what);
     return at;
 }
 

@@ -12,22 +12,22 @@ namespace {
 constexpr const char* usage = R"(usage: mallard-replay [options] FILE
        mallard-replay --virtual-call
 
-Makes the calls of an op stream, and prints what they cost as JSON.
+Repeats the calls of an op stream, and prints their cost as JSON.
 
   --touch none|page|all  what is written to new blocks: nothing, a byte of each page, or
                          every byte (page)
   --pace none|real|F     waits between calls as the program did, F times as long (none)
   --litter SHARE         first allocates as many blocks as the program had at its peak, and
                          frees all but this share of them (0: no such blocks)
-  --no-op                allocates nothing: what the player itself costs
+  --no-op                allocates nothing, which shows the cost of the replayer alone
   --hash                 prints a hash of the calls of each thread
   --account              counts the memory of the local allocators, without timing
-  --check                plays nothing, and finds out whether an op can come before an op of
-                         another thread that it needs
+  --check                replays nothing; checks whether an op may run before an op of
+                         another thread on which it depends
   --virtual-call         measures what a virtual call through std::pmr costs on this machine
 )";
 
-constexpr const char* unchanged = "nothing was played";
+constexpr const char* unchanged = "nothing was replayed";
 constexpr const char* show_usage = "mallard-replay --help";
 
 /// Returns the value of an option, which is the part after `=`, or the next argument. Returns null

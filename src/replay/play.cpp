@@ -24,7 +24,7 @@ play::play(stream const& of, windows& memory, options const& chosen) noexcept
     : stream_(of), memory_(memory), chosen_(chosen), loop_(loop_for(chosen)),
       spins_(::sysconf(_SC_NPROCESSORS_ONLN) > 1 ? spins_max : 0),
       slots_(of.header().slots, "the slots"),
-      threads_(of.threads().count(), "the threads of the play"),
+      threads_(of.threads().count(), "the threads of the replay"),
       positions_(of.threads().count(), "the positions of the threads"), targets_(of)
 {
     slots_.touch();
@@ -83,9 +83,9 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
     pthread_t unused; // not used: the thread stores its own handle, since it may exit earlier
     int const error = ::pthread_create(&unused, &attributes_, &play::run_thread, &t);
     if (error != 0)
-        fail(status_refused, "the play is not complete",
-             "ulimit -u; cat /proc/sys/kernel/threads-max", "the system refused thread %u: %s",
-             thread, std::strerror(error));
+        fail(status_refused, "the replay is not complete",
+             "ulimit -u; cat /proc/sys/kernel/threads-max",
+             "the system could not start thread %u: %s", thread, std::strerror(error));
 }
 
 /// Joins the threads that have exited, so that their stacks can be reused. Removes the whole list

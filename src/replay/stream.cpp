@@ -26,10 +26,10 @@ stream::stream(const char* path) noexcept : path_(path), file_(::open(path, O_RD
 {
     struct stat of{};
     if (file_ < 0 || ::fstat(file_, &of) != 0)
-        fail(status_unreadable, "nothing was played", "ls -l FILE", "cannot open %s: %s", path,
+        fail(status_unreadable, "nothing was replayed", "ls -l FILE", "cannot open %s: %s", path,
              std::strerror(errno));
     if (!S_ISREG(of.st_mode))
-        fail(status_unreadable, "nothing was played", make_again, "%s is not a file", path);
+        fail(status_unreadable, "nothing was replayed", make_again, "%s is not a file", path);
     auto const bytes = static_cast<std::uint64_t>(of.st_size);
     if (bytes < sizeof header_)
         damaged("the file ends at byte %ju, and a header has 80 bytes", std::uintmax_t{bytes});
@@ -53,7 +53,7 @@ void stream::read(void* into, std::size_t bytes, std::uint64_t offset) const noe
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            fail(status_refused, "the play is not complete", "dmesg", "cannot read %s: %s", path_,
+            fail(status_refused, "the replay is not complete", "dmesg", "cannot read %s: %s", path_,
                  std::strerror(errno));
         if (got == 0)
             damaged("the file ends at byte %ju", std::uintmax_t{offset});
@@ -67,7 +67,7 @@ void stream::damaged(const char* format, ...) const noexcept
 {
     va_list arguments;
     va_start(arguments, format); // no va_end, because the process ends
-    refuse("", " is not a whole op stream", format, arguments);
+    refuse("", " is not a valid op stream", format, arguments);
 }
 
 void stream::lacks_edge(const char* format, ...) const noexcept
@@ -82,7 +82,7 @@ void stream::refuse(const char* before, const char* after, const char* format,
 {
     char what[384];
     std::vsnprintf(what, sizeof what, format, arguments);
-    fail(status_unreadable, "nothing was played, and the file is unchanged", make_again,
+    fail(status_unreadable, "nothing was replayed, and the file is unchanged", make_again,
          "%s%.100s%s: %s", before, path_, after, what);
 }
 
@@ -94,10 +94,10 @@ void stream::check_header(std::uint64_t bytes) const noexcept
     if (h.byte_order != mallard_replay_byte_order)
         damaged("another machine, with another byte order, has written the file");
     if (h.version != mallard_replay_version)
-        damaged("the format has version %u, and this player reads version %u", h.version,
+        damaged("the format has version %u, and this replayer reads version %u", h.version,
                 unsigned{mallard_replay_version});
     if (h.header_bytes != sizeof h || h.op_bytes != sizeof(op) || bytes % 8 != 0)
-        damaged("the sizes in the header are wrong");
+        damaged("the sizes in the header are invalid");
     if (h.threads == 0 || h.targets == 0 || h.targets > mallard_replay_targets_max)
         damaged("the numbers of threads and targets in the header are %u and %u", h.threads,
                 h.targets);
@@ -160,7 +160,7 @@ void stream::check_sum(std::uint64_t bytes) const noexcept
     for (std::uint64_t const word : own)
         sum = mallard_replay_mix(sum, word);
     if (sum != header_.checksum)
-        damaged("the checksum is wrong");
+        damaged("the checksum does not match");
 }
 
 window windows::take() noexcept

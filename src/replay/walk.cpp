@@ -71,7 +71,7 @@ void walk::report_deadlock() const noexcept
             stream_.damaged("thread %zu waits for position %ju of thread %u, which never comes",
                             index_of(t), std::uintmax_t{t.wanted}, t.waits_for);
     }
-    stream_.damaged("its threads do not end");
+    stream_.damaged("its threads wait for each other");
 }
 
 } // namespace mallard::replay

@@ -27,7 +27,7 @@ public:
     /// Makes a walk over `of`, with windows from `memory`. The thread `last` comes last.
     walk(stream const& of, windows& memory, std::uint32_t last = none) noexcept
         : stream_(of), memory_(memory), last_(last),
-          threads_(of.threads().count(), "the threads of a walk")
+          threads_(of.threads().count(), "the threads of the check")
     {
         for (thread_state& t : threads_)
             t.first_waiting = t.waits_for = none;

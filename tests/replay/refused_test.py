@@ -38,14 +38,14 @@ class Refused(PlayerTest):
             changed = bytearray(data)
             changed[i] ^= 1 << i % 8
             Path(self.file).write_bytes(changed)
-            self.check_message(self.run_player(self.file), 3, "not a whole op stream")
+            self.check_message(self.run_player(self.file), 3, "not a valid op stream")
 
     @without_threads
     def test_a_file_cut_at_any_length_is_found(self):
         data = op_stream.golden().data()
         for length in range(0, len(data), every):
             Path(self.file).write_bytes(data[:length])
-            self.check_message(self.run_player(self.file), 3, "not a whole op stream")
+            self.check_message(self.run_player(self.file), 3, "not a valid op stream")
 
     @without_threads
     def test_a_wrong_file_with_a_right_checksum_is_refused_or_played(self):
@@ -58,7 +58,7 @@ class Refused(PlayerTest):
             if done.returncode == 0:
                 json.loads(done.stdout)
             else:
-                self.check_message(done, 3, "not a whole op stream")
+                self.check_message(done, 3, "not a valid op stream")
 
     def test_an_op_that_cannot_be_done_is_named(self):
         def stream(add, **options):
@@ -122,7 +122,7 @@ class Refused(PlayerTest):
                           (from_alone, "no realloc after"), (other_block, "another block"),
                           (to_nothing, "size 0"), (after_close, "not in slot 0"),
                           (opened_twice, "cannot be opened"), (back, "position"),
-                          (lambda t: t.malloc(0, size_max), "cut"), (lambda t: t.malloc(0, 8, 4, 1), "not open"),
+                          (lambda t: t.malloc(0, size_max), "too large for the format"), (lambda t: t.malloc(0, 8, 4, 1), "not open"),
                           (lambda t: t.malloc(0, 8, 4, 2), "does not exist"),
                           (lambda t: t.malloc(0, 8, 31), "alignment"), (lambda t: t.op(17), "unknown kind"),
                           (lambda t: t.op(31), "unknown kind"), (lambda t: t.close(target=0), "cannot be closed"),
@@ -162,8 +162,8 @@ class Refused(PlayerTest):
         self.refuse(s, "after its `end`")
 
     def test_a_header_with_other_counts_is_refused(self):
-        for field, text in (("calls", "calls"), ("ops", "ops"), ("slots", "slots"), ("targets", "not a whole"),
-                            ("threads", "not a whole"), ("blocks", "blocks")):
+        for field, text in (("calls", "calls"), ("ops", "ops"), ("slots", "slots"), ("targets", "not a valid"),
+                            ("threads", "not a valid"), ("blocks", "blocks")):
             s = crossing(2, 10)
             s.write(self.file, **{field: 10**9})
             self.check_message(self.run_player(self.file), 3, text)
@@ -177,7 +177,7 @@ class Refused(PlayerTest):
         s = Stream()
         t = s.thread()
         t.ops = [(8 | 4 << 40 | 1 << 46, slot, 0) for slot in range(400_000)]
-        self.check_message(limited(s.write(self.file), enough << 20), 125, "the system refused")
+        self.check_message(limited(s.write(self.file), enough << 20), 125, "the system could not allocate")
 
 
 if __name__ == "__main__":

@@ -113,7 +113,10 @@ fn a_free_with_a_wrong_size_is_reported_and_frees_the_block() {
         free(memory, block, 48);
     });
     assert_eq!(kinds, [FaultKind::WrongLayout]);
-    assert!(message.contains("the free said 48 bytes aligned to 8; it is freed"), "{message}");
+    assert!(
+        message.contains("the call passed 48 bytes aligned to 8; the block was freed"),
+        "{message}"
+    );
 }
 
 #[test]
