@@ -235,7 +235,7 @@ class Bare(X):
         self.has("id", "echo 1000")
         run = self.x("build", "release")
         self.refuses(run, 1, "as this is not root and there is no sudo",
-                     "help: let root type: apt-get install cmake g++ ninja-build, then the same again")
+                     "help: let root type: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
     def test_tells_a_user_whom_sudo_refuses_what_to_install(self):
@@ -246,7 +246,7 @@ class Bare(X):
         self.assertEqual(run.stderr.count("sudo: a password is required\n"), 1, run.stderr)
         run.stderr = run.stderr.replace("sudo: a password is required\n", "")
         self.refuses(run, 1, "as this is not root and sudo refused",
-                     "help: let root type: apt-get install cmake g++ ninja-build, then the same again")
+                     "help: let root type: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
     def test_installs_through_sudo_where_only_some_rules_of_sudo_need_a_password(self):

@@ -11,14 +11,14 @@ logs = root / "build/log"
 # The output of a failed build if the cause is the machine, and not the source.
 machine_faults = (
     (r"No space left on device|ENOSPC", "the disk is full",
-     "free some space (`df -h .`; `rm -rf build` removes all builds), and the same again"),
+     "free some space (`df -h .`; `rm -rf build` removes all builds), and run the same command again"),
     (r"Killed \(program|[Kk]illed signal|signal: 9, SIGKILL|signal 9", "a compiler was killed, most likely for memory",
      "close other programs or use fewer jobs: MALLARD_JOBS=1 ./x test"),
     (r"virtual memory exhausted|out of memory|Cannot allocate memory", "a compiler had too little memory",
      "close other programs or use fewer jobs: MALLARD_JOBS=1 ./x test"),
     (r"failed to (download|fetch|get)|could not download|Could not find a version|No matching distribution|"
      r"npm (ERR!|error) (code E(AI_AGAIN|NOTFOUND|CONN|TIMEDOUT)|network)",
-     "a package could not be downloaded", "connect to a network, and the same again"),
+     "a package could not be downloaded", "connect to a network, and run the same command again"),
 )
 
 
