@@ -11,7 +11,7 @@ def text(file):
         ran = subprocess.run(["zstd", "-dcq", file], capture_output=True, text=True)
         why = ran.stderr.strip() if ran.returncode else ""
     except FileNotFoundError:
-        why = "there is no program zstd; help: apt-get install zstd"
+        why = "zstd is not installed; help: apt-get install zstd"
     if why:
         sys.exit(f"{file}: cannot be read: {why}")
     return ran.stdout

@@ -42,7 +42,7 @@ class CheckLayers(TreeTest):
 
     def test_finds_a_level_without_a_header(self):
         (self.tree / "include/mallard/pool.hpp").unlink()
-        self.finds(tool, "tools/layers.txt:1: include/mallard/pool is gone")
+        self.finds(tool, "tools/layers.txt:1: include/mallard/pool does not exist")
 
     def heap(self, **files):
         self.write("tools/layers.txt", "headers src/heap\nlevel slab fork\nlevel cache\n")
@@ -95,7 +95,7 @@ class CheckLayersOfRust(TreeTest):
 
     def test_finds_modules_without_a_level_and_levels_without_a_module(self):
         self.crate("level base gone\n")
-        self.finds(tool, "tools/layers.txt:1: crate/src/gone is gone\n"
+        self.finds(tool, "tools/layers.txt:1: crate/src/gone does not exist\n"
                          "tools/layers.txt:1: crate/src/pool has no level; name it on a level above all that it uses")
 
     def test_finds_modules_of_one_level_that_use_each_other_in_a_circle(self):
@@ -107,7 +107,7 @@ class CheckLayersOfRust(TreeTest):
         self.write("crates/a/src/pool/user.rs", "use super::list::List;\n")
         self.accepts(tool)
         self.write("crates/a/src/pool/list.rs", "use super::chunk::Chunk;\npub struct List;\n")
-        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool/chunk, pool/list;")
+        self.finds(tool, "crates/a/src: these modules depend on each other in a cycle: pool/chunk, pool/list;")
 
     def test_lets_modules_use_their_parents_if_the_list_says_so(self):
         self.write("crates/a/src/lib.rs", "mod pool;\n")
@@ -115,8 +115,8 @@ class CheckLayersOfRust(TreeTest):
         self.write("crates/a/src/pool/chunk.rs", "pub struct Chunk;\n")
         self.write("crates/a/src/pool/iter.rs", "use super::chunk::Chunk;\nuse super::Pool;\npub struct Iter;\n")
         self.write("tools/layers.txt", "crate crates/a/src without circles\nlevel pool\n")
-        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool, pool/iter;")
+        self.finds(tool, "crates/a/src: these modules depend on each other in a cycle: pool, pool/iter;")
         self.write("tools/layers.txt", "crate crates/a/src without circles but with parents\nlevel pool\n")
         self.accepts(tool)
         self.write("crates/a/src/pool/chunk.rs", "use super::iter::Iter;\npub struct Chunk;\n")
-        self.finds(tool, "crates/a/src: these modules use each other in a circle: pool/chunk, pool/iter;")
+        self.finds(tool, "crates/a/src: these modules depend on each other in a cycle: pool/chunk, pool/iter;")

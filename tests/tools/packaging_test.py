@@ -61,7 +61,7 @@ class CheckPackaging(TreeTest):
 
     def test_finds_an_option_that_cmake_does_not_have(self):
         self.write("packaging/docker/Dockerfile", "RUN cmake -DMALLARD_BUILD_C=ON -DMALLARD_BUILD_TOOLS=ON\n")
-        self.finds(tool, "packaging/docker/Dockerfile: MALLARD_BUILD_TOOLS is no option of CMakeLists.txt\n")
+        self.finds(tool, "packaging/docker/Dockerfile: MALLARD_BUILD_TOOLS is not an option in CMakeLists.txt\n")
 
     def test_accepts_the_tree(self):
         self.assertEqual(self.run_python(tool), (0, ""))

@@ -42,7 +42,7 @@ no perf here
         found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\n[       OK ] a.b (0 ms)\n[ RUN      ] a.c\nSegfault", -11)
         self.assertEqual(found["a.b"][0], "passed")
         self.assertEqual(found["a.c"][0], "failed")
-        self.assertIn("Segfault\nthe process ended in this case, with status -11", found["a.c"][1])
+        self.assertIn("Segfault\nthe process terminated in this case, with status -11", found["a.c"][1])
 
     def test_a_program_that_fails_outside_of_its_cases_has_failed(self):
         self.assertEqual(cases_of(GoogleTest("p"), "cannot open shared object", 127),
@@ -142,7 +142,7 @@ Caused by:
 test result: ok.""", 101)
         self.assertEqual(found["a"][0], "passed")
         self.assertEqual(found["all"][0], "failed")
-        for words in "free(): invalid pointer", "SIGABRT", "ended before its last test":
+        for words in "free(): invalid pointer", "SIGABRT", "terminated before its last test":
             self.assertIn(words, found["all"][1])
 
     def test_an_error_of_the_compiler_has_its_place(self):

@@ -325,7 +325,7 @@ wait""")
         run.send_signal(number)
         out, said = run.communicate(timeout=30)
         self.assertEqual([pid for pid in pids.read_text().split() if self.runs(pid)], [])
-        self.assertIn(f"x: ended by {number.name}\n  all commands were ended", said)
+        self.assertIn(f"x: stopped by {number.name}\n  all commands were stopped", said)
         self.assertEqual((run.returncode, out), (128 + number, "0 passed, 0 failed\n"))
 
     def test_ctrl_c_ends_every_child_also_one_with_a_session_of_its_own(self):
@@ -522,7 +522,7 @@ class CheckTiers(TreeTest):
         x.write_text(re.sub(r"(?m)^(#\| .*) tsan ", r"\1 tsen ", x.read_text()))
         faults = self.faults()
         for words in ("tests/newcomers: no line names it", "crates/mallard-new: no line names it", "differ in 'asan'",
-                      "unit/nosuch: there are no such tests", "unit: has two lines", "unit: there is no stage 'prod'",
+                      "unit/nosuch: these tests do not exist", "unit: is listed twice", "unit: there is no stage 'prod'",
                       "the help of ./x test lacks the stage 'tsan'"):
             self.assertIn(words, faults)
 

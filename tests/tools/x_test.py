@@ -186,7 +186,7 @@ class Bare(X):
                 (["try", "--budget", "2m"], ["no program", "nothing was built"]),
                 (["try", "--", "no such program"], ["'no such program'", "nothing was built"]),
                 (["try", "no such program"], ["'no such program'", "nothing was built"]),
-                (["try", "--quiet", "--", str(self.tree)], [f"'{self.tree}' is a folder", "nothing was built"])):
+                (["try", "--quiet", "--", str(self.tree)], [f"'{self.tree}' is a directory", "nothing was built"])):
             self.refuses(self.x(*arguments), 2, *words)
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
@@ -235,7 +235,7 @@ class Bare(X):
         self.has("id", "echo 1000")
         run = self.x("build", "release")
         self.refuses(run, 1, "as this is not root and there is no sudo",
-                     "help: let root type: apt-get install cmake g++ ninja-build, then run the same command again")
+                     "help: as root, run: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
     def test_tells_a_user_whom_sudo_refuses_what_to_install(self):
@@ -246,7 +246,7 @@ class Bare(X):
         self.assertEqual(run.stderr.count("sudo: a password is required\n"), 1, run.stderr)
         run.stderr = run.stderr.replace("sudo: a password is required\n", "")
         self.refuses(run, 1, "as this is not root and sudo refused",
-                     "help: let root type: apt-get install cmake g++ ninja-build, then run the same command again")
+                     "help: as root, run: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
     def test_installs_through_sudo_where_only_some_rules_of_sudo_need_a_password(self):
@@ -291,7 +291,7 @@ class Bare(X):
         self.assertFalse((self.tree / "build").exists())
 
     def test_refuses_to_guess_what_changed_without_git(self):
-        self.refuses(self.x("test", "--changed"), 2, "not known what changed", "nothing was built")
+        self.refuses(self.x("test", "--changed"), 2, "changed files are unknown", "nothing was built")
 
     @unittest.skipUnless(importlib.util.find_spec("ensurepip"), "this Python has no ensurepip: install python3-venv")
     def test_reports_that_packages_of_python_cannot_be_downloaded(self):

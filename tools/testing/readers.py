@@ -116,7 +116,7 @@ class GoogleTest:
 
     def end(self, status):
         if self.running:
-            self.output.append(f"the process ended in this case, with status {status}; the cases after it did not run")
+            self.output.append(f"the process terminated in this case, with status {status}; the cases after it did not run")
             return [self.case(self.running, "failed")]
         if status and not self.failed:
             return [Case(self.program, "failed", excerpt("\n".join(self.output)), self.program)]
@@ -141,7 +141,7 @@ class Ctest:
             text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]", "?", self.file.read_text(errors="replace"))
             suite = xml.etree.ElementTree.fromstring(text)
         except (OSError, xml.etree.ElementTree.ParseError) as error:
-            return [Case("ctest", "failed", f"ctest ended with status {status} and left no results: {error}")]
+            return [Case("ctest", "failed", f"ctest exited with status {status} and left no results: {error}")]
         return [case for test in suite.iter("testcase") for case in self.cases_of(test)]
 
     def cases_of(self, test):
@@ -219,7 +219,7 @@ class Cargo:
                  for program, name in self.failed if program == self.program]
         if self.open and self.program:
             said = excerpt("\n".join([*self.tail, *self.errors]))
-            cases.append(Case(self.program, "failed", f"{said}\nthe test program ended before its last test".strip(), self.program))
+            cases.append(Case(self.program, "failed", f"{said}\nthe test program terminated before its last test".strip(), self.program))
         self.open = False
         return cases
 

@@ -12,7 +12,7 @@ logs = root / "build/log"
 machine_faults = (
     (r"No space left on device|ENOSPC", "the disk is full",
      "free some space (`df -h .`; `rm -rf build` removes all builds), and run the same command again"),
-    (r"Killed \(program|[Kk]illed signal|signal: 9, SIGKILL|signal 9", "a compiler was killed, most likely for memory",
+    (r"Killed \(program|[Kk]illed signal|signal: 9, SIGKILL|signal 9", "a compiler was killed, most likely because memory ran out",
      "close other programs or use fewer jobs: MALLARD_JOBS=1 ./x test"),
     (r"virtual memory exhausted|out of memory|Cannot allocate memory", "a compiler had too little memory",
      "close other programs or use fewer jobs: MALLARD_JOBS=1 ./x test"),
@@ -50,7 +50,7 @@ class Runner:
         if self.stopped:
             return False
         if child.left_running:
-            self.results.say(f"  {stage.name}: {name} left processes running, which were ended")
+            self.results.say(f"  {stage.name}: {name} left processes running, which were stopped")
         self.results.add(stage.name, reader.end(child.status))
         if isinstance(reader, Cargo):
             self.results.add(stage.name, reader.skipped())
