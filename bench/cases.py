@@ -9,7 +9,7 @@ def matching(pattern, names, suite):
         chosen = [name for name in names if re.search(pattern, name)]
         why = f"no case of {suite} matches '{pattern}'"
     except re.error as error:
-        chosen, why = [], f"'{pattern}' is no regular expression: {error}"
+        chosen, why = [], f"'{pattern}' is not a regular expression: {error}"
     if not chosen:
         print(f"{suite}: {why}\n  nothing was measured\n  help: ./x bench {suite} --list", file=sys.stderr)
         sys.exit(2)

@@ -90,7 +90,7 @@ child_result running_child::wait()
     auto const json = nlohmann::json::parse(text, nullptr, false);
     if (status != 0 || json.is_discarded())
         return {.figures = {},
-                .why = "its process of its own ended with status " + std::to_string(status)};
+                .why = "its separate process exited with status " + std::to_string(status)};
     return {.peak_kib = json["peak_kib"],
             .after_kib = json["after_kib"],
             .figures = json["figures"],

@@ -38,9 +38,9 @@ keeper::keeper(std::string path) : path_(std::move(path))
             known_.insert(key_of(nlohmann::json::parse(line)));
         } catch (nlohmann::json::exception const&) {
             throw refused("mallard-bench: " + path_ + ":" + std::to_string(number) +
-                          " is not a row\n"
-                          "  nothing was run, and the file is as it was\n"
-                          "  help: name another file, or take that line out");
+                          " is not a result\n"
+                          "  nothing was run, and the file is unchanged\n"
+                          "  help: name another file, or remove that line");
         }
         whole += line.size() + 1;
     }
@@ -68,10 +68,11 @@ void keeper::add(std::vector<row> const& rows, provenance const& run) const
     std::string const reason = std::strerror(errno);
     if (!absent)
         std::filesystem::resize_file(path_, before, absent);
-    throw refused("mallard-bench: cannot write to " + path_ + ": " + reason +
-                  "\n"
-                  "  it has the rows of every experiment that ended before\n"
-                  "  help: make room and type the same again: what it has is not run again");
+    throw refused(
+        "mallard-bench: cannot write to " + path_ + ": " + reason +
+        "\n"
+        "  the file has the results of all experiments that finished before\n"
+        "  help: make room and run the same command again; it skips finished experiments");
 }
 
 } // namespace mallard::bench

@@ -17,29 +17,29 @@ using namespace mallard::bench;
 
 constexpr suite suites[] = {
     {"pool", "What do blocks of one size cost?", pool_suite},
-    {"arena", "What do blocks cost that die together?", arena_suite},
+    {"arena", "What do blocks cost that are freed together?", arena_suite},
     {"multipool", "What do blocks of many sizes cost?", multipool_suite},
-    {"heap", "What does it cost to make an allocator, fill it, and free all at once?", heap_suite,
-     2},
-    {"threads", "What do blocks cost that several threads take and give?", threads_suite, 8},
+    {"heap", "What does it cost to create an allocator, fill it, and free all blocks together?",
+     heap_suite, 2},
+    {"threads", "What do blocks cost that several threads allocate and free?", threads_suite, 8},
     {"typed", "What do objects cost, with handles, keys and memory of special kinds?", typed_suite},
-    {"malloc", "What does malloc cost, whoever provides it?", malloc_suite, 10},
-    {"programs", "Does the choice of a malloc show in a whole program?", programs_suite, 5},
-    {"rss", "What does a malloc hold of the machine's memory, and for how long?", rss_suite, 5},
+    {"malloc", "What do malloc and free cost, in each implementation?", malloc_suite, 10},
+    {"programs", "Does the choice of a malloc matter for a whole program?", programs_suite, 5},
+    {"rss", "How much memory does a malloc hold, and for how long?", rss_suite, 5},
     {"demo", "Which strategy for a word index, a parser and an ordered map over real text?",
      demo_suite, 3},
     {"trace", "What does it cost to record every allocation of a program?", trace_suite, 40},
-    {"replay", "What does the player of recorded calls add to them?", replay_suite, 15},
-    {"seeds", "What do the tables of the systems that Mallard grew from look like here?",
-     seeds_suite, 12},
+    {"replay", "What does the replayer of recorded calls add to their cost?", replay_suite, 15},
+    {"seeds", "What do the benchmarks of Mallard's predecessors show on this machine?", seeds_suite,
+     12},
     {"lakos1", "Lakos's Benchmark I: which strategy for which data structure?", lakos1_suite, 900},
-    {"lakos2", "Lakos's Benchmark II: what do elements cost that wander between subsystems?",
+    {"lakos2", "Lakos's Benchmark II: what do elements cost that move between subsystems?",
      lakos2_suite, 15000},
-    {"lakos3", "Lakos's Benchmark III: what if blocks are freed and asked for again?", lakos3_suite,
+    {"lakos3", "Lakos's Benchmark III: what if blocks are freed and allocated again?", lakos3_suite,
      240},
     {"lakos4", "Lakos's Benchmark IV: what if threads allocate at the same time?", lakos4_suite,
      180},
-    {"lakos5", "What if others have littered the heap before?", lakos5_suite, 300},
+    {"lakos5", "What if the heap is fragmented before the start?", lakos5_suite, 300},
 };
 
 // The suites whose contenders are ranked by all results. In these suites, each contender runs every
@@ -62,21 +62,21 @@ std::string why_no_pattern(std::string const& text)
     try {
         std::regex const pattern(text);
     } catch (std::regex_error const& error) {
-        return text + " is no regular expression: " + error.what();
+        return text + " is not a regular expression: " + error.what();
     }
     return {};
 }
 
 int parse(int argc, char** argv, arguments& asked)
 {
-    CLI::App app("Measures Mallard beside its peers, all in one run; lower is better.\n"
+    CLI::App app("Measures Mallard and its competitors in one run; lower is better.\n"
                  "Times are ns of CPU time; in threads, ns_per_op is wall time / operations of\n"
                  "all threads, and cpu_ns_per_op CPU time / operations. peak_rss_kib and\n"
-                 "after_rss_kib come from a process of its own for each contender: most memory\n"
-                 "ever held, and memory still held after every block was freed and the allocator\n"
-                 "destroyed, beyond what the process held before and beyond the harness's own\n"
+                 "after_rss_kib come from a separate process for each competitor: peak memory,\n"
+                 "and memory still held after every block was freed and the allocator was\n"
+                 "destroyed, without what the process held before and without the harness's\n"
                  "arrays; in threads, stacks are part of it, 10 to 30 KiB a thread. In malloc,\n"
-                 "programs and rss each contender is loaded into processes of its own, and\n"
+                 "programs and rss, each competitor is loaded into separate processes, and\n"
                  "memory is all that such a process holds, less the harness's arrays:\n"
                  "after_rss_kib when all is freed, idle_rss_kib a second later.");
     std::vector<std::string> known;
@@ -94,20 +94,21 @@ int parse(int argc, char** argv, arguments& asked)
                    "Only variants that match this: faithful, corrected, ...")
         ->type_name("REGEX")
         ->check(why_no_pattern);
-    app.add_option("--contender", asked.chosen.contender_pattern, "Only contenders that match this")
+    app.add_option("--contender", asked.chosen.contender_pattern,
+                   "Only competitors that match this")
         ->type_name("REGEX")
         ->check(why_no_pattern);
     app.add_option("--keep", asked.keep,
-                   "Adds the rows to this file, and leaves out what it has already")
+                   "Adds the results to this file, and skips those that it has already")
         ->type_name("FILE");
     app.add_option("--less", asked.how.less,
                    "2^N times less work in each cell of the lakos suites: 5 makes the "
-                   "whole of lakos1 a matter of an hour or two")
+                   "whole of lakos1 take an hour or two")
         ->type_name("N")
         ->check(CLI::Range(0, 12));
     app.add_option("--runs", asked.chosen.rounds, "Rounds of each case")->type_name("N");
-    app.add_flag("--list", asked.list, "Say what there is, and the question each case answers");
-    app.add_flag("--smoke", smoke, "Do every case once, quickly: do they work?");
+    app.add_flag("--list", asked.list, "List the cases, and the question that each answers");
+    app.add_flag("--smoke", smoke, "Run every case once and quickly, to check that it works");
     app.add_option("--child", asked.child_task)->group("");
     CLI11_PARSE(app, argc, argv);
     if (brief)
@@ -150,11 +151,10 @@ int run_all(arguments& asked, provenance const& origin)
     if (!asked.json)
         print_origin(origin);
     if (kept && origin.commit.ends_with("-dirty")) {
-        std::fputs(
-            "mallard-bench: this tree has changes that no commit has\n"
-            "  the rows are kept and marked -dirty; `./x bench report` leaves them off the page\n"
-            "  help: commit first, if they are to stand there\n",
-            stderr);
+        std::fputs("mallard-bench: the tree has uncommitted changes\n"
+                   "  the results are saved and marked -dirty; `./x bench report` omits them\n"
+                   "  help: commit first, if you want them in the report\n",
+                   stderr);
     }
     losses behind;
     std::size_t rows_printed = 0;
@@ -184,11 +184,11 @@ int run_all(arguments& asked, provenance const& origin)
     }
     behind.print();
     if (rows_printed == 0 && kept && !kept->empty()) {
-        std::fprintf(stderr, "mallard-bench: %s has all of it already\n", asked.keep.c_str());
+        std::fprintf(stderr, "mallard-bench: %s has all results already\n", asked.keep.c_str());
         return 0;
     }
     if (rows_printed == 0) {
-        std::fputs("mallard-bench: no case and contender match\n"
+        std::fputs("mallard-bench: no case and competitor match\n"
                    "  nothing was run\n"
                    "  help: `mallard-bench --list` shows the cases\n",
                    stderr);

@@ -236,9 +236,9 @@ void losses::print() const
 {
     if (compared_ == 0)
         return;
-    std::printf(
-        "\nMallard is more than a tenth behind the best peer of its kind in %zu of %zu figures%s\n",
-        all_.size(), compared_, all_.empty() ? "." : ":");
+    std::printf("\nMallard is more than 10 % worse than the best competitor of its kind in %zu of "
+                "%zu figures%s\n",
+                all_.size(), compared_, all_.empty() ? "." : ":");
     for (loss const& l : all_) {
         std::printf("  %-40s %-14s %8s  %-28s against %8s  %-28s %5.2f\n", l.ours.case_name.c_str(),
                     l.ours.metric.c_str(), number(l.ours.figure->median).c_str(),

@@ -64,7 +64,7 @@ int print_commands(std::span<char* const> arguments)
     try {
         wanted = arguments.size() > 2 ? arguments[2] : "";
     } catch (std::regex_error const& error) {
-        return refuse(std::string(arguments[2]) + " is no regular expression: " + error.what());
+        return refuse(std::string(arguments[2]) + " is not a regular expression: " + error.what());
     }
     provenance const origin = describe_run("", 0, nullptr);
     std::puts(json{{"commit", origin.commit}, {"machine", origin.machine}}.dump().c_str());

@@ -297,7 +297,7 @@ def parsed():
     try:
         re.compile(options.case)
     except re.error as error:
-        fail(f"{options.case} is no regular expression: {error}", "nothing was measured", "./x bench calibration --list")
+        fail(f"{options.case} is not a regular expression: {error}", "nothing was measured", "./x bench calibration --list")
     return options
 
 

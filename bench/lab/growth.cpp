@@ -16,7 +16,7 @@ void growth(task const& asked, figures out)
           grow_behind_abstract_base, grow_in_boost, grow_in_foonathan})
         grow_those(asked_for);
     if (!found)
-        throw not_played("nobody plays that strategy");
+        throw not_played("no program runs that strategy");
 }
 
 } // namespace mallard::bench::lab

@@ -22,7 +22,7 @@ void play(part who, Cast cast, F f)
         f.template operator()<Memory>();
     });
     if (!found)
-        throw not_played("nobody plays that strategy");
+        throw not_played("no program runs that strategy");
 }
 
 /// Increments the first byte of a block, as Lakos's program does. The byte may be uninitialised.

@@ -57,7 +57,7 @@ experiment faithful(cell const& c, effort how)
     std::size_t const less = how.is_smoke() || how.is_brief() ? 4 : how.less;
     std::size_t const rounds = std::max<std::size_t>(1, std::size_t{10} >> less);
     experiment e = in_the_lab(
-        in_words(c.threads) + ", made and joined ten times, each with an allocator of its own",
+        in_words(c.threads) + ", made and joined ten times, each with a separate allocator",
         {{c.name(), "seconds", "faithful", static_cast<int>(c.threads)}}, without_wink_out(),
         "contention", c.numbers(kind::faithful, rounds, 0));
     e.once = true;
@@ -89,7 +89,7 @@ experiment corrected(std::string const& asks, std::string const& name, cell cons
 
 experiment apart(cell const& c, effort how)
 {
-    return corrected(in_words(c.threads) + ", there already, each with an allocator of its own; "
+    return corrected(in_words(c.threads) + ", there already, each with a separate allocator; "
                                            "an operation is to allocate, write and free",
                      c.name(), c, kind::corrected, without_wink_out(), how);
 }

@@ -73,7 +73,7 @@ experiment faithful(cell const& c, effort how)
     std::vector<figure> figures = growth_figures(c.name(), "faithful");
     figures.pop_back();
     experiment e =
-        in_the_lab(c.asks() + ", as the talk measured it; an operation is an element",
+        in_the_lab(c.asks() + ", as Lakos measured it; an operation is an element",
                    std::move(figures), all_players(), "growth",
                    {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 1, 0});
     e.once = true;
@@ -100,7 +100,7 @@ experiment returning(cell const& c, effort how)
 {
     std::size_t const exponent = wanted_elements(how, 24);
     experiment e = in_the_lab(
-        c.asks() + ", over a glibc that gives memory back to the system as it does by default",
+        c.asks() + ", over a glibc that returns memory to the system as it does by default",
         growth_figures(c.name(), "returning"), without_wink_out(), "growth",
         {c.structure, std::size_t{1} << c.exponent, std::size_t{1} << exponent, 2, 0});
     e.rounds = 3;

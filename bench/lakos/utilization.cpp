@@ -39,7 +39,7 @@ struct cell {
 experiment faithful(cell const& c, effort how)
 {
     std::size_t const lives = how.is_smoke() || how.is_brief() || how.less > 0 ? 3 : 7;
-    experiment e = in_the_lab(c.asks() + "; the talk's way, with no more than 5,000,000 KiB",
+    experiment e = in_the_lab(c.asks() + "; as Lakos measured it, with no more than 5,000,000 KiB",
                               {{c.name(), "seconds", "faithful"}}, without_wink_out(),
                               "utilization", c.numbers(lives, 0));
     e.once = true;

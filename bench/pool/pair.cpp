@@ -83,7 +83,7 @@ template <class C, std::size_t Burst>
 
 experiment burst(effort how)
 {
-    return {.asks = "What does a pair cost when 24 blocks are taken, then 24 given back? The "
+    return {.asks = "What does a pair cost when 24 blocks are allocated, then 24 freed? The "
                     "one-block pair measures store forwarding as much as design. ns a pair",
             .figures = {{"burst/24"}},
             .entrants = entrants_of(pool_contenders<64>{}, {}, [how]<class C>() -> round_function {

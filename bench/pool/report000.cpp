@@ -82,8 +82,7 @@ std::vector<experiment> pool_report000(effort how)
 {
     std::vector<experiment> all{faithful_bulk(how), faithful_interleaved(how)};
     all.push_back(corrected_bulk<bulk_start::kept>(
-        how, order::forward, "warm",
-        "both warm: every page was used before, nobody gives any back."));
+        how, order::forward, "warm", "both warm: every page was used before, nobody returns any."));
     all.push_back(corrected_bulk<bulk_start::constructed>(
         how, order::forward, "with-construction", "the construction of the pool is timed."));
     all.push_back(corrected_bulk<bulk_start::kept>(

@@ -35,7 +35,7 @@ run_result running_program::wait()
     if (at == std::string::npos ||
         std::sscanf(result.output.c_str() + at, "\n@ %d %lf %lf %lf", &status, &result.wall_seconds,
                     &result.cpu_seconds, &result.peak_kib) != 4)
-        throw cannot_run(name_ + " could not be launched, or said nothing for too long");
+        throw cannot_run(name_ + " could not be launched, or printed nothing for too long");
     if (status != 0)
         throw cannot_run(name_ + " ended with " + described(status));
     result.output.resize(at);
@@ -57,7 +57,7 @@ temporary_folder::temporary_folder()
 {
     std::string name = std::filesystem::temp_directory_path() / "mallard-bench-XXXXXX";
     if (mkdtemp(name.data()) == nullptr)
-        throw cannot_run("no folder can be made in " + name);
+        throw cannot_run("cannot create a directory in " + name);
     path_ = name;
 }
 
@@ -67,7 +67,7 @@ temporary_folder::temporary_folder(std::filesystem::path path)
     std::error_code error;
     std::filesystem::create_directories(path_, error);
     if (error)
-        throw cannot_run("no folder can be made at " + path_.string());
+        throw cannot_run("cannot create a directory at " + path_.string());
 }
 
 temporary_folder::~temporary_folder()

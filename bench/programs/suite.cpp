@@ -39,7 +39,7 @@ public:
         }
         run_result const result = ready_(folder_, with.library);
         if (result.output != expected_)
-            throw cannot_run("it prints something else than under glibc");
+            throw cannot_run("it prints other output than under glibc");
         out[0] = result.wall_seconds;
         out[1] = result.cpu_seconds;
         out[2] = result.peak_kib;

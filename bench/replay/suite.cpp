@@ -112,7 +112,7 @@ void play(op_stream& stream, preload const& with, bool does_nothing, std::span<d
     run_result const run = running_program(all, with.library).wait();
     nlohmann::json const played = nlohmann::json::parse(run.output, nullptr, false);
     if (!played.contains("cpu_seconds") || !played.contains("failures"))
-        throw cannot_run("the player printed no result");
+        throw cannot_run("the replayer printed no result");
     if (played["failures"] != 0)
         throw cannot_run("calls fail that succeeded in the program");
     out[0] = played["cpu_seconds"].get<double>() * 1e9 / played["calls"].get<double>();

@@ -82,7 +82,7 @@ experiment cold_bulk(effort how)
 {
     experiment e = another_bulk<bulk_start::constructed>(
         how, order::forward, "cold",
-        "all cold, each time in a new process, the making of the pool timed; page faults of "
+        "all cold, each time in a new process, the construction of the pool timed; page faults of "
         "1,000 blocks");
     for (const char* const phase : {"alloc", "free"})
         e.figures.push_back(
@@ -135,9 +135,9 @@ std::vector<experiment> seeds_pbr(effort how)
     std::vector<experiment> all{
         bulk<bulk_start::built>(how, "faithful", "a pool was filled before the clock started"),
         bulk<bulk_start::kept>(how, "corrected",
-                               "all warm: every page was used before, nobody gives any back"),
+                               "all warm: every page was used before, nobody returns any"),
         another_bulk<bulk_start::constructed>(how, order::forward, "with-construction",
-                                              "the making of the pool is timed"),
+                                              "the construction of the pool is timed"),
         another_bulk<bulk_start::kept>(how, order::reverse, "reverse",
                                        "warm, freed in reverse order, then allocated again"),
         another_bulk<bulk_start::kept>(how, order::shuffled, "shuffled",

@@ -44,9 +44,10 @@ experiment flow(effort how)
         std::snprintf(text, sizeof text, "t=%gs", t);
         figures.push_back({"flow", "rss_kib", text, 2});
     }
-    return {.asks = "One thread allocates blocks of 64 bytes, another frees them; a queue between "
-                    "them holds 8,192. What is held as time goes by, each in a process of its own? "
-                    "And ns a block",
+    return {.asks =
+                "One thread allocates blocks of 64 bytes, another frees them; a queue between "
+                "them holds 8,192. How much memory is held over time, each in a separate process? "
+                "And ns a block",
             .figures = std::move(figures),
             .entrants = entrants_of(
                 contender_list<heap_blocks<glibc_tag>::of<block_bytes>,

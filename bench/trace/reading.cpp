@@ -125,7 +125,8 @@ std::vector<reading> readings()
     reader const compared{"heaptrack-1.4.0/diff", heaptracks, heaptracks_diff};
     return {
         {"report",
-         "How long a report of a recording takes, beside heaptrack_print of its own file",
+         "How long a report of a recording takes, compared with heaptrack_print of a recording by "
+         "heaptrack",
          {{"mallard/report", mallards, report}, printed}},
         {"query/sites",
          "How long SQL takes to list the functions that hold the peak",
@@ -134,7 +135,8 @@ std::vector<reading> readings()
          "How long SQL takes to find the exact peak among all events",
          {{"mallard/query", mallards, peak_in_sql}, printed}},
         {"diff",
-         "How long it takes to compare two recordings, beside heaptrack_print of two of its own "
+         "How long it takes to compare two recordings, compared with heaptrack_print of two by "
+         "heaptrack "
          "files",
          {{"mallard/diff", mallards, diff}, compared}},
     };

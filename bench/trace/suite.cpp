@@ -80,7 +80,7 @@ private:
         std::filesystem::create_directory(folder);
         watched_result result = run(with.record(command, folder));
         if (result.output.find(expected_) == std::string::npos)
-            throw cannot_run("the program prints something else than without it");
+            throw cannot_run("the program prints other output than without it");
         if (result.cpu_seconds == 0)
             throw cannot_run("it did not start the program");
         return result;

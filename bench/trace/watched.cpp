@@ -42,7 +42,7 @@ watched_result watched_command::wait()
         std::sscanf(result.output.c_str() + at, "\n@ %d %lf %lf %lf %lf %lf %lf", &status,
                     &result.seconds, &result.cpu_seconds, &result.peak_kib, &result.all_seconds,
                     &result.all_cpu_seconds, &result.other_peak_kib) != 7)
-        throw cannot_run(name_ + " cannot be traced here, or said nothing for too long");
+        throw cannot_run(name_ + " cannot be traced here, or printed nothing for too long");
     if (status != 0)
         throw cannot_run(name_ + " ended with " + described(status));
     result.output.resize(at);

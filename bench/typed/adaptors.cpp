@@ -91,8 +91,9 @@ template <class C>
 std::vector<experiment> typed_adaptors(effort how)
 {
     return {
-        {.asks = "What does each adaptor add to a block of 64 bytes, taken from a multipool and "
-                 "given back? A pair",
+        {.asks =
+             "What does each adaptor add to a block of 64 bytes, allocated from a multipool and "
+             "given back? A pair",
          .figures = ns_and_cycles("adaptor/pair/64B"),
          .entrants = entrants_of(adaptors{}, {}, [how]<class C>() -> round_function {
              return

@@ -105,7 +105,7 @@ public:
     {
         file_ = ::open(at_.path(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(bytes_)) != 0)
-            throw cannot_run("no file could be made");
+            throw cannot_run("no file could be created");
         map();
     }
     in_mapped_file(in_mapped_file const&) = delete;

@@ -251,7 +251,7 @@ round_function changes(effort how, std::size_t count, void (*body)(populated<C>&
 
 experiment replace(effort how)
 {
-    return {.asks = "Of 1,000 elements, each is erased and another inserted at once. A pair",
+    return {.asks = "Of 1,000 elements, each is erased and another is inserted immediately. A pair",
             .figures = ns_and_cycles("slot_map/pair/1000"),
             .entrants = entrants_of(changed{}, {}, [how]<class C>() -> round_function {
                 return changes<C>(how, 1000, [](populated<C>& p) { replace_all(p.map, p.keys); });

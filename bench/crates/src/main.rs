@@ -89,7 +89,7 @@ fn run(all: &[Experiment], effort: Effort, chosen: &Selection, as_json: bool) ->
     losses.print();
     if count == 0 {
         eprintln!(
-            "mallard-bench-crates: no case and contender match\n  nothing was run\n  \
+            "mallard-bench-crates: no case and competitor match\n  nothing was run\n  \
              help: `./x bench crates --list` shows the cases"
         );
         return 2.into();

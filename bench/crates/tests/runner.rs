@@ -67,7 +67,7 @@ fn a_filter_without_a_match_is_an_error_with_a_hint() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "mallard-bench-crates: no case and contender match\n  nothing was run\n  \
+        "mallard-bench-crates: no case and competitor match\n  nothing was run\n  \
          help: `./x bench crates --list` shows the cases\n"
     );
 }

@@ -153,8 +153,8 @@ fn changes() -> Vec<Experiment> {
     };
     let last = everyone!(kept, GiveBack { is_last: true });
     let before = everyone!(kept, GiveBack { is_last: false });
-    all.push(of_blocks("deallocate/last", "for a u32 each, given back at once,", last));
-    all.push(of_blocks("deallocate/not-last", "for two u32, the first given back,", before));
+    all.push(of_blocks("deallocate/last", "for a u32 each, freed immediately,", last));
+    all.push(of_blocks("deallocate/not-last", "for two u32, the first freed,", before));
     all
 }
 
@@ -275,23 +275,23 @@ fn texts() -> Vec<Experiment> {
 fn lives() -> Vec<Experiment> {
     let first = Experiment::new(
         "bumpalo/warm-up",
-        "A new arena gives its first block, and goes. ns of all of it",
+        "A new arena allocates its first block, and is dropped. ns of all of it",
         everyone!(fresh, One),
     );
     let reset = Experiment::new(
         "bumpalo/reset/10007",
-        "An arena that has given 10,007 blocks for a u32 and grown on the way is reset. ns of that",
+        "An arena that has allocated 10,007 blocks for a u32, and grew, is reset. ns of the reset",
         everyone!(only_reset, For::<u32>(PhantomData)),
     );
     let again = Experiment::new(
         "bumpalo/reset-loop/10007",
-        "An arena that began with nothing gives 10,007 blocks for a u32 and is reset, again and \
+        "An arena that began empty allocates 10,007 blocks for a u32 and is reset, again and \
          again. ns of one block",
         everyone!(grown, For::<u32>(PhantomData)),
     );
     let new = Experiment::new(
         "blink-alloc/warm-up/10007",
-        "A new arena gives 10,007 blocks for a u32, growing on the way, and goes. ns of one block",
+        "A new arena allocates 10,007 blocks for a u32, grows, and is dropped. ns of one block",
         everyone!(fresh, For::<u32>(PhantomData)),
     );
     // Sets a longer batch for the reset, because a reset takes only about 20 ns of a pass of 10,000

@@ -101,7 +101,7 @@ fn lives() -> Vec<Experiment> {
     }
     all.push(outside::<i32, _>(
         "alternating",
-        "One of two i32 stays, the other goes at once; then 500 go. ns of one",
+        "One of two i32 stays, the other is dropped immediately; then 500 are. ns of one",
         Alternating,
     ));
     all.push(outside::<i32, _>("fifo", "200 i32 through a queue of 100. ns of one", Fifo));

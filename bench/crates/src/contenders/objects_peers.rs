@@ -61,7 +61,7 @@ impl<T: Object> Objects<T> for Fixed<T> {
         if plan.growth != Growth::None {
             return Err(DOES_NOT_GROW);
         }
-        FixedPool::new(plan.capacity).map(Self).map_err(|_| "it refuses the capacity")
+        FixedPool::new(plan.capacity).map(Self).map_err(|_| "it rejects the capacity")
     }
     #[inline(always)]
     fn make(&self, value: T) -> Self::Handle<'_> {
@@ -81,7 +81,7 @@ fn config<T>(plan: Plan) -> Result<PoolConfig<T>, Why> {
         Growth::Double { most } => (GrowthStrategy::Exponential { factor: 2.0 }, Some(most)),
     };
     let config = PoolConfig::builder().capacity(plan.capacity).growth_strategy(growth);
-    config.max_capacity(most).build().map_err(|_| "it refuses the plan")
+    config.max_capacity(most).build().map_err(|_| "it rejects the plan")
 }
 
 impl<T: Object> Objects<T> for Growing<T> {
@@ -91,7 +91,7 @@ impl<T: Object> Objects<T> for Growing<T> {
         peer("fastalloc") + "/GrowingPool"
     }
     fn new(plan: Plan) -> Result<Self, Why> {
-        GrowingPool::with_config(config(plan)?).map(Self).map_err(|_| "it refuses the plan")
+        GrowingPool::with_config(config(plan)?).map(Self).map_err(|_| "it rejects the plan")
     }
     #[inline(always)]
     fn make(&self, value: T) -> Self::Handle<'_> {
@@ -128,7 +128,7 @@ where
         peer("fastalloc") + "/ThreadSafePool"
     }
     fn new(plan: Plan) -> Result<Self, Why> {
-        let pool = ThreadSafePool::with_config(config(plan)?).map_err(|_| "it refuses the plan")?;
+        let pool = ThreadSafePool::with_config(config(plan)?).map_err(|_| "it rejects the plan")?;
         Ok(Self { pool, allocate: PhantomData })
     }
     #[inline(always)]

@@ -123,7 +123,7 @@ impl Losses {
         }
         let (lost, end) = (self.lines.len(), if self.lines.is_empty() { "." } else { ":" });
         println!(
-            "\nMallard's best is more than a tenth behind the best peer in {lost} of {} figures{end}",
+            "\nMallard's best is more than 10 % worse than the best competitor in {lost} of {} figures{end}",
             self.compared
         );
         for (_, line) in &self.lines {
