@@ -277,7 +277,7 @@ def print_table(program, rows):
 
 
 def print_list(bench):
-    print("calibration: Is what mallard replay predicts what mallard try measures?")
+    print("calibration: Do the predictions of mallard replay agree with mallard try?")
     for line in commands_of(bench)[1]:
         print(f"  {line['name']}" + ("" if line["in_brief"] else "  not with --short"))
         print(f"      {line['asks']}")
@@ -286,8 +286,8 @@ def print_list(bench):
 def parsed():
     parser = argparse.ArgumentParser(prog="./x bench calibration", description=__doc__.splitlines()[0])
     parser.add_argument("--short", action="store_true", help="a few programs, with less work")
-    parser.add_argument("--json", action="store_true", help="one row of JSON a line instead of tables")
-    parser.add_argument("--list", action="store_true", help="say which programs there are")
+    parser.add_argument("--json", action="store_true", help="one JSON object per result instead of tables")
+    parser.add_argument("--list", action="store_true", help="list the programs")
     parser.add_argument("--case", default="", metavar="REGEX", help="only programs that match this")
     parser.add_argument("--allocator", action="append", metavar="NAME", help="instead of the usual ones; may be repeated")
     parser.add_argument("--budget", type=int, metavar="SECONDS", help="for each replay and each measurement of a program")

@@ -15,7 +15,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if !has_engine() {
         let target = env::var("TARGET").unwrap_or_default();
-        println!("cargo:warning=no engine for {target}: Mallard is the system's allocator there");
+        println!("cargo:warning=the engine does not support {target}, so Mallard uses the system's allocator");
         return;
     }
     println!("cargo:rustc-cfg=mallard_engine");

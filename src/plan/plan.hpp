@@ -28,7 +28,7 @@ struct plan {
 
 /// Checks the bytes of a file, and stores the arrays of the plan in `into`, which point to these
 /// bytes. Returns null if the file is valid. Otherwise returns a description of the error without a
-/// subject, such as "is damaged". `file` must be aligned to 8 bytes.
+/// subject, such as "is corrupt". `file` must be aligned to 8 bytes.
 const char* read_plan(std::span<const std::byte> file, plan& into) noexcept;
 
 /// Copies a file into memory and reads it with `read_plan`, whose result it returns. If the result
