@@ -43,7 +43,7 @@ class Keep(unittest.TestCase):
             self.rows.write_text(bad + "\n")
             refused = run(self.rows)
             self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-            self.assertIn("rows.jsonl:1 is not a row", refused.stderr)
+            self.assertIn("rows.jsonl:1 is not a result", refused.stderr)
             self.assertEqual(self.rows.read_text(), bad + "\n")
 
     def test_a_file_that_takes_nothing_is_an_error_with_a_reason(self):

@@ -119,7 +119,7 @@ TEST(c_arena, grows_and_shrinks_the_last_block_in_place)
     EXPECT_EQ(mallard_arena_expand(arena, first, 200, 50), 0); // any block may shrink
     EXPECT_EQ(mallard_arena_expand(arena, first, 200, 201), MALLARD_ERROR_PLACE);
     expect_failure(MALLARD_ERROR_PLACE, "mallard_arena_expand: the block cannot grow from 200 to "
-                                        "201 bytes where it is");
+                                        "201 bytes in place");
     EXPECT_EQ(mallard_arena_expand(arena, second, 8, 1 << 20), MALLARD_ERROR_PLACE);
     EXPECT_EQ(mallard_arena_expand(arena, second, 8, SIZE_MAX), MALLARD_ERROR_PLACE);
     mallard_arena_destroy(arena);

@@ -69,13 +69,13 @@ class CheckDocs(TreeTest):
 
     def test_finds_rows_of_a_tree_with_uncommitted_changes(self):
         self.rows_of("1234567-dirty")
-        self.finds(tool, "results/m/pool.jsonl: rows of 1234567-dirty: a tree with uncommitted changes")
+        self.finds(tool, "results/m/pool.jsonl: results of 1234567-dirty: the tree had uncommitted changes")
 
     def test_reads_compressed_rows(self):
         self.rows_of("1234567-dirty")
         rows = self.tree / "results/m/pool.jsonl"
         subprocess.run(["zstd", "-q", "--rm", rows], check=True)
-        self.finds(tool, "results/m/pool.jsonl.zst: rows of 1234567-dirty: a tree with uncommitted changes")
+        self.finds(tool, "results/m/pool.jsonl.zst: results of 1234567-dirty: the tree had uncommitted changes")
         (self.tree / "results/m/pool.jsonl.zst").write_text("not compressed")
         self.finds(tool, "results/m/pool.jsonl.zst: cannot be read: ")
 
@@ -83,7 +83,7 @@ class CheckDocs(TreeTest):
         self.rows_of(self.make_repository())
         self.accepts(tool)
         self.rows_of("1234567")
-        self.finds(tool, "results/m/pool.jsonl: rows of 1234567, which is no commit here")
+        self.finds(tool, "results/m/pool.jsonl: results of 1234567, which is not a commit here")
         self.write("docs/performance.md", "| pool | 1 | `./x test` | 1234567 (not in this repository) |\n")
         self.accepts(tool)
         self.write("docs/performance.md", "Some rows name 1234567 (not in\nthis repository).\n")
