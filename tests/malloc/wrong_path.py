@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that for a wrong path in LD_PRELOAD the loader prints the message that docs/guide/malloc.md
-quotes, and that the program runs nevertheless."""
+quotes, and that the program runs anyway."""
 import re
 import subprocess
 import sys

@@ -490,7 +490,7 @@ impl View<'_> {
         let process = self.target.process;
         refused(
             format!(
-                "no thread of process {process} came to a safe point in {} s: none called malloc or free, and \
+                "no thread of process {process} reached a safe point within {} s: none called malloc or free, and \
                  none waited in a system call that surely holds no lock",
                 UNTIL_FAILURE.as_secs()
             ),

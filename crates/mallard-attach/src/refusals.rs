@@ -130,7 +130,7 @@ fn no_process(process: u32) -> Failure {
     Failure::new(
         format!("there is no process {process}"),
         "nothing was recorded",
-        "pgrep -a NAME lists processes with their numbers",
+        "pgrep -a NAME lists processes with their IDs",
     )
     .with_status(NOT_FOUND)
 }
@@ -188,7 +188,7 @@ fn check_modules(process: u32, shown: &str) -> Result<(), Failure> {
     if has("/memfd:mallard-ring") {
         return Err(refused(
             format!("{shown} is recorded already"),
-            format!("wait until the other mallard record ends: pgrep -af 'mallard record' lists it; or end {process} and record it anew"),
+            format!("wait until the other mallard record ends: pgrep -af 'mallard record' lists it; or end {process} and record it again"),
         ));
     }
     if has("/ld-musl-") || has("/libc.musl-") {

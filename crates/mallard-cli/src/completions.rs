@@ -64,7 +64,7 @@ fn write(folder: &Path) -> io::Result<()> {
         (Fish, "fish/vendor_completions.d/mallard.fish"),
     ] {
         let path = folder.join(place);
-        fs::create_dir_all(path.parent().expect("a file in a folder"))?;
+        fs::create_dir_all(path.parent().expect("a file in a directory"))?;
         let mut file = fs::File::create(path)?;
         clap_complete::generate(shell, &mut crate::Mallard::command(), "mallard", &mut file);
     }

@@ -101,11 +101,11 @@ fn recorder() -> Check {
 
 fn clock() -> Check {
     if record::has_counter() {
-        ok("calls are timed by the time stamp counter of the processor")
+        ok("calls are timed with the processor's time stamp counter")
     } else {
         warning(
-            "the time stamp counter is not constant here: calls are timed by CLOCK_MONOTONIC",
-            "nothing need be done; recording costs more here",
+            "the time stamp counter is not constant here, so calls are timed with CLOCK_MONOTONIC",
+            "you need not do anything; recording is slower here",
         )
     }
 }
@@ -125,17 +125,17 @@ fn processes() -> Check {
 fn disk() -> Check {
     const ENOUGH: u64 = 1 << 30;
     let Ok(stat) = nix::sys::statvfs::statvfs(".") else {
-        return warning("this folder cannot be examined", "write elsewhere with -o");
+        return warning("the current directory cannot be examined", "write elsewhere with -o");
     };
     let free = stat.blocks_available() * stat.fragment_size();
     let shown = mallard_measure::output::units::bytes(free);
     if free < ENOUGH {
         warning(
-            format!("{shown} are free in this folder; a busy program fills 1 GiB in 20 seconds"),
+            format!("{shown} are free in this directory; a busy program fills 1 GiB in 20 seconds"),
             "write elsewhere with -o, or limit with --max-size",
         )
     } else {
-        ok(format!("{shown} are free in this folder"))
+        ok(format!("{shown} are free in this directory"))
     }
 }
 

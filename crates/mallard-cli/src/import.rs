@@ -63,21 +63,21 @@ impl Command {
         let shown = self.stream.display();
         if self.stream.is_dir() {
             let (what, state) =
-                (format!("{shown} is a folder, and a stream is a file"), "nothing was read");
+                (format!("{shown} is a directory, not an event stream"), "nothing was read");
             let help = format!("mallard stats {}, if it is a trace", quoted_path(&self.stream));
             return Err(Failure::new(what, state, help).with_status(UNREADABLE));
         }
         let trace = with_progress(&self.stream, &to, &options)?;
         let manifest = trace.manifest();
         let events = plural(manifest.counts.events, "event");
-        tell(format!("mallard: made {} of {events} in {shown}", to.display()));
+        tell(format!("mallard: wrote {} ({events} from {shown})", to.display()));
         if let Some(origin) = manifest.origin() {
             tell(format!("  {origin}"));
         }
         match manifest.stream.ending.as_str() {
             "complete" => {}
-            "cut" => tell("  the stream is cut: its writer was killed, or had no room; what it wrote is there"),
-            ending => tell(format!("  the stream is {ending}; what was before that is there")),
+            "cut" => tell("  the event stream is incomplete: its writer was killed, or the disk was full; earlier events are there"),
+            ending => tell(format!("  the event stream is {ending}; earlier events are there")),
         }
         tell(format!("  next: {}", as_called(&format!("mallard stats {}", quoted_path(&to)))));
         Ok(ExitCode::SUCCESS)
@@ -92,10 +92,10 @@ pub fn with_progress(stream: &Path, to: &Path, options: &Options) -> Result<Trac
             work.say(&format!("{} records", mallard_measure::output::units::count(records)))
         }
         Progress::Symbols(addresses) => {
-            work.say(&format!("names of functions at {addresses} addresses"))
+            work.say(&format!("looking up the functions of {addresses} addresses"))
         }
         Progress::Fetching(number, of) => work.say(&fetching(number, of)),
-        Progress::Sites(sites) => work.say(&format!("numbers of {sites} sites")),
+        Progress::Sites(sites) => work.say(&format!("computing the figures of {sites} sites")),
     };
     if heaptrack::is_heaptrack(stream) {
         return heaptrack::import(stream, to, options, &mut show).map_err(Failure::from);

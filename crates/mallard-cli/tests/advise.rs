@@ -326,7 +326,7 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
     fs::write(kept.join("file"), "").unwrap();
     let ran = folder.mallard(&["advise", "run", "--budget", "4s"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
-    assert!(ran.errors().contains("the advice was not kept"), "{}", ran.errors());
+    assert!(ran.errors().contains("the advice could not be saved"), "{}", ran.errors());
     assert!(!ran.out().is_empty());
 }
 
@@ -448,12 +448,12 @@ fn a_second_recording_is_another_one_of_the_same_program_and_of_a_whole_run() {
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!((&advice["run"]["recordings"], wink_outs(&advice)), (&1.into(), 0), "{advice}");
-    assert!(advice["notes"].to_string().contains("part.mallard is no proof"), "{advice}");
+    assert!(advice["notes"].to_string().contains("part.mallard proves nothing"), "{advice}");
     // Only a wink-out that saves enough needs a second recording.
     let least = advice["min_gain"].as_f64().unwrap();
     let saves = |row: &Value| row["saving"].as_f64().is_some_and(|saving| saving >= least);
     let gains = |row: &Value| row["name"] == "AS4" && row["verdict"] == "gain" && saves(row);
-    let is_named = advice["cards"].to_string().contains("part.mallard is no proof");
+    let is_named = advice["cards"].to_string().contains("part.mallard proves nothing");
     assert!(is_named || !rows(&advice).iter().any(gains), "{advice}");
 }
 
@@ -470,7 +470,7 @@ fn a_forced_strategy_names_the_blocks_that_would_dangle() {
     assert_eq!(forced["dangling"], 1, "{forced}");
     assert_eq!(forced["sites"][0]["function"], "make_name", "{forced}");
     let text = folder.mallard(&[&wish[..], &["--force", "AS4"]].concat()).out();
-    assert!(text.contains("A program with it would be wrong: 1 block would be used"), "{text}");
+    assert!(text.contains("A program with it would be incorrect: 1 block would be used"), "{text}");
     assert!(text.contains("  1 block, 110 B, of make_name"), "{text}");
     // AS3 does not wink out, so no block is used after its memory was freed.
     let text = folder.mallard(&[&wish[..], &["--force", "AS3"]].concat()).out();
@@ -538,11 +538,11 @@ fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
 fn a_function_that_is_no_region_is_refused() {
     let replayed = Replayed::new(DOCUMENTS);
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
-    ran.refuses(3, "no region of the trace is the function parse");
+    ran.refuses(3, "the trace has no region for the function parse");
     assert!(ran.errors().contains("--region 'parse_document'"), "{}", ran.errors());
     // If no name contains the word, the error lists the functions that allocate most.
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "nosuch"]);
-    ran.refuses(3, "no region of the trace is the function nosuch");
+    ran.refuses(3, "the trace has no region for the function nosuch");
     assert!(ran.errors().contains("'parse_document'"), "{}", ran.errors());
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse_document"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -644,6 +644,6 @@ fn a_trace_or_a_program_must_be_named_and_not_both() {
     folder.mallard(&missing).refuses(3, "missing");
     assert!(!folder.path("ran").exists());
     let refused = folder.mallard(&["advise", "--", "/tmp"]);
-    refused.refuses(126, "/tmp is a folder");
+    refused.refuses(126, "/tmp is a directory");
     assert!(refused.errors().contains("help: name a program: mallard advise -- PROG"));
 }

@@ -115,7 +115,7 @@ impl Recorder {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut text = String::new();
         errors.read_line(&mut text).unwrap();
-        assert!(text.contains("is recorded until Ctrl-C"), "{text}");
+        assert!(text.contains(") until Ctrl-C"), "{text}");
         Recorder { child, errors, text }
     }
 
@@ -379,7 +379,7 @@ fn an_advice_on_a_running_process_names_its_leak_and_does_not_run_its_program() 
     let options = ["advise", "--pid", &id, "--budget", "5s", "--json", "-o", "a"];
     let ran = folder.mallard(&[&options[..], &["--for", "1500ms"]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
-    assert!(ran.errors().contains("is recorded for 1.5 s"), "{}", ran.errors());
+    assert!(ran.errors().contains(") for 1.5 s"), "{}", ran.errors());
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     let cards = advice["cards"].as_array().unwrap();
     let leak = cards.iter().find(|card| card["rule"] == "leak");

@@ -187,11 +187,11 @@ fn gates_pass_or_say_which_failed_and_by_how_much() {
     assert!(failed.errors().contains("; blocks<=+0 failed"), "{}", failed.errors());
     assert!(failed.errors().contains("--sort peak"), "{}", failed.errors());
     assert!(failed.out().contains("gate peak<+5% failed"), "{}", failed.out());
-    gates(&["peak<5%"]).refuses(2, "is no gate: a gate limits a change");
-    gates(&["size<+5%"]).refuses(2, "there is no number 'size'");
+    gates(&["peak<5%"]).refuses(2, "is not a valid gate: the limit needs a sign");
+    gates(&["size<+5%"]).refuses(2, "there is no figure 'size'");
     // These streams contain no CPU time.
-    gates(&["time<+5%"]).refuses(3, "does not tell time");
-    gates(&["rss<+5%"]).refuses(3, "does not tell rss");
+    gates(&["time<+5%"]).refuses(3, "does not contain time");
+    gates(&["rss<+5%"]).refuses(3, "does not contain rss");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn traces_with_no_event_or_one_and_damaged_ones_end_in_a_table_or_an_error() {
     let sites = folder.path("after.mallard/sites.parquet");
     let whole = fs::read(&sites).unwrap();
     fs::write(&sites, &whole[..whole.len() / 2]).unwrap();
-    folder.mallard(&["diff", "before", "after"]).refuses(3, "sites.parquet is damaged");
+    folder.mallard(&["diff", "before", "after"]).refuses(3, "sites.parquet is corrupt");
     let manifest = folder.path("after.mallard/manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replacen("\"schema\": 1", "\"schema\": 99", 1)).unwrap();

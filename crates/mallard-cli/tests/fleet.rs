@@ -29,7 +29,8 @@ fn words_that_name_no_run_are_refused() {
     let folder = orders();
     add(&folder, "orders", &[]).refuses(2, "--service");
     add(&folder, "orders", &["--service", "a/b"]).refuses(2, "a name begins with a letter");
-    add(&folder, "orders", &["--service", "a", "--date", "today"]).refuses(2, "a date is a day");
+    add(&folder, "orders", &["--service", "a", "--date", "today"])
+        .refuses(2, "the date must be a day");
     add(&folder, "orders", &["--service", "a", "--format", "csv"]).refuses(2, "--format");
     add(&folder, "nothing", &["--service", "a"]).refuses(3, "there is no trace");
     let nowhere = ["export", "orders", "--fleet", "no/such/folder", "--service", "a"];
@@ -69,13 +70,14 @@ fn a_folder_of_another_layout_is_refused() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "mine").unwrap();
         let before = files(&folder.path("all"));
-        add(&folder, "orders", &run).refuses(3, "all is no fleet: it has ");
-        query(&folder, &["--fleet", "all", "SELECT 1"]).refuses(3, "all is no fleet: it has ");
+        add(&folder, "orders", &run).refuses(3, "all is not a fleet: it contains ");
+        query(&folder, &["--fleet", "all", "SELECT 1"])
+            .refuses(3, "all is not a fleet: it contains ");
         assert_eq!(files(&folder.path("all")), before);
         fs::remove_dir_all(folder.path("all")).unwrap();
     }
     let in_trace = ["export", "orders", "--fleet", "orders.mallard", "--service", "shop"];
-    folder.mallard(&in_trace).refuses(3, "orders.mallard is no fleet");
+    folder.mallard(&in_trace).refuses(3, "orders.mallard is not a fleet");
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn a_damaged_trace_is_not_added() {
     let frames = folder.path("orders.mallard/frames.parquet");
     let bytes = fs::read(&frames).unwrap();
     fs::write(&frames, &bytes[..bytes.len() - 20]).unwrap();
-    add(&folder, "orders", &["--service", "shop"]).refuses(3, "frames.parquet is damaged");
+    add(&folder, "orders", &["--service", "shop"]).refuses(3, "frames.parquet is corrupt");
     assert!(files(&folder.path("all")).is_empty());
     assert_eq!(fs::read_dir(folder.path("all")).unwrap().count(), 0, "nothing hidden is left");
 }

@@ -272,7 +272,7 @@ fn a_damaged_table_is_an_error_and_leaves_no_file() {
     let folder = names();
     fs::write(folder.path("names.mallard/stacks.parquet"), "no table").unwrap();
     for format in ["folded", "pprof", "speedscope", "perfetto"] {
-        folder.mallard(&["export", "names", "--format", format]).refuses(3, "is damaged");
+        folder.mallard(&["export", "names", "--format", format]).refuses(3, "is corrupt");
     }
     let files = fs::read_dir(folder.0.path()).unwrap().count();
     assert_eq!(files, 2, "the file of heaptrack and the trace");

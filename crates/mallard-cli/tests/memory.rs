@@ -114,7 +114,7 @@ fn the_memory_of_the_recorder_is_not_that_of_the_program() {
     let sentences = report["sentences"].to_string();
     assert!(sentences.contains(", without the recorder: "), "{sentences}");
     let stats = folder.mallard(&["stats", "use"]).out();
-    assert!(stats.contains("resident at most, of which the recorder has "), "{stats}");
+    assert!(stats.contains(", of which the recorder uses "), "{stats}");
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn each_sentence_has_figures_and_one_says_which_function_holds_the_peak() {
         sentences,
         [
             "In 1.0 ms, the program allocated 10 KiB in 10 blocks, half of them at most 1.0 KiB large.",
-            "At most 10 KiB were in use at once, after 9 ns; `parse_unit` held 100 % of that.",
+            "At most 10 KiB were in use at the same time, after 9 ns; `parse_unit` held 100 % of that.",
             "0.0 % of the blocks were freed before their thread allocated another; 90 % were never \
              freed (9.0 KiB, most of it by `parse_unit`).",
             "Half of the freed blocks lived at most 1.0 ms, and 99 % at most 1.0 ms.",
@@ -229,7 +229,7 @@ fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
     let whole = lives(3, 300).stream;
     let cut = object_of(&whole[..whole.len() - 100]);
     assert_eq!(cut["method"]["stream"], "cut");
-    assert!(notes(&cut).contains("The recording is cut"), "{}", notes(&cut));
+    assert!(notes(&cut).contains("The recording is incomplete"), "{}", notes(&cut));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn each_damaged_table_is_an_error_and_no_page_is_written() {
         let path = trace.folder().join(format!("{table}.parquet"));
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        folder.mallard(&["report", "a"]).refuses(3, "is damaged");
+        folder.mallard(&["report", "a"]).refuses(3, "is corrupt");
         fs::remove_file(&path).unwrap();
         if !["modules", "samples"].contains(&table) {
             // The file must exist, because the manifest counts rows in this table.
@@ -269,7 +269,7 @@ fn any_bytes_in_a_table_make_a_page_or_an_error_of_three_lines() {
         fs::write(&path, bytes).unwrap();
         let ran = folder.mallard(&["report", "a", "-o", "-"]);
         if ran.status() != 0 {
-            ran.refuses(3, "damaged");
+            ran.refuses(3, "corrupt");
         }
         fs::write(&path, whole).unwrap();
     }
@@ -348,10 +348,10 @@ fn only_reports_are_overwritten() {
     assert!(made.out().contains("a.html (") && made.out().contains("next: "), "{}", made.out());
     assert_eq!(folder.mallard(&["report", "a"]).status(), 0);
     fs::write(folder.path("a.html"), "mine").unwrap();
-    folder.mallard(&["report", "a"]).refuses(2, "exists and is no report of mallard");
+    folder.mallard(&["report", "a"]).refuses(2, "exists and is not a report of mallard");
     assert_eq!(fs::read_to_string(folder.path("a.html")).unwrap(), "mine");
     assert_eq!(folder.mallard(&["report", "a", "--force"]).status(), 0);
-    folder.mallard(&["report", "a", "-o", "."]).refuses(2, "is a folder");
+    folder.mallard(&["report", "a", "-o", "."]).refuses(2, "is a directory");
     folder.mallard(&["report", "a", "-o", "no/such/b.html"]).refuses(3, "cannot write");
     let page = folder.mallard(&["report", "a", "-o", "-"]).out();
     assert_eq!(page.trim_end(), fs::read_to_string(folder.path("a.html")).unwrap().trim_end());

@@ -110,7 +110,7 @@ fn rules_that_make_no_plan_are_refused() {
     made("[[rule]]\nregion = 'no_such'\nstrategy = 'arena'")
         .refuses(3, "no call stack has the function no_such");
     made("[[rule]]\nfunctions = '('\nstrategy = 'arena'")
-        .refuses(3, "'(' is no regular expression");
+        .refuses(3, "'(' is not a valid regular expression");
     made("[[rule]]\nstrategy = 'arena'").refuses(3, "a.toml would serve no block");
     made("").refuses(3, "a.toml has no rule with a local allocator");
     folder
@@ -136,7 +136,7 @@ fn a_plan_is_not_overwritten_without_force() {
     assert_eq!(fs::read(folder.path("a.plan")).unwrap(), fs::read(folder.path("b.plan")).unwrap());
     fs::rename(folder.path("trees"), folder.path("moved")).unwrap();
     let out = made(&["--force"]).out();
-    assert!(out.contains("trees is not the file of the recording"), "{out}");
+    assert!(out.contains("trees is not the recorded file"), "{out}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_damaged_plan_is_refused_before_a_program_starts() {
         &["try", "--plan", "a.plan", "--", "touch", "started"],
     ];
     for command in commands {
-        folder.mallard(command).refuses(3, "a.plan is damaged: its checksum is wrong");
+        folder.mallard(command).refuses(3, "a.plan is corrupt: its checksum is invalid");
     }
     folder
         .mallard(&["run", "--plan", "b.plan", "--", "touch", "started"])
@@ -245,7 +245,7 @@ fn what_a_plan_would_serve_is_reported() {
     let silent = mallard(&folder, &["plan", "check", "a.plan", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(silent.status(), 128 + 9);
     assert!(
-        silent.errors().contains("the library of the plan has reported nothing"),
+        silent.errors().contains("the library that applies the plan has reported nothing"),
         "{}",
         silent.errors()
     );
@@ -405,7 +405,7 @@ fn a_plan_of_another_build_serves_nothing_and_says_so() {
     assert!(text.contains("trees is missing, or is another build than the recorded one"), "{text}");
     assert!(text.contains("next: mallard record and mallard plan make again"), "{text}");
     let ran = folder.mallard(&["try", "--plan", "a.plan", "--", "./trees"]);
-    ran.refuses(3, "trees is another build than that of the plan a.plan");
+    ran.refuses(3, "trees is not the build for which the plan a.plan was made");
     let ran = folder.mallard(&["run", "--strict", "--plan", "a.plan", "--", "./trees"]);
     assert_eq!((ran.status(), ran.out().as_str()), (125, ""), "{}", ran.errors());
 }

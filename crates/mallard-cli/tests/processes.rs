@@ -88,7 +88,7 @@ fn a_forked_process_that_is_not_followed_is_named() {
     let slow = DAEMON.replace("200000", "3000000");
     let daemon = folder.compile("daemon", &slow, &[]);
     let errors = folder.record(&[], &[&daemon]).ran.errors();
-    assert!(errors.contains("a process that it forked ran on after its end"), "{errors}");
+    assert!(errors.contains("a process that it forked ran on after it exited"), "{errors}");
     assert!(errors.contains("mallard record --follow fork -- "), "{errors}");
     assert!(!errors.contains("no allocator can save more"), "{errors}");
 }

@@ -26,7 +26,7 @@ fn a_missing_duckdb_is_named_with_the_way_to_get_it() {
     ran.refuses(3, "there is no program /no/such/duckdb");
     assert!(ran.errors().contains("help: pip install duckdb-cli"), "{}", ran.errors());
     with_duckdb(&folder, "").refuses(3, "cannot be started");
-    with_duckdb(&folder, "#!/bin/sh\necho hello\n").refuses(3, "is no DuckDB");
+    with_duckdb(&folder, "#!/bin/sh\necho hello\n").refuses(3, "is not DuckDB");
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn words_that_are_no_query_are_refused() {
     query(&folder, &["orders", "SELECT 1", "--file", "a"]).refuses(2, "SQL is given twice");
     query(&folder, &["orders", "--file", "no.sql"]).refuses(2, "cannot read SQL from no.sql");
     query(&folder, &["orders", "SELECT 1", "--json", "--csv"]).refuses(2, "--csv");
-    query(&folder, &["orders", "SELECT 1", "--memory", "much"]).refuses(2, "a size");
-    query(&folder, &["--fleet", "no", "SELECT 1"]).refuses(3, "there is no folder no");
-    query(&folder, &["--fleet", "no", "SELECT", "1"]).refuses(2, "a word too many: '1'");
+    query(&folder, &["orders", "SELECT 1", "--memory", "much"]).refuses(2, "the size");
+    query(&folder, &["--fleet", "no", "SELECT 1"]).refuses(3, "there is no directory no");
+    query(&folder, &["--fleet", "no", "SELECT", "1"]).refuses(2, "an extra argument: '1'");
 }
 
 #[test]

@@ -20,9 +20,9 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     folder.mallard(&["record", "--", "no-such-program"]).refuses(127, "there is no program");
     folder.mallard(&["record", "--", "/no/such/program"]).refuses(127, "there is no program");
     folder.mallard(&["record", "--quite", "--", "true"]).refuses(2, "there is no option '--quite'");
-    folder.mallard(&["record", "--", "/"]).refuses(126, "/ is a folder");
+    folder.mallard(&["record", "--", "/"]).refuses(126, "/ is a directory");
     fs::write(folder.path("text"), "just text").unwrap();
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "may not be executed");
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "is not executable");
     let set_mode = |name: &str, mode| {
         fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -33,7 +33,7 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     folder.mallard(&["record", "--", "./text"]).refuses(126, "/no/interpreter does not exist");
     let cut = fs::read(folder.compile("three", THREE_BLOCKS, &[])).unwrap();
     fs::write(folder.path("text"), &cut[..cut.len() / 2]).unwrap();
-    folder.mallard(&["record", "--", "./text"]).refuses(126, "damaged or cut");
+    folder.mallard(&["record", "--", "./text"]).refuses(126, "corrupt or truncated");
 
     let fixed = folder.compile("fixed", THREE_BLOCKS, &["-static"]);
     folder.mallard(&["record", "--", &fixed]).refuses(126, "linked statically");
@@ -43,7 +43,7 @@ fn a_missing_program_gives_status_127_and_an_unrecordable_one_126() {
     folder.mallard(&["record", "--", &asan]).refuses(126, "sanitizer");
     let own = "#include <stddef.h>\nvoid* malloc(size_t n) { (void)n; return 0; }\nint main(void) { return 0; }";
     let own = folder.compile("own", own, &[]);
-    folder.mallard(&["record", "--", &own]).refuses(126, "a malloc of its own");
+    folder.mallard(&["record", "--", &own]).refuses(126, "its own malloc");
 
     // A note that Go's compiler writes into the file identifies a Go program.
     fs::write(folder.path("note"), "id").unwrap();
@@ -104,7 +104,7 @@ fn nothing_is_overwritten_without_force() {
     fs::create_dir(folder.path("mine.mallard")).unwrap();
     folder
         .mallard(&["record", "--force", "-o", "mine", "--", "touch", "started"])
-        .refuses(125, "is no trace");
+        .refuses(125, "is not a trace");
     assert!(!folder.path("started").exists());
     folder.mallard(&["record", "-o", "no/such/folder", "--", "true"]).refuses(125, "cannot write");
 }
@@ -149,7 +149,7 @@ fn a_full_disk_stops_the_recording_but_not_the_program() {
     assert_eq!(ran.out(), "5000", "{}", ran.errors());
     let errors = ran.errors();
     assert!(
-        errors.contains("could not be written") || errors.contains("no trace was made"),
+        errors.contains("could not be written") || errors.contains("no trace was written"),
         "{errors}"
     );
     assert!(errors.contains("help: ") || errors.contains("next: "), "{errors}");
@@ -179,7 +179,7 @@ fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
     let ran = folder.mallard(&["record", "--", &program]);
     assert_eq!(ran.status(), 5, "{}", ran.errors());
     assert!(ran.errors().contains("  5 allocations failed"), "{}", ran.errors());
-    let limit = "the program may have 200 MiB of address space, and the ring took 257 MiB of it";
+    let limit = "the program may use 200 MiB of address space, of which the recorder takes 257 MiB";
     assert!(ran.errors().contains(limit), "{}", ran.errors());
     let stats = folder.mallard(&["stats", "limited"]).out();
     assert!(stats.contains("5 allocations failed"), "{stats}");
@@ -187,7 +187,7 @@ fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
     // If a limit is known when the program starts, the ring is made smaller.
     let script = format!("ulimit -v 800000; exec '{MALLARD}' record -o small -- {program}");
     let ran = Ran(folder.command("sh").args(["-c", &script]).output().unwrap());
-    assert!(ran.errors().contains("and the ring took 98 MiB of it"), "{}", ran.errors());
+    assert!(ran.errors().contains("of which the recorder takes 98 MiB"), "{}", ran.errors());
 }
 
 #[test]
@@ -195,17 +195,19 @@ fn files_that_are_no_trace_or_stream_are_refused() {
     let folder = Folder::new();
     folder.mallard(&["stats", "nothing"]).refuses(3, "there is no trace nothing.mallard");
     fs::create_dir(folder.path("empty.mallard")).unwrap();
-    folder.mallard(&["sites", "empty"]).refuses(3, "is no trace");
+    folder.mallard(&["sites", "empty"]).refuses(3, "is not a trace");
     fs::write(folder.path("file"), "text").unwrap();
-    folder.mallard(&["stats", "file"]).refuses(3, "is a file, and a trace is a folder");
-    folder.mallard(&["import", "file"]).refuses(3, "is no stream");
+    folder.mallard(&["stats", "file"]).refuses(3, "is a file, but a trace is a directory");
+    folder.mallard(&["import", "file"]).refuses(3, "is not an event stream");
     folder.mallard(&["import", "missing"]).refuses(3, "cannot open missing");
-    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a folder, and a stream is a file");
+    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a directory, not an event stream");
     folder.mallard(&["sites"]).refuses(2, "no trace was named");
-    folder.mallard(&["sites", "empty", "--filter", "("]).refuses(2, "no regular expression");
+    folder
+        .mallard(&["sites", "empty", "--filter", "("])
+        .refuses(2, "not a valid regular expression");
     folder.mallard(&["record"]).refuses(2, "");
-    folder.mallard(&["record", "--sample", "much", "--", "true"]).refuses(2, "a size");
-    folder.mallard(&["record", "--window", "9s..1s", "--", "true"]).refuses(2, "a window");
+    folder.mallard(&["record", "--sample", "much", "--", "true"]).refuses(2, "the size");
+    folder.mallard(&["record", "--window", "9s..1s", "--", "true"]).refuses(2, "the window");
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn a_folder_with_the_name_of_a_trace_does_not_hide_the_trace() {
     assert!(folder.mallard(&["stats", "app"]).out().contains("program         true"));
     folder.mallard(&["diff", "app", "app"]).out();
     fs::remove_dir_all(folder.path("app.mallard")).unwrap();
-    folder.mallard(&["stats", "app"]).refuses(3, "app is no trace");
+    folder.mallard(&["stats", "app"]).refuses(3, "app is not a trace");
 }
 
 /// A program that names its thread, allocates, prints its arguments, and adds a letter to a file `runs`.

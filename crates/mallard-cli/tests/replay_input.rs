@@ -53,7 +53,7 @@ fn a_plan_that_winks_out_blocks_in_use_is_refused_unless_the_user_insists() {
     let result = replayed.json(&["--plan", &plan, "--unsafe"]);
     assert_eq!(result["candidates"][0]["account"]["rules"][0]["escapes"], 1, "{result}");
     let notes = result["notes"].to_string();
-    assert!(notes.contains("a program with this plan would be wrong"), "{notes}");
+    assert!(notes.contains("a program with this plan would be incorrect"), "{notes}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_recording_of_a_part_of_a_run_says_what_is_missing() {
     let result = replayed.json(&["-a", "glibc:arenas=1"]);
     assert_eq!(result["calls"], 2000, "{result}");
     let notes = result["notes"].to_string();
-    assert!(notes.contains("the recording has only the time 0.5s.."), "{notes}");
+    assert!(notes.contains("the recording covers only 0.5s.."), "{notes}");
     assert!(notes.contains("1000 frees and reallocs of blocks whose allocation is not"), "{notes}");
     assert_eq!(result["live_peak_bytes"], 100_000, "{result}");
 }
@@ -117,7 +117,7 @@ fn a_recording_that_was_cut_is_replayed_as_far_as_it_goes() {
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn samples_are_refused_unless_the_user_allows_them() {
     let replayed = Replayed::recorded(DOCUMENTS, &["--sample", "4096"]);
-    replayed.replay(&[]).refuses(3, "the trace has samples, not all calls");
+    replayed.replay(&[]).refuses(3, "the trace is sampled");
     let result = replayed.json(&["-a", "glibc:arenas=1", "--allow-samples"]);
     let notes = result["notes"].to_string();
     assert!(notes.contains("about one block for each 4096 bytes"), "{notes}");
@@ -145,7 +145,7 @@ fn allocators_files_and_players_that_cannot_be_used_are_refused() {
     folder.compile("player", "int main(void) { return 3; }", &[]);
     let mut other_player = folder.command(MALLARD);
     let ran = other_player.args(["replay", "recorded"]).env("MALLARD_REPLAY", "player");
-    Ran(ran.output().unwrap()).refuses(125, "the player failed");
+    Ran(ran.output().unwrap()).refuses(125, "the replayer failed");
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn bad_arguments_are_refused() {
     refuse(&[], 3, "there is no trace");
     refuse(&["--strategy", "AS15"], 2, "AS1 to AS14");
     refuse(&["--touch", "half"], 2, "");
-    refuse(&["--pace", "0.5"], 2, "a pace is");
-    refuse(&["--litter", "1.5"], 2, "the litter is a share");
-    refuse(&["--budget", "soon"], 2, "a time");
+    refuse(&["--pace", "0.5"], 2, "the pace must be");
+    refuse(&["--litter", "1.5"], 2, "the value must be a share");
+    refuse(&["--budget", "soon"], 2, "the time");
     refuse(&["--write", "a.ops", "-a", "glibc"], 2, "");
     refuse(&["--quite"], 2, "unexpected argument '--quite'");
 }
@@ -171,7 +171,7 @@ fn a_budget_that_is_too_small_speaks_of_the_replay() {
     let words = ["replay", "recorded", "--pace", "real", "-a", "glibc", "--budget"];
     let paced = |budget| replayed.folder.mallard_in_time(&[&words[..], &[budget]].concat());
     let longer = paced("100ms");
-    longer.refuses(125, "a play under glibc takes longer than 100 ms");
+    longer.refuses(125, "a replay under glibc takes longer than 100 ms");
     let small = paced("3s");
     small.refuses(125, "a budget of 3.0 s is too small");
     for ran in [longer, small] {
@@ -208,12 +208,12 @@ fn a_full_temporary_folder_leaves_the_trace_as_it_was() {
         return skip("no mount namespace");
     }
     ran.refuses(3, "cannot write the op stream");
-    assert!(ran.errors().contains("the trace is as it was"), "{}", ran.errors());
+    assert!(ran.errors().contains("the trace is unchanged"), "{}", ran.errors());
     assert_eq!(ran.out(), "", "nothing is left in the temporary folder");
     assert_eq!(files(&folder.path("recorded.mallard")), before);
     let missing =
         folder.command(MALLARD).args(["replay", "recorded"]).env("TMPDIR", "/none").output();
-    Ran(missing.unwrap()).refuses(125, "cannot make a temporary folder");
+    Ran(missing.unwrap()).refuses(125, "cannot create a temporary directory");
 }
 
 /// Returns the names and contents of the files in a directory.

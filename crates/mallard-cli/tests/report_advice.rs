@@ -108,10 +108,12 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     let (folder, trace) = folder_with_regions();
     let verify = ["verify", "--trace", "a", "--before", "true 1", "--after", "true 2"];
     let verify = [&verify[..], &["--budget", "2s"]].concat();
-    folder.mallard(&verify).refuses(3, "has no card 1");
+    folder.mallard(&verify).refuses(3, "has no advice with a card 1");
     let decided = json!({"version": 1, "cards": [{"title": "An arena"}, {"title": "A pool"}]});
     fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
-    folder.mallard(&[&verify[..], &["--card", "3"]].concat()).refuses(3, "has no card 3");
+    folder
+        .mallard(&[&verify[..], &["--card", "3"]].concat())
+        .refuses(3, "has no advice with a card 3");
     assert_eq!(object(&folder)["advice"]["verified"], Value::Null);
     let ran = folder.mallard(&verify); // on a busy machine, even equal programs may differ
     assert!(ran.status() <= 1, "{}", ran.errors());
@@ -123,7 +125,7 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
     let advice = json!({"version": 1, "cards": [{"title": "Not decided", "action": "undecided"}]});
     fs::write(trace.folder().join("advice.json"), advice.to_string()).unwrap();
     let ran = folder.mallard(&verify);
-    assert!(ran.out().contains("note: the advice is not decided, and predicts"), "{}", ran.out());
+    assert!(ran.out().contains("note: the advice is undecided and predicts"), "{}", ran.out());
     fs::write(trace.folder().join("advice.json"), decided.to_string()).unwrap();
     // A corrupt result does not hide the advice.
     fs::write(trace.folder().join("verified.json"), "{").unwrap();
@@ -138,9 +140,9 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
 fn damaged_or_newer_advice_becomes_a_note_on_the_page() {
     let (folder, trace) = folder_with_regions();
     for (text, why) in [
-        ("{\"version\": 1, \"cards\"", "it is no JSON"),
+        ("{\"version\": 1, \"cards\"", "it is not JSON"),
         ("{\"version\": 7}", "it has version 7"),
-        ("\u{0}", "it is no JSON"),
+        ("\u{0}", "it is not JSON"),
     ] {
         fs::write(trace.folder().join("advice.json"), text).unwrap();
         let object = object(&folder);

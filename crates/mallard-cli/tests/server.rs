@@ -83,7 +83,7 @@ fn a_load_that_fails_ends_the_server_and_keeps_its_events() {
     assert!(ran.errors().contains("sh -c 'test -e served-once"), "{}", ran.errors());
     assert!(folder.path("served.mallard/manifest.json").exists(), "{}", ran.errors());
     let ended = ["record", "--quiet", "-o", "short", "--load", "false", "--", "true"];
-    folder.mallard(&ended).refuses(125, "the program ended before its load did");
+    folder.mallard(&ended).refuses(125, "the program ended before its load finished");
     folder.mallard(&["record", "--for", "3s", "--", "true"]).refuses(2, "--load");
 }
 

@@ -211,7 +211,7 @@ fn signal_handlers_may_allocate() {
     assert!(counts["allocations"].as_u64().unwrap() > 1000, "{counts}");
     // Events of signal handlers that interrupted the recorder are lost, and the manifest counts them.
     let nested = folder.manifest("a.mallard")["losses"]["nested"].as_u64().unwrap();
-    assert_eq!(ran.errors().contains("of signal handlers"), nested > 0, "{}", ran.errors());
+    assert_eq!(ran.errors().contains("in signal handlers"), nested > 0, "{}", ran.errors());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_program_that_forbids_itself_system_calls_is_recorded() {
     assert_eq!(recorded.is_whole(9).of([70001]), [100_000]);
     // Runs mallard itself in a sandbox that forbids shared memory.
     let caged = folder.command(&filtered).args([support::MALLARD, "record", "--", "true"]).output();
-    support::Ran(caged.unwrap()).refuses(125, "cannot make the memory");
+    support::Ran(caged.unwrap()).refuses(125, "cannot create the shared memory");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn limits_of_the_system_are_told_before_the_program_starts() {
         support::Ran(command.args(["-c", &script, support::MALLARD]).output().unwrap())
     };
     limited("-v 200000").refuses(125, "the address space is limited to 195 MiB");
-    limited("-f 100").refuses(125, "cannot make the memory");
+    limited("-f 100").refuses(125, "cannot create the shared memory");
     limited("-n 6").refuses(125, "too many open files");
     assert!(!folder.path("started").exists());
 }
@@ -308,9 +308,9 @@ fn an_installed_command_finds_its_recorder() {
         recorder.map(|path| command.env("MALLARD_RECORDER", path));
         support::Ran(command.output().unwrap())
     };
-    ran(None).refuses(125, "libmallard-record.so is not beside");
+    ran(None).refuses(125, "libmallard-record.so is not next to");
     ran(Some("/no/such")).refuses(125, "which MALLARD_RECORDER names, cannot be used");
-    ran(Some("/etc/passwd")).refuses(125, "it is no library");
+    ran(Some("/etc/passwd")).refuses(125, "it is not a library");
     let recorder = std::env::var_os("MALLARD_RECORDER").unwrap();
     let debian = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     for place in [debian.as_str(), "lib64", "lib"] {
@@ -363,7 +363,7 @@ fn damaged_traces_are_refused_or_shown() {
             let ran = folder.mallard(&[command, "recorded"]);
             match ran.status() {
                 0 => assert_eq!(ran.errors(), ""),
-                _ => ran.refuses(3, "is damaged"),
+                _ => ran.refuses(3, "is corrupt"),
             }
         }
         fs::write(&path, whole).unwrap();
@@ -371,7 +371,7 @@ fn damaged_traces_are_refused_or_shown() {
     fs::remove_file(folder.path("recorded.mallard/sites.parquet")).unwrap();
     folder
         .mallard(&["sites", "recorded"])
-        .refuses(3, "sites.parquet is damaged: the file is missing");
+        .refuses(3, "sites.parquet is corrupt: the file is missing");
 }
 
 #[test]
@@ -383,14 +383,17 @@ fn import_says_that_a_stream_is_cut_or_damaged() {
     let end = golden.len() - 24;
     golden[end] ^= 1;
     fs::write(folder.path("damaged.stream"), &golden).unwrap();
-    for (name, says) in
-        [("cut", "the stream is cut: its writer"), ("damaged", "damaged: the end names")]
-    {
+    for (name, says) in [
+        ("cut", "the event stream is incomplete: its writer"),
+        ("damaged", "damaged: the end names"),
+    ] {
         let ran = folder.mallard(&["import", &format!("{name}.stream")]);
         assert_eq!(ran.status(), 0);
         assert!(ran.errors().contains(says), "{}", ran.errors());
     }
-    folder.mallard(&["import", "cut.stream", "-o", "no/such"]).refuses(3, "there is no folder no");
+    folder
+        .mallard(&["import", "cut.stream", "-o", "no/such"])
+        .refuses(3, "there is no directory no");
 }
 
 #[test]
@@ -411,7 +414,7 @@ fn record_mentions_the_arenas_of_python() {
             "1",
         ]);
         value.map(|value| command.env("PYTHONMALLOC", value));
-        support::Ran(command.output().unwrap()).errors().contains("arenas of its own")
+        support::Ran(command.output().unwrap()).errors().contains("its own arenas")
     };
     assert!(says(None) && !says(Some("malloc")));
 }

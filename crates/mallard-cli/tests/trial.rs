@@ -183,11 +183,11 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
     let says = result["sentence"].as_str().unwrap();
     assert!(says.starts_with(&format!("Under {}, program needs", best.unwrap())), "{says}");
     let text = measure(&several, &[]).out();
-    assert!(text.contains(" fresh runs of each, which had no part in the choice: "), "{text}");
+    assert!(text.contains(" confirmation runs of each after the choice: "), "{text}");
 
     // With one candidate, there was no choice, so there are no confirmation runs.
     let text = measure(&["-a", "glibc"], &[]).out();
-    assert!(!text.contains("fresh runs"), "{text}");
+    assert!(!text.contains("confirmation runs"), "{text}");
     // The next command works as it is printed, because it has the path of this mallard, which is
     // not in PATH.
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
@@ -278,12 +278,12 @@ fn programs_and_allocators_that_cannot_be_used_are_refused() {
     fs::write(folder.path("text.so"), "text").unwrap();
     folder.compile("libnone.so", "int nothing;", &["-shared", "-fPIC"]);
     refuse("glibc", "./fixed", 126, "linked statically");
-    refuse("glibc", "./own", 126, "a malloc of its own");
+    refuse("glibc", "./own", 126, "its own malloc");
     refuse("glibc", "no-such-program", 127, "there is no program");
     refuse("nonsense", "./program", 125, "there is no allocator 'nonsense'");
     refuse("mine=./missing.so", "./program", 125, "cannot be preloaded");
-    refuse("mine=./text.so", "./program", 125, "it is no library");
-    refuse("none=./libnone.so", "./program", 125, "none is not in force where it is preloaded");
+    refuse("mine=./text.so", "./program", 125, "it is not a library");
+    refuse("none=./libnone.so", "./program", 125, "none has no effect when it is preloaded");
     refuse(
         "glibc,GLIBC_TUNABLES=glibc.malloc.speed=9",
         "./program",
@@ -362,7 +362,7 @@ fn verify_is_a_gate() {
     assert!(better.out().contains(next), "{}", better.out());
     let other = verify("echo a", "echo b");
     assert_eq!(other.status(), 1, "{}", other.out());
-    assert!(other.out().contains("after does not do the same: line 1"), "{}", other.out());
+    assert!(other.out().contains("after behaves differently: line 1"), "{}", other.out());
     assert!(
         other.out().contains("next: echo b, the command of --after by itself"),
         "{}",
@@ -393,8 +393,7 @@ fn a_recording_tells_how_much_any_malloc_could_save() {
     let ran = folder.mallard(&command);
     // The measurement is printed, although the recording contains no bound.
     assert_eq!(ran.status(), 0, "{}", ran.errors());
-    for note in ["only the time 100s.. of the run", "nothing was replayed: the trace part.mallard"]
-    {
+    for note in ["only 100s.. of the run", "nothing was replayed: the trace part.mallard"] {
         assert!(ran.out().contains(note), "{}", ran.out());
     }
     folder.mallard(&["try", "--trace", "none", "--", "true"]).refuses(3, "there is no trace");
@@ -441,7 +440,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
         "{repeated} {once}"
     );
     let ended = ["try", "-a", "glibc", "--load", "false", "--", "true"];
-    folder.mallard(&ended).refuses(125, "it ended before its load did");
+    folder.mallard(&ended).refuses(125, "it ended before its load finished");
 }
 
 #[test]

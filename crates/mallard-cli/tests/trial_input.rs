@@ -40,7 +40,7 @@ fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
     let daemons: [&[&str]; 2] = [&["setsid", "-f", "sleep", &seconds], &["sh", "-c", &in_group]];
     for daemon in daemons {
         let refused = run(&[], daemon);
-        refused.refuses(125, "the program ends while a process that it started runs on: s");
+        refused.refuses(125, "the program exits while a process that it started still runs: s");
         assert!(refused.errors().contains("--load"), "{}", refused.errors());
         assert_eq!(run(&["--ignore-output"], daemon).status(), 0);
     }
@@ -70,7 +70,7 @@ fn a_program_that_hangs_is_killed_after_the_timeout() {
     ]);
     refused.refuses(125, "the program did not end within 300 ms, the time of --timeout");
     assert!(refused.errors().contains("nothing was measured"), "{}", refused.errors());
-    folder.mallard(&["try", "--timeout", "soon", "--", "true"]).refuses(2, "a time");
+    folder.mallard(&["try", "--timeout", "soon", "--", "true"]).refuses(2, "the time");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_program_that_fails_in_every_run_is_measured_with_a_note() {
 #[test]
 fn a_folder_is_no_program() {
     let folder = Folder::new();
-    folder.mallard(&["try", "-a", "glibc", "--", "/usr"]).refuses(126, "/usr is a folder");
+    folder.mallard(&["try", "-a", "glibc", "--", "/usr"]).refuses(126, "/usr is a directory");
 }
 
 #[test]
@@ -99,13 +99,15 @@ fn bad_arguments_are_refused() {
     folder.mallard(&["try"]).refuses(2, "");
     folder.mallard(&["run", "--", "true"]).refuses(2, "--allocator");
     folder.mallard(&["try", "-a", "mine=", "--", "true"]).refuses(2, "an allocator is NAME");
-    folder.mallard(&["try", "--min-gain", "much", "--", "true"]).refuses(2, "a share is");
-    folder.mallard(&["try", "--budget", "soon", "--", "true"]).refuses(2, "a time");
+    folder.mallard(&["try", "--min-gain", "much", "--", "true"]).refuses(2, "the share must");
+    folder.mallard(&["try", "--budget", "soon", "--", "true"]).refuses(2, "the time");
     folder.mallard(&["try", "--for", "3s", "--", "true"]).refuses(2, "--load");
     folder.mallard(&["try", "--quite", "--", "true"]).refuses(2, "there is no option '--quite'");
     let refused = folder.mallard(&["try", "-a", "glibc", "--stdin", "missing", "--", "true"]);
     refused.refuses(2, "cannot read missing, which --stdin names");
-    folder.mallard(&["verify", "--before", "true", "--after", " "]).refuses(2, "--after names no");
+    folder
+        .mallard(&["verify", "--before", "true", "--after", " "])
+        .refuses(2, "the command of --after is empty");
     folder
         .mallard(&["verify", "--before", "no-such-one", "--after", "true"])
         .refuses(127, "there is no");

@@ -37,9 +37,9 @@ fn describe(panic: &PanicHookInfo) -> String {
 
 fn failure(what: &str) -> Failure {
     Failure::new(
-        format!("a bug of mallard ended it: {what}"),
+        format!("mallard ended because of a bug: {what}"),
         "a program that was being recorded runs on; its events until now are in NAME.stream",
-        "RUST_BACKTRACE=1 and the same command again tells where; please report that",
+        "run the command again with RUST_BACKTRACE=1, and please report its output",
     )
     .with_status(MALLARD_FAILED)
 }

@@ -12,10 +12,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
-        _ => return Err("a size is a number of bytes, or of KiB, MiB, GiB: 512KiB".to_string()),
+        _ => {
+            return Err(
+                "the size must be a number of bytes, KiB, MiB or GiB, such as 512KiB".to_string()
+            )
+        }
     };
-    let number: u64 =
-        digits.parse().map_err(|_| "a size begins with a number: 512KiB".to_string())?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "the size must begin with a number, such as 512KiB".to_string())?;
     number.checked_mul(factor).ok_or_else(|| "the size is too large".to_string())
 }
 
@@ -27,10 +32,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1e-3,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err("a time is a number of ms, s, m or h: 250ms".to_string()),
+        _ => return Err("the time must be a number of ms, s, m or h, such as 250ms".to_string()),
     };
-    let number: f64 =
-        digits.parse().map_err(|_| "a time begins with a number: 250ms".to_string())?;
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| "the time must begin with a number, such as 250ms".to_string())?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| "the time is out of range".to_string())
 }
 
@@ -39,19 +45,19 @@ pub fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("a share is a number of per cent between 0 and 100: 2%".to_string()),
+        _ => Err("the share must be between 0% and 100%, such as 2%".to_string()),
     }
 }
 
 /// Parses a time window: 10s..70s, ..5s, 10s..
 pub fn window(text: &str) -> Result<Range<Duration>, String> {
-    let (from, to) = text.split_once("..").ok_or("a window has two times: 10s..70s")?;
+    let (from, to) = text.split_once("..").ok_or("the window needs two times, such as 10s..70s")?;
     let from = if from.is_empty() { Duration::ZERO } else { duration(from)? };
     let to = if to.is_empty() { Duration::MAX } else { duration(to)? };
     if from < to {
         Ok(from..to)
     } else {
-        Err("a window ends after it begins: 10s..70s".to_string())
+        Err("the window must end after it begins, such as 10s..70s".to_string())
     }
 }
 

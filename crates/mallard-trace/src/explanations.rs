@@ -51,7 +51,7 @@ pub const EXPLANATIONS: [Explanation; 6] = [
         word: "locality",
         unit: "ratio",
         question: "How full of the part's blocks are the pages that they lie on?",
-        low: "they are scattered: an allocator of its own keeps them together",
+        low: "they are scattered: a separate allocator keeps them together",
         high: "they are packed: nothing to gain",
         text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
                the pages that any of its blocks touches. 1 means that a reader of these pages meets \
@@ -66,15 +66,15 @@ pub const EXPLANATIONS: [Explanation; 6] = [
         question: "Of all that the part ever allocates, how much is in use at the peak?",
         low: "blocks are freed and allocated again: a pool or multipool",
         high: "blocks are allocated, and in the end all are freed: an arena",
-        text: "The most bytes that were in use at once, divided by all bytes ever allocated. An \
-               arena that frees nothing would take 1/U times the memory. n counts allocations. The \
+        text: "The maximum of bytes in use at the same time, divided by all bytes ever allocated. \
+               An arena that frees nothing would need 1/U times the memory. n counts allocations. The \
                interval comes from a bootstrap over blocks, in its normal limit.",
     },
     Explanation {
         letter: 'C',
         word: "contention",
         unit: "ratio",
-        question: "Do several threads allocate at once?",
+        question: "Do several threads allocate at the same time?",
         low: "",
         high: "one allocator for each thread",
         text: "The mean number of other threads that were inside a call while a call of the site \
@@ -88,9 +88,9 @@ pub const EXPLANATIONS: [Explanation; 6] = [
         unit: "ratio",
         question: "Do other parts allocate between this part's blocks?",
         low: "no: nothing to gain",
-        high: "an allocator of its own keeps other blocks out",
+        high: "a separate allocator keeps other blocks out",
         text: "At the largest extent of the site: 1 - pages that the bytes of its blocks fill / \
-               pages that any of its blocks touches. 0 if the blocks lie side by side, near 1 if \
+               pages that any of its blocks touches. 0 if the blocks are contiguous, near 1 if \
                each small block is alone on its page. n counts blocks. The interval comes from a \
                bootstrap over pages.",
     },
@@ -125,7 +125,7 @@ mod tests {
         // L is high where blocks fill their pages, and F is high where blocks do not fill their
         // pages.
         let [l, f] = ['L', 'F'].map(|letter| explain(letter).unwrap());
-        assert!(l.low.contains("allocator of its own") && f.high.contains("allocator of its own"));
+        assert!(l.low.contains("separate allocator") && f.high.contains("separate allocator"));
         assert!(l.high.contains("nothing to gain") && f.low.contains("nothing to gain"));
         assert!(l.text.contains("Accesses are not recorded"));
     }

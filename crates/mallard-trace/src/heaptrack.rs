@@ -89,7 +89,7 @@ fn no_room(to: &Path, error: &std::io::Error) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write {}: {error}", to.display()),
-        "the trace was not made, and nothing of it is left; the file of heaptrack is as it was",
+        "no trace was written, not even a part of it; the heaptrack file is unchanged",
         help_to_write(error),
     )
 }
@@ -98,7 +98,7 @@ fn newer(file: &Path, version: u64) -> Error {
     Error::new(
         ErrorKind::Newer,
         format!(
-            "{} has version {version} of the format of heaptrack, this command reads 1 to {}",
+            "{} has version {version} of heaptrack's format, but this command reads 1 to {}",
             file.display(),
             VERSION_MAX
         ),

@@ -202,11 +202,11 @@ impl Manifest {
     pub fn read(folder: &Path) -> Result<Manifest> {
         let name = folder.display();
         let bytes = fs::read(folder.join(FILE)).map_err(|error| {
-            let trace = "name a trace, as mallard record -o NAME -- PROGRAM makes it";
-            let list = "ls -d *.mallard lists the traces in this folder";
+            let trace = "name a trace that mallard record -o NAME -- PROGRAM has written";
+            let list = "ls -d *.mallard lists the traces in this directory";
             let (kind, what, help) = match error.kind() {
                 io::ErrorKind::NotFound if folder.is_dir() => {
-                    (ErrorKind::Foreign, format!("{name} is no trace: it has no {FILE}"), trace)
+                    (ErrorKind::Foreign, format!("{name} is not a trace: it has no {FILE}"), trace)
                 }
                 io::ErrorKind::NotFound => {
                     (ErrorKind::Missing, format!("there is no trace {name}"), list)
@@ -226,7 +226,7 @@ impl Manifest {
             schema: u32,
         }
         let damaged = |why: &dyn std::fmt::Display| {
-            Error::damaged(format!("the manifest of {name} is damaged: {why}"), "nothing was read")
+            Error::damaged(format!("the manifest of {name} is corrupt: {why}"), "nothing was read")
         };
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
         if head.format != FORMAT {
@@ -236,7 +236,7 @@ impl Manifest {
             return Err(Error::new(
                 ErrorKind::Newer,
                 format!(
-                    "{name} has version {} of the tables, this command reads {SCHEMA}",
+                    "{name} has version {} of the tables, but this command reads {SCHEMA}",
                     head.schema
                 ),
                 "nothing was read",

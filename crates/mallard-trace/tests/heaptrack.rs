@@ -273,7 +273,7 @@ fn a_line_that_cannot_be_right_is_named() {
         ("s 1 a\ni 5 1 1 1\n", 3, "too few numbers"),
         ("s 1 a\nt 1 0\n", 3, "there is no code 1 yet"),
         ("s 9 a\n", 2, "a string has another length"),
-        ("c x\n", 2, "'x' is no number"),
+        ("c x\n", 2, "'x' is not a number"),
         ("c ffffffffffffffff\n", 2, "the time is too large"),
         ("Z 1\n", 2, "heaptrack writes no such line"),
     ] {

@@ -337,7 +337,7 @@ fn a_trace_is_replaced_only_with_force() {
     std::fs::create_dir(&place).unwrap();
     std::fs::write(place.join("mine"), "x").unwrap();
     let error = import_in(folder.path(), &golden(), &options(true)).err().unwrap();
-    assert_eq!(error.what(), format!("{} exists and is no trace", place.display()));
+    assert_eq!(error.what(), format!("{} exists and is not a trace", place.display()));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary folder is left");
 }
 

@@ -100,7 +100,7 @@ fn each_cut_and_each_changed_byte_of_a_plan_is_refused() {
             match at {
                 0..8 => assert_eq!(error.kind(), ErrorKind::Foreign, "{at}: {error}"),
                 HEADER_BYTES.. => {
-                    assert!(error.what().contains("its checksum is wrong"), "{at}: {error}")
+                    assert!(error.what().contains("its checksum is invalid"), "{at}: {error}")
                 }
                 _ => {}
             }
@@ -128,8 +128,8 @@ fn a_plan_whose_parts_contradict_each_other_is_refused() {
         (|plan| plan.modules[1].is_program = true, "two modules are the program"),
         (|plan| plan.modules[1].build_id = vec![1; 33], "a build-id is too long"),
         (|plan| plan.modules[1].name.push(0), "a name is not in its text"),
-        (|plan| plan.rules[0].block_bytes = 0, "a rule has a wrong size of blocks"),
-        (|plan| plan.rules[0].block_bytes = 16_385, "a rule has a wrong size of blocks"),
+        (|plan| plan.rules[0].block_bytes = 0, "a rule has an invalid block size"),
+        (|plan| plan.rules[0].block_bytes = 16_385, "a rule has an invalid block size"),
         (|plan| plan.callers.swap(0, 1), "its callers are not sorted"),
         (|plan| plan.callers[1] = plan.callers[0], "its callers are not sorted"),
         (|plan| plan.callers[3].place.module = 2, "a return address is in no module"),

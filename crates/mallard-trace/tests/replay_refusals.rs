@@ -154,7 +154,7 @@ fn a_sampled_trace_is_refused_unless_the_caller_insists() {
     };
     let error = error(script(), &Plan::default());
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.what().starts_with("the trace has samples"), "{error}");
+    assert!(error.what().starts_with("the trace is sampled"), "{error}");
     let options = Options { allow_samples: true, ..Options::default() };
     let (_, compiled) = compiled_with(script(), &Plan::default(), &options);
     assert_eq!((compiled.validity[0].cause, compiled.validity[0].count), (Cause::Sampled, 4096));

@@ -258,20 +258,20 @@ fn each_kind_of_unreadable_file_has_its_own_error() {
     swapped[8..12].reverse();
     let packed = rewritten(&golden(), Compression::Packed);
     for (bytes, kind, says) in [
-        (changed(0, b'M'), ErrorKind::Foreign, "is no stream"),
-        (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is no stream"),
-        (Vec::new(), ErrorKind::Foreign, "is no stream"),
+        (changed(0, b'M'), ErrorKind::Foreign, "is not an event stream"),
+        (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is not an event stream"),
+        (Vec::new(), ErrorKind::Foreign, "is not an event stream"),
         (swapped, ErrorKind::ByteOrder, "other byte order"),
-        (changed(8, 9), ErrorKind::Damaged, "damaged"),
+        (changed(8, 9), ErrorKind::Damaged, "corrupt"),
         (changed(12, 2), ErrorKind::Newer, "version 2"),
-        (changed(12, 0), ErrorKind::Damaged, "damaged"),
+        (changed(12, 0), ErrorKind::Damaged, "corrupt"),
         (changed(16, 63), ErrorKind::Damaged, "shorter header"),
         (changed(17, 255), ErrorKind::Damaged, "longer than the file"),
         (changed(20, 31), ErrorKind::Damaged, "size of a record"),
         (golden()[..40].to_vec(), ErrorKind::Truncated, "ends within its header"),
         (packed[..8].to_vec(), ErrorKind::Truncated, "ends within its header"),
         (packed[..71].to_vec(), ErrorKind::Truncated, "ends within its header"),
-        ([&packed[..8], b"#!/bin/sh\n"].concat(), ErrorKind::Foreign, "is no stream"),
+        ([&packed[..8], b"#!/bin/sh\n"].concat(), ErrorKind::Foreign, "is not an event stream"),
     ] {
         let error = Reader::new(&bytes[..], "x.stream").err().expect(says);
         assert_eq!(error.kind(), kind, "{error}");

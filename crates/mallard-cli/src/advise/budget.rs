@@ -152,9 +152,13 @@ mod tests {
         ];
         evidence.proposed = of(20).proposed(&evidence);
         let undecided = undecided(&evidence).join("\n");
-        assert_eq!(undecided.matches("; --budget 30s probably decides").count(), 2, "{undecided}");
+        assert_eq!(
+            undecided.matches("; --budget 30s is probably enough").count(),
+            2,
+            "{undecided}"
+        );
         let card = &cards(&evidence)[0];
-        let expected = "the time was too short, and --budget 30s probably decides.";
+        let expected = "the budget was too small, and --budget 30s is probably enough.";
         assert!(card.sentence.ends_with(expected), "{}", card.sentence);
         assert!(card.check.as_ref().unwrap().contains(" --budget 30s "), "{card:?}");
         // A budget that should have been enough is doubled.

@@ -64,13 +64,15 @@ pub fn force(
 pub fn wish(forced: &Forced) -> String {
     let mut text = match &forced.played {
         Some(played) => replayed(&in_words(&forced.name), &played.cpu, &played.memory) + "\n",
-        None => format!("{} could not be played.\n", in_words(&forced.name)),
+        None => format!("{} could not be replayed.\n", in_words(&forced.name)),
     };
     if forced.dangling == 0 {
         return text;
     }
     let blocks = plural(forced.dangling, "block");
-    text += &format!("A program with it would be wrong: {blocks} would be used after their end.\n");
+    text += &format!(
+        "A program with it would be incorrect: {blocks} would be used after they are freed.\n"
+    );
     for site in &forced.sites {
         let name = in_words(&short(&site.function));
         let blocks = plural(site.blocks, "block");

@@ -160,7 +160,7 @@ impl Plans {
             match plan {
                 Some(plan) => ran.push((of, plan)),
                 None => {
-                    let why = "the program did not run with it as without it".to_string();
+                    let why = "the program behaved differently with it".to_string();
                     found.dropped.extend(lost(of, &Reason::NotApplied(why)));
                 }
             }

@@ -83,10 +83,9 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 /// The help text of --budget.
-const BUDGET: &str =
-    "The time for all that follows the recording of PROG, a second recording included. By default the \
-    time of 150 runs of PROG, but at least 30 s and at most 5 min. The first recording takes as long as \
-    PROG does, in addition";
+const BUDGET: &str = "The time limit for everything after the first recording of PROG, including \
+    a second recording. By default the time of 150 runs of PROG, but at least 30 s \
+    and at most 5 min";
 
 /// Advises which allocator a program should use, where, and what the program would gain.
 ///
@@ -154,7 +153,7 @@ impl Command {
             (None, Some(recorded)) => look::open(&recorded.trace)?,
             (None, None) => {
                 let (what, help) =
-                    ("no trace and no program is named", "mallard advise -- PROG ARGS");
+                    ("you named neither a trace nor a program", "mallard advise -- PROG ARGS");
                 return Err(Failure::new(what, "nothing was done", help).with_status(USAGE));
             }
         };
@@ -311,8 +310,8 @@ impl Command {
         };
         let runs = budget.left().as_secs_f64() / run.as_secs_f64().max(1e-3);
         tell(format!(
-            "mallard: a run of {} takes {}, so the budget allows about {}: under {} or settings, and \
-             with at most {}",
+            "mallard: a run of {} takes {}, so the budget allows about {}, divided among {} or settings \
+             and at most {}",
             all.facts.program.name,
             time(run.as_nanos() as f64),
             plural(runs as u64, "run"),

@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 fn strategy(text: &str) -> Result<Strategy, String> {
-    text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())
+    text.parse().map_err(|()| "the strategy must be one of AS1 to AS14".to_string())
 }
 
 /// The options that the user gave, quoted for a shell.

@@ -36,7 +36,7 @@ impl<'a, 'b> Preparation<'a, 'b> {
         found: Measured,
         budget: &'a Budget,
     ) -> Result<Preparation<'a, 'b>, Failure> {
-        let _step = budget.step("compiling the recorded calls");
+        let _step = budget.step("preparing the recorded calls for replay");
         let mut session = Session::begin(trace, false, true)?;
         session.cpu = former.facts.program.cpu_measured;
         Ok(Preparation { former, found, budget, session })
@@ -131,7 +131,7 @@ mod tests {
         let of = |held_peak| blow_up(&Account { held_peak, ..Account::default() }, 20 << 20);
         assert_eq!(of(40 << 20), None);
         let why = of(41 << 20).unwrap().to_string();
-        assert_eq!(why, "it would hold 41 MiB, and the program has at most 20 MiB in use");
+        assert_eq!(why, "it would use 41 MiB, but the program has at most 20 MiB in use");
         // A small program may need some MiB more.
         let small = Account { held_peak: 8 << 20, ..Account::default() };
         assert_eq!(blow_up(&small, 1 << 20), None);

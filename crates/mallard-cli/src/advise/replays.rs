@@ -169,7 +169,7 @@ impl Preparation<'_, '_> {
             entries.into_iter().for_each(|entry| self.cut_short(entry, None));
             return Ok(Default::default());
         }
-        let step = self.budget.step("playing each candidate once");
+        let step = self.budget.step("replaying each candidate once");
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
         let needed = self.session.play * (COLUMNS_OF_PLAN * (1 + ROUNDS)) as u32;
         let limit = self.budget.left().saturating_sub(needed).mul_f64(PILOT_SHARE);
@@ -268,7 +268,7 @@ impl Preparation<'_, '_> {
                 Err(how) => {
                     let why = match how {
                         None if outcome.interrupted => Reason::Interrupted(saved),
-                        how => Reason::NotPlayed(how.unwrap_or("it was not played".to_string())),
+                        how => Reason::NotPlayed(how.unwrap_or("it was not replayed".to_string())),
                     };
                     found.dropped.push(dropped(entry.name, entry.kind, region, why));
                 }

@@ -154,7 +154,7 @@ fn of_wish() -> Descriptor {
     Descriptor {
         id: FORCED,
         short_description: text("A strategy that --force asked for"),
-        full_description: text("The strategy was played whatever the evidence says. Blocks that would be used after their end are a fault."),
+        full_description: text("The strategy was replayed because --force asked for it. Blocks that would be used after they are freed are an error."),
         default_configuration: json!({"level": "note"}),
     }
 }
@@ -425,7 +425,7 @@ mod tests {
         let wrong = of(3);
         assert_eq!((&wrong["ruleId"], &wrong["level"]), (&FORCED.into(), &"warning".into()));
         let text = wrong["message"]["text"].as_str().unwrap();
-        assert!(text.contains("3 blocks would be used after their end"), "{text}");
+        assert!(text.contains("3 blocks would be used after they are freed"), "{text}");
         let place = &wrong["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "render.cpp");
         assert_eq!(of(0)["kind"], "informational");

@@ -152,7 +152,7 @@ impl Preparation<'_, '_> {
         let played = groups.iter().map(|group| group[0].clone()).collect();
         let entries = self.plans(played, count);
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.number).collect();
-        let step = self.budget.step("playing each plan once");
+        let step = self.budget.step("replaying each plan once");
         let pilot = self.session.pilot(&numbers, &self.budget.runner, time)?;
         drop(step);
         let piloted = entries.into_iter().zip(&pilot.savings);

@@ -148,7 +148,7 @@ fn winks_out(of: &Candidate) -> bool {
 /// is deleted.
 fn record_again(again: &Again, budget: &Budget) -> Result<(Vec<Region>, u64), Failure> {
     let folder = tempfile::Builder::new().prefix("mallard-advise-").tempdir().map_err(|e| {
-        let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
+        let what = format!("cannot create a temporary directory: {}", e.to_string().to_lowercase());
         Failure::new(what, "nothing was recorded", "TMPDIR=/path/with/room mallard advise ...")
             .with_status(MALLARD_FAILED)
     })?;
@@ -256,7 +256,7 @@ mod tests {
     fn another_number_of_calls_in_the_second_recording_is_a_doubt() {
         let doubt = |calls| other_calls(100_000, calls).map(|doubt| doubt.to_string());
         assert_eq!((doubt(100_900), doubt(99_100)), (None, None));
-        let expected = "100,000 calls of malloc and free were recorded first, and 90,000";
+        let expected = "100,000 calls of malloc and free, the second has 90,000";
         assert!(doubt(90_000).unwrap().contains(expected), "{:?}", doubt(90_000));
     }
 

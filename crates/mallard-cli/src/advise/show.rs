@@ -69,7 +69,7 @@ impl Output<'_> {
         }
         let text = format!("{advice}\n");
         if let Err(failure) = write_whole(&path, true, |to| Ok(to.write_all(text.as_bytes())?)) {
-            let _ = writeln!(errors, "mallard: the advice was not kept: {}", failure.what());
+            let _ = writeln!(errors, "mallard: the advice could not be saved: {}", failure.what());
         }
     }
 
@@ -411,7 +411,7 @@ mod tests {
             let row = rows.iter().find(|row| row["name"] == name).unwrap();
             row["dropped"].as_str().unwrap_or_default().to_string()
         };
-        assert_eq!(why("AS6"), "makes the calls of AS4, through a virtual interface");
+        assert_eq!(why("AS6"), "is the same as AS4, but called through a virtual interface");
         assert_eq!(why("AS8"), "no rule proposes it for this function");
         assert_eq!(why("AS4"), "", "measured");
     }

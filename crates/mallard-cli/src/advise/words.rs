@@ -25,7 +25,7 @@ pub fn undecided(measured: &Measured) -> Vec<String> {
 /// Describes a question, with the budget that probably decides it.
 pub fn question(of: &Question, proposed: Option<Duration>) -> String {
     match of.needed.and(proposed) {
-        Some(proposed) => format!("{}; --budget {} probably decides", of.what, budget(proposed)),
+        Some(proposed) => format!("{}; --budget {} is probably enough", of.what, budget(proposed)),
         None => of.what.to_string(),
     }
 }
@@ -34,7 +34,7 @@ pub fn question(of: &Question, proposed: Option<Duration>) -> String {
 pub fn failed(program: &Program) -> String {
     let Program { name, failure, .. } = program;
     let of_failure = |failure| {
-        format!("The recorded run of {name} {failure}, and the figures are of this run. ")
+        format!("The recorded run of {name} {failure}, and all figures are from this run. ")
     };
     failure.as_ref().map_or(String::new(), of_failure)
 }
@@ -45,31 +45,31 @@ pub fn note(of: &Note, name: &str) -> String {
         Note::OfProgram(what) => format!("{name} {what}"),
         Note::Said(what) => what.clone(),
         Note::ShortRun(ns) => format!(
-            "the recorded run took {} of CPU time: mostly the start of a process, so give the program \
+            "the recorded run took {} of CPU time, mostly to start the process; give the program \
              more work",
             time(*ns)
         ),
         Note::PartOfRun(share) => format!(
-            "a saving by replay is a share of the CPU time of the recorded part of the run, which has \
-             about {} of the CPU time",
+            "savings by replay are shares of the CPU time of the recorded part, which is about {} of the \
+             CPU time of the whole run",
             percent(*share)
         ),
         Note::RunsVary { name, why } => {
             let why = why.map_or(String::new(), |why| format!(" ({why})"));
             format!(
-                "runs of the program under {name} vary too much to decide{why}: what is said of its CPU \
+                "runs of the program under {name} vary too much to decide{why}; the saving of CPU \
                  time is from the replay"
             )
         }
         Note::RecordingInterrupted => {
-            "the recording was interrupted, and shows the run until then".to_string()
+            "the recording was interrupted and shows the run until then".to_string()
         }
         Note::NothingMeasured => {
             "the command was interrupted before it measured anything".to_string()
         }
         Note::Again(why) => format!("--again: {why}"),
         Note::EarlierStays(folder) => format!(
-            "the earlier advice on this recording decides more, and stays in place of this one; \
+            "the earlier advice on this recording is more conclusive, so it was kept instead of the new advice; \
              mallard report {} shows it",
             quoted_path(folder)
         ),
@@ -83,7 +83,7 @@ impl fmt::Display for Reason {
             format!("{what} take at most {} of the CPU time", percent(*share))
         };
         let no_more = |what: &str, share: &f64| {
-            format!("{}, so it cannot save more, locality aside", at_most(what, share))
+            format!("{}, so it cannot save more, except by better locality", at_most(what, share))
         };
         let text = match self {
             Reason::RegionTooSmall(most) => no_more("calls, pages and frees at its end", most),
@@ -93,18 +93,18 @@ impl fmt::Display for Reason {
             Reason::OneThread => "the program has one thread at a time".to_string(),
             Reason::LittleHeld => "the malloc holds little more memory than is in use".to_string(),
             Reason::NoTimeToPlay => {
-                "the budget is too small to play the recorded calls".to_string()
+                "the budget is too small to replay the recorded calls".to_string()
             }
             Reason::NoTimeToPrepare => "the budget is too small to prepare its replay".to_string(),
             Reason::NoTimeToMeasure => "the budget is too small to measure it".to_string(),
-            Reason::PlayTooLong => "it could not be played in time".to_string(),
+            Reason::PlayTooLong => "it could not be replayed in time".to_string(),
             Reason::CameLater { saved, measured } => format!(
-                "in a single play it saved {}; the time was enough to measure {}, which came first",
+                "in its only replay it saved {}; the budget was enough to measure {}, which ranked higher",
                 percent(*saved),
                 plural(*measured as u64, "change")
             ),
             Reason::Interrupted(Some(saved)) => format!(
-                "in a single play it saved {}, and then the command was interrupted",
+                "in its only replay it saved {}, and then the command was interrupted",
                 percent(*saved)
             ),
             Reason::Interrupted(None) => {
@@ -112,7 +112,7 @@ impl fmt::Display for Reason {
             }
             Reason::NotPlayed(how) => how.clone(),
             Reason::NotApplied(how) => {
-                format!("the plan cannot be applied in the program as it is: {how}")
+                format!("the plan cannot be applied in the unchanged program: {how}")
             }
             Reason::NoGain(saved) => {
                 let what = if *saved < 0.0 { "cost" } else { "saved" };
@@ -121,17 +121,17 @@ impl fmt::Display for Reason {
             }
             Reason::NoBlocks => "it applies to no block of the recording".to_string(),
             Reason::TooMuchMemory { held, in_use } => format!(
-                "it would hold {}, and the program has at most {} in use",
+                "it would use {}, but the program has at most {} in use",
                 bytes(*held),
                 bytes(*in_use)
             ),
             Reason::Breaks(how) => format!("breaks the program: {how}"),
             Reason::LosesRace(runs) => format!(
-                "it was dropped after {} of the program: others saved more",
+                "it was ruled out after {} of the program because others saved more",
                 plural(*runs as u64, "run")
             ),
             Reason::NotRunAgain(runs) => format!(
-                "after {} of the program others saved more, and the time did not allow more",
+                "after {} of the program, others had saved more, and the budget did not allow further runs",
                 plural(*runs as u64, "run")
             ),
             Reason::NoEffect => {
@@ -141,10 +141,10 @@ impl fmt::Display for Reason {
                 format!("in a second recording of the program {difference}")
             }
             Reason::IsBase => {
-                "the malloc of the program: other rows save in relation to it".to_string()
+                "the program's own malloc, with which all others are compared".to_string()
             }
             Reason::SameCalls(plain) => {
-                format!("makes the calls of {plain}, through a virtual interface")
+                format!("is the same as {plain}, but called through a virtual interface")
             }
             Reason::NotProposed => "no rule proposes it for this function".to_string(),
         };
@@ -172,16 +172,16 @@ impl fmt::Display for Gap {
             Gap::Events(what) => write!(f, "the recording lacks {what}"),
             Gap::Said(what) => f.write_str(what),
             Gap::Samples(bytes) => {
-                write!(f, "the trace has samples: about one block for each {bytes} bytes")
+                write!(f, "the trace is sampled: it has about one block per {bytes} bytes")
             }
             Gap::Programs(share) => {
                 let share = percent(*share);
-                write!(f, "{share} of the CPU time is of programs that were not recorded")
+                write!(f, "{share} of the CPU time was used by programs that were not recorded")
             }
             Gap::Beginning => {
                 f.write_str("the recording began in a process that was already running")
             }
-            Gap::Window(time) => write!(f, "the trace has only the time {time} of the run"),
+            Gap::Window(time) => write!(f, "the trace covers only {time} of the run"),
             Gap::No(what) => write!(f, "the trace has no {what}"),
         }
     }
@@ -190,13 +190,13 @@ impl fmt::Display for Gap {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let few = |seen: u64, what: &str, needed: &u64| {
-            format!("{} seen, and {needed} are needed", plural(seen, what))
+            format!("only {} seen, but {needed} are needed", plural(seen, what))
         };
         let text = match self {
             Refusal::PartOfRun(Some(lack)) => {
-                format!("the trace is less than the whole run: {lack}")
+                format!("the trace does not cover the whole run: {lack}")
             }
-            Refusal::PartOfRun(None) => "the trace is less than the whole run".to_string(),
+            Refusal::PartOfRun(None) => "the trace does not cover the whole run".to_string(),
             Refusal::ForeignFrees(blocks) => {
                 format!("another thread frees {}", plural(*blocks, "block"))
             }
@@ -209,13 +209,13 @@ impl fmt::Display for Refusal {
             }
             Refusal::FewCalls { seen, needed } => few(*seen, "call", needed),
             Refusal::FewInputs { seen, needed } => few(*seen, "different input", needed),
-            Refusal::UnknownBlocks => "nothing is known of its blocks".to_string(),
-            Refusal::NotShown => "the trace does not show what it needs".to_string(),
+            Refusal::UnknownBlocks => "nothing is known about its blocks".to_string(),
+            Refusal::NotShown => "the trace lacks the data that this rule needs".to_string(),
             Refusal::Shared => "several threads would use one allocator".to_string(),
             Refusal::Dangling(blocks) => {
-                format!("{} would be used after their end", plural(*blocks, "block"))
+                format!("{} would be used after they are freed", plural(*blocks, "block"))
             }
-            Refusal::KeepsDestructors => "the rule does not allow to skip destructors".to_string(),
+            Refusal::KeepsDestructors => "the rule does not allow skipping destructors".to_string(),
             Refusal::NoSecond { why: None, .. } => "it needs a second recording".to_string(),
             Refusal::NoSecond { why: Some(why), enough } => {
                 let enough = enough.map_or(String::new(), |time| {
@@ -232,10 +232,10 @@ impl fmt::Display for NoSecond {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             NoSecond::NotRun(why) => {
-                write!(f, "the program was not run again ({why}): --again names one that you make")
+                write!(f, "the program was not run again ({why}); record it yourself, and name the recording with --again")
             }
             NoSecond::NoProof(folder, lack) => {
-                write!(f, "{} is no proof: {lack}", folder.display())
+                write!(f, "{} proves nothing: {lack}", folder.display())
             }
             NoSecond::NoTime => f.write_str("the budget was too small for one"),
             NoSecond::Fails(how) => write!(f, "the program could not be recorded again: {how}"),
@@ -254,7 +254,7 @@ impl fmt::Display for CannotRun {
                 write!(f, "it {}{help}", ended(*status))
             }
             CannotRun::Imported(from) => {
-                write!(f, "the trace was imported from {from}, and does not say how to run it")
+                write!(f, "the trace was imported from {from} and does not have the command line")
             }
             CannotRun::WasRunning => {
                 f.write_str("the recording is of a process that was already running")
@@ -263,7 +263,7 @@ impl fmt::Display for CannotRun {
             CannotRun::NoFile(path) => write!(f, "there is no {} here", quoted_path(path)),
             CannotRun::NoFolder(folder) => write!(
                 f,
-                "the folder {}, in which it was recorded, cannot be entered",
+                "the directory {}, in which it was recorded, cannot be entered",
                 quoted_path(folder)
             ),
             CannotRun::NotAsked => f.write_str("--no-try was given"),
@@ -288,22 +288,22 @@ impl fmt::Display for Doubt {
                 let share = percent(*share);
                 write!(
                     f,
-                    "only process {number} ({name}) was looked at, which did {share} of the work"
+                    "only process {number} ({name}), which did {share} of the work, was analysed"
                 )
             }
             Doubt::Part { what, again: None } => f.write_str(what),
             Doubt::Part { what, again: Some(again) } => {
-                write!(f, "{what}; the whole run is recorded by {again}")
+                write!(f, "{what}; to record the whole run: {again}")
             }
             Doubt::OtherEnd { name, status } => write!(
                 f,
-                "without the recorder, {name} {}, so the recording shows another run",
+                "without the recorder, {name} {}, so the recording is not a typical run",
                 ended(*status)
             ),
             Doubt::OtherCalls { first, second } => write!(
                 f,
-                "the program does not do the same again: {} calls of malloc and free were recorded \
-                 first, and {} the second time",
+                "the program behaves differently in each run: the first recording has {} calls of malloc \
+                 and free, the second has {}",
                 count(*first),
                 count(*second)
             ),
@@ -318,8 +318,8 @@ impl fmt::Display for What {
         let of_runs = "what another malloc saves in the program itself";
         match self {
             What::ShareUnknown => f.write_str(
-                "nothing was replayed: how much of the CPU time the recorded part of the run took is \
-                 not known well enough",
+                "nothing was replayed, because the CPU time of the recorded part of the run is not \
+                 known precisely enough",
             ),
             What::NotReplayed(what, help) => write!(f, "nothing was replayed: {what}; {help}"),
             What::ReplaysFail(what, help) => write!(f, "{of_another}: {what}; {help}"),
@@ -327,20 +327,20 @@ impl fmt::Display for What {
             What::TooFewRuns => write!(f, "{of_runs}: too few runs"),
             What::LongCalls(play, plays) => write!(
                 f,
-                "{of_another}: playing the recorded calls once takes {}, and a measurement has at least \
-                 {plays} plays of each allocator; a recording of a part of the run (mallard record \
-                 --window) takes less",
+                "{of_another}: replaying the recorded calls once takes {}, and a measurement needs at \
+                 least {plays} replays for each allocator; record only a part of the run (mallard \
+                 record --window)",
                 time(play)
             ),
             What::LongReplay(play, plays) => write!(
                 f,
-                "{of_another}: one replay takes {}, and a measurement has at least {plays} of each \
+                "{of_another}: one replay takes {}, and a measurement needs at least {plays} for each \
                  allocator",
                 time(play)
             ),
             What::LongRun(run, runs) => write!(
                 f,
-                "{of_runs}: one run takes {}, and a measurement has at least {runs} runs",
+                "{of_runs}: one run takes {}, and a measurement needs at least {runs} runs",
                 time(run)
             ),
             What::LeftOut(plans, first) => write!(

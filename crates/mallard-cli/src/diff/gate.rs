@@ -30,11 +30,11 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Gate, String> {
-        let (name, rest) = text.split_once('<').ok_or("a gate has a '<': peak<+5%")?;
+        let (name, rest) = text.split_once('<').ok_or("a gate needs a '<', as in peak<+5%")?;
         let metric = OF_PROGRAMS.into_iter().find(|metric| metric.name() == name.trim());
         let metric = metric.ok_or_else(|| {
             let names = OF_PROGRAMS.map(Metric::name).join(", ");
-            format!("there is no number '{}': a gate begins with one of {names}", name.trim())
+            format!("there is no figure '{}'; a gate begins with one of {names}", name.trim())
         })?;
         let (is_inclusive, rest) = match rest.strip_prefix('=') {
             Some(rest) => (true, rest.trim()),
@@ -43,7 +43,7 @@ impl FromStr for Gate {
         let (sign, amount) = match (rest.strip_prefix('+'), rest.strip_prefix('-')) {
             (Some(amount), _) => (1, amount.trim()),
             (_, Some(amount)) => (-1, amount.trim()),
-            _ => return Err("a gate limits a change, which has a sign: peak<+5%".to_string()),
+            _ => return Err("the limit needs a sign, + or -, as in peak<+5%".to_string()),
         };
         let limit = limit(metric, sign, amount)?;
         Ok(Gate { text: text.trim().to_string(), metric, is_inclusive, limit })
@@ -57,14 +57,16 @@ fn limit(metric: Metric, sign: i64, amount: &str) -> Result<Limit, String> {
             Ok(number) if number >= 0.0 && number.is_finite() => {
                 Ok(Limit::Share(sign as f64 * number / 100.0))
             }
-            _ => Err("a share is a number of per cent: peak<+5%".to_string()),
+            _ => Err("the limit needs a number before the %, as in peak<+5%".to_string()),
         };
     }
     let number = match metric {
         Metric::Time => parse::duration(amount)?.as_nanos().try_into().ok(),
-        Metric::Blocks | Metric::Calls => {
-            Some(amount.parse().map_err(|_| format!("'{amount}' is no count: blocks<+1000"))?)
-        }
+        Metric::Blocks | Metric::Calls => Some(
+            amount
+                .parse()
+                .map_err(|_| format!("'{amount}' is not a number, as in blocks<+1000"))?,
+        ),
         _ => parse::bytes(amount)?.try_into().ok(),
     };
     let number: i64 = number.ok_or("the limit is too large")?;
@@ -146,14 +148,17 @@ mod tests {
     #[test]
     fn a_gate_that_does_not_parse_says_why() {
         let wrong = |text: &str| text.parse::<Gate>().unwrap_err();
-        assert!(wrong("peak").contains("has a '<'"));
+        assert!(wrong("peak").contains("needs a '<'"));
         assert!(wrong("size<+5%").contains("one of bytes, blocks, peak, leaked, calls, rss, time"));
-        assert!(wrong("peak<5%").contains("has a sign"));
+        assert!(wrong("peak<5%").contains("needs a sign"));
         assert!(
-            wrong("peak<+-5%").contains("per cent") && wrong("peak<+NaN%").contains("per cent")
+            wrong("peak<+-5%").contains("before the %")
+                && wrong("peak<+NaN%").contains("before the %")
         );
-        assert!(wrong("peak<+").contains("a size") && wrong("blocks<+2KiB").contains("no count"));
-        assert!(wrong("time<+5KiB").contains("a time") && wrong("").contains("'<'"));
+        assert!(
+            wrong("peak<+").contains("the size") && wrong("blocks<+2KiB").contains("not a number")
+        );
+        assert!(wrong("time<+5KiB").contains("the time") && wrong("").contains("'<'"));
         assert!(wrong("peak<+99999999TiB").contains("too large"));
     }
 

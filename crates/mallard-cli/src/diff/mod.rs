@@ -86,7 +86,7 @@ impl Command {
                     quoted_path(&self.after),
                     failed.sort
                 );
-                let state = "both traces are as they were";
+                let state = "both traces are unchanged";
                 Err(Failure::new(failed.what, state, help).with_status(GATE_FAILED))
             }
         }
@@ -95,7 +95,7 @@ impl Command {
 
 fn parsed(text: &str) -> Result<Gate, Failure> {
     text.parse().map_err(|why| {
-        let what = format!("'{text}' is no gate: {why}");
+        let what = format!("'{text}' is not a valid gate: {why}");
         Failure::new(what, "nothing was compared", "mallard diff --help")
     })
 }
@@ -107,7 +107,7 @@ fn must_have(trace: &Trace, name: &Path, gate: &Gate) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!(
-        "{} does not tell {}, so gate {gate} means nothing",
+        "{} does not contain {}, so gate {gate} cannot be checked",
         name.display(),
         gate.metric.name()
     );

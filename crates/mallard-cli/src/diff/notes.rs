@@ -22,10 +22,10 @@ pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
             sampled(after)
         ));
     } else if before.stream.sample_bytes > 0 {
-        notes.push(format!("all numbers are estimates: {}", sampled(before)));
+        notes.push(format!("all figures are estimates: {}", sampled(before)));
     }
     if before.notes.window != after.notes.window {
-        notes.push("the traces have different windows of their runs".to_string());
+        notes.push("the traces cover different parts of their runs".to_string());
     }
     for (which, manifest) in [("before", before), ("after", after)] {
         notes.extend(missing(which, manifest));

@@ -154,7 +154,7 @@ impl Command {
         write_whole(&to, self.force, |out| format.write(trace, &options, out))?;
         if to.as_os_str() != "-" {
             let shown = to.display().to_string();
-            tell(format!("mallard: made {shown} of {}", trace.folder().display()));
+            tell(format!("mallard: wrote {shown} from {}", trace.folder().display()));
             for remark in remarks::of(trace.manifest()) {
                 tell(format!("  {remark}"));
             }
@@ -178,7 +178,7 @@ impl Command {
             bytes(added.bytes)
         ));
         if !self.events {
-            tell("  its events and blocks are not: --events adds them");
+            tell("  events and blocks were not added; --events adds them");
         }
         let next = format!("mallard query --fleet {} 'SHOW TABLES'", quoted_path(root));
         tell(format!("  next: {}", as_called(&next)));

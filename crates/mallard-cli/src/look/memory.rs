@@ -24,7 +24,7 @@ pub fn text(trace: &Trace) -> Result<String, Failure> {
     let all = trace.manifest().totals.processes;
     if shown < all {
         let what = "the others ended early, or are children of forks";
-        text += &line("", &format!("the parts are those of {shown} of {all} processes: {what}"));
+        text += &line("", &format!("the parts are from {shown} of {all} processes: {what}"));
     }
     text += &line("cause", &sentence);
     let notes = &trace.manifest().notes;

@@ -23,7 +23,7 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
     if name.is_file() && !path.is_dir() {
         let shown = name.display();
         return Err(Failure::new(
-            format!("{shown} is a file, and a trace is a folder"),
+            format!("{shown} is a file, but a trace is a directory"),
             "nothing was read",
             format!("mallard import {}, if it is a stream", quoted_path(name)),
         )

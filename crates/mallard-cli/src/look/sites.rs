@@ -285,7 +285,7 @@ fn parse_pattern(text: &str) -> Result<Regex, Failure> {
         let why = error.to_string();
         let why = why.lines().last().unwrap_or_default().trim().to_string();
         Failure::new(
-            format!("'{text}' is no regular expression: {why}"),
+            format!("'{text}' is not a valid regular expression: {why}"),
             "nothing was read",
             "mallard sites --help",
         )

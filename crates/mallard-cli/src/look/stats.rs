@@ -91,10 +91,10 @@ fn text(manifest: &Manifest) -> String {
     ));
     if let Some(rss) = manifest.notes.peak_rss {
         let recorder = match manifest.memory.peak.parts.recorder {
-            size @ 1.. => format!(", of which the recorder has {}", bytes(size as u64)),
+            size @ 1.. => format!(", of which the recorder uses {}", bytes(size as u64)),
             _ => String::new(),
         };
-        lines.push(("", format!("{} resident at most{recorder}", bytes(rss))));
+        lines.push(("", format!("peak RSS {}{recorder}", bytes(rss))));
     }
     lines.push((
         "never freed",

@@ -13,7 +13,7 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
         }
     };
     add(lost.full, &|n| format!("{} because the ring was full", plural(n, "event")));
-    add(lost.nested, &|n| format!("{} of signal handlers", plural(n, "event")));
+    add(lost.nested, &|n| format!("{} in signal handlers", plural(n, "event")));
     add(lost.write, &|n| format!("{} because the stream could not be written", plural(n, "event")));
     add(lost.unknown, &|n| format!("{} for an unknown reason", plural(n, "event")));
     if let Some(why) = &manifest.notes.stopped {

@@ -62,7 +62,8 @@ impl Command {
         let misfits = misfits(&plan, &path);
         let applied = AppliedPlan::find(&self.file)?;
         let folder = tempfile::Builder::new().prefix("mallard-plan-").tempdir().map_err(|e| {
-            let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
+            let what =
+                format!("cannot create a temporary directory: {}", e.to_string().to_lowercase());
             Failure::new(what, "the program was not started", "TMPDIR=/path/with/room")
                 .with_status(MALLARD_FAILED)
         })?;
@@ -98,10 +99,10 @@ impl Command {
     fn no_report(&self) -> Failure {
         Failure::new(
             format!(
-                "{} ran, and the library of the plan has reported nothing",
+                "{} ran, but the library that applies the plan has reported nothing",
                 quoted_words(&self.program)
             ),
-            "the program was killed, ended by _exit, or is another program than that of the plan",
+            "the program was killed, called _exit, or is not the program of the plan",
             format!("mallard plan show {}, which names the program", quoted_path(&self.file)),
         )
     }
@@ -144,8 +145,8 @@ impl Command {
         let missing: BTreeSet<&String> = process.modules_missing.iter().chain(misfits).collect();
         for module in &missing {
             text += &format!(
-                "  {module} is missing, or is another build than the recorded one: its call stacks \
-                 are left to malloc\n"
+                "  {module} is missing, or is another build than the recorded one, so malloc serves \
+                 its call stacks\n"
             );
         }
         let file = quoted_path(&self.file);

@@ -63,7 +63,11 @@ pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
     match program.filter(|module| misfits.contains(&*module.shown())) {
         None => Ok(misfits),
         Some(_) => Err(Failure::new(
-            format!("{} is another build than that of the plan {}", path.display(), file.display()),
+            format!(
+                "{} is not the build for which the plan {} was made",
+                path.display(),
+                file.display()
+            ),
             "nothing was started",
             "mallard record -- PROG ARGS, and then mallard plan make, with this build",
         )

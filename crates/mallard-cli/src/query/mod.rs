@@ -110,9 +110,9 @@ impl Command {
         match words.next() {
             None => Ok((name, sql)),
             Some(word) => Err(Failure::new(
-                format!("there is a word too many: '{word}'"),
+                format!("there is an extra argument: '{word}'"),
                 "nothing was read",
-                "mallard query --fleet ROOT 'SQL': quotes make the SQL one word",
+                "mallard query --fleet ROOT 'SQL', with the SQL in quotes",
             )),
         }
     }
@@ -122,7 +122,7 @@ impl Command {
     fn sql(&self, word: Option<String>) -> Result<Option<String>, Failure> {
         if word.is_some() && self.file.is_some() {
             return Err(Failure::new(
-                "SQL is given twice, as a word and by --file",
+                "SQL is given twice, as an argument and by --file",
                 "nothing was read",
                 "leave one of them out",
             ));
@@ -159,7 +159,7 @@ fn needs_regions(sql: Option<&str>) -> bool {
 fn unreadable(place: &str, error: &std::io::Error) -> Failure {
     Failure::new(
         format!("cannot read SQL from {place}: {}", error.to_string().to_lowercase()),
-        "no query was made",
+        "no query was run",
         "mallard query NAME --file FILE, or mallard query NAME - for stdin",
     )
 }
@@ -175,8 +175,8 @@ fn no_name() -> Failure {
 fn no_folder(error: &std::io::Error) -> Failure {
     let error = error.to_string().to_lowercase();
     Failure::new(
-        format!("cannot make a folder for what does not fit into memory: {error}"),
-        "no query was made",
+        format!("cannot create a directory for data that does not fit into memory: {error}"),
+        "no query was run",
         "df -h /tmp, or set TMPDIR",
     )
     .with_status(UNREADABLE)

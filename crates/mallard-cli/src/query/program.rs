@@ -93,12 +93,12 @@ fn version_of(path: &Path) -> Result<(u32, u32), Failure> {
             "{shown} is DuckDB {major}.{minor}, and a query needs {}.{} or newer",
             OLDEST.0, OLDEST.1
         ))),
-        _ => Err(missing(&format!("{shown} is no DuckDB: it does not tell its version"))),
+        _ => Err(missing(&format!("{shown} is not DuckDB: it does not print its version"))),
     }
 }
 
 fn missing(what: &str) -> Failure {
     let help = format!("pip install duckdb-cli; or {VARIABLE}=/path/to/duckdb");
-    Failure::new(what, "no query was made; no other command of mallard needs DuckDB", help)
+    Failure::new(what, "no query was run; no other command of mallard needs DuckDB", help)
         .with_status(UNREADABLE)
 }

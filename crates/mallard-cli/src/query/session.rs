@@ -127,7 +127,7 @@ impl Session<'_> {
         let (shown, error) = (self.program.display(), error.to_string().to_lowercase());
         Failure::new(
             format!("{shown} cannot be started: {error}"),
-            "no query was made",
+            "no query was run",
             format!("{shown} -version; or MALLARD_DUCKDB=/path/to/another/duckdb"),
         )
         .with_status(UNREADABLE)
@@ -180,7 +180,7 @@ impl Session<'_> {
             return (UNREADABLE, "the query needs more memory; the trace is unchanged", help);
         }
         if says(&"Permission Error") && self.is_locked {
-            let state = "a query reaches the files of the trace alone; nothing was changed";
+            let state = "a query can access only the files of the trace; nothing was changed";
             return (USAGE, state, "mallard query --unlocked");
         }
         if damages.iter().any(says) {

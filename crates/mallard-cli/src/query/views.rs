@@ -82,7 +82,7 @@ impl Views {
         let folder = text_of(fleet.root())?;
         if folder.contains(['*', '?', '[']) {
             return Err(Failure::new(
-                format!("DuckDB takes the name {folder} for a pattern"),
+                format!("DuckDB would read the name {folder} as a pattern"),
                 "nothing was read",
                 "give the fleet another path, without * ? and [",
             )
@@ -146,9 +146,9 @@ fn files_of(
 fn no_copy(folder: &Path, why: &str) -> Failure {
     Failure::new(
         format!("cannot copy a table for DuckDB before 2.0: {why}"),
-        "no query was made",
+        "no query was run",
         format!(
-            "df -h {}; TMPDIR names another folder; DuckDB 2.0 needs no copy",
+            "df -h {}; TMPDIR names another directory; DuckDB 2.0 needs no copy",
             quoted_path(folder)
         ),
     )

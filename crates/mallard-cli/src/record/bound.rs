@@ -129,7 +129,7 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     let (lost, events) = (manifest.losses.all(), manifest.counts.events);
     if let Some(function) = own_allocator(manifest) {
         return Some(format!(
-            "the program has an allocator of its own ({function}), whose calls are not recorded"
+            "the program has its own allocator ({function}), whose calls are not recorded"
         ));
     }
     if let Some(what) = other_processes(manifest, "it") {
@@ -143,7 +143,7 @@ pub fn part(manifest: &Manifest) -> Option<String> {
         return Some("the recording began in a running process".to_string());
     }
     if let Some(window) = &manifest.notes.window {
-        return Some(format!("only the time {window} of the run was recorded"));
+        return Some(format!("only {window} of the run was recorded"));
     }
     if let Some(why) = &manifest.notes.stopped {
         return Some(format!("the recording stopped when {why}"));
@@ -169,10 +169,10 @@ pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
         let share = percent(share);
         match follow(manifest) {
             Some(_) => format!(
-                "{share} of the CPU time is of programs that {program} runs, which were not recorded"
+                "{share} of the CPU time was used by programs that {program} runs, which were not recorded"
             ),
             None => format!(
-                "{share} of the CPU time is of programs that {program} runs, which could not be recorded: \
+                "{share} of the CPU time was used by programs that {program} runs, which could not be recorded: \
                  they are linked statically, were started without LD_PRELOAD, may not read the recorder, \
                  or run in a sandbox"
             ),
@@ -182,10 +182,10 @@ pub fn other_processes(manifest: &Manifest, program: &str) -> Option<String> {
         Some(match forked(manifest) {
             0 => return None,
             1 => format!(
-                "a process that {program} forked ran on after its end, and was not recorded"
+                "a process that {program} forked ran on after {program} exited, and was not recorded"
             ),
             n => format!(
-                "{n} processes that {program} forked ran on after its end, and were not recorded"
+                "{n} processes that {program} forked ran on after {program} exited, and were not recorded"
             ),
         })
     })
@@ -384,7 +384,7 @@ mod tests {
         };
         assert_eq!(part_with(json!({"unrecorded_ns": 0, "forked": 0})), "");
         let forked = part_with(json!({"unrecorded_ns": 0, "forked": 1}));
-        assert!(forked.starts_with("a process that it forked ran on after its end"), "{forked}");
+        assert!(forked.starts_with("a process that it forked ran on after it exited"), "{forked}");
         assert!(forked.ends_with(": mallard record --follow fork -- PROG ARGS"), "{forked}");
         let both = part_with(json!({"unrecorded_ns": 0, "forked": 2, "follow": ["exec"]}));
         assert!(both.starts_with("2 processes") && both.contains("fork,exec --"), "{both}");

@@ -162,7 +162,7 @@ impl Command {
                 Some(for_time) => format!("for {}", units::time(for_time.as_nanos() as f64)),
                 None => "until Ctrl-C".to_string(),
             };
-            tell(format!("mallard: process {process} ({}) is recorded {end}", target.name));
+            tell(format!("mallard: recording process {process} ({}) {end}", target.name));
         }
         let attached = Attached::new(&target, loaded, interrupt, self.work.repeated_for);
         let ends_by_signals = attached.ends_by_signals();
@@ -243,7 +243,7 @@ impl Command {
             }
             if !self.quiet {
                 let what = format!("{shown}: {}", finding.what);
-                tell(Failure::new(what, "the program is recorded nevertheless", help));
+                tell(Failure::new(what, "the program is recorded anyway", help));
             }
         }
         Ok(findings)
@@ -305,13 +305,13 @@ fn no_ring(error: &std::io::Error) -> Failure {
     use nix::errno::Errno;
     let help = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM | Errno::EACCES | Errno::ENOSYS) => {
-            "a sandbox refuses it: permit the system calls memfd_create and mmap, or record outside"
+            "a sandbox forbids it: permit the system calls memfd_create and mmap, or record outside of it"
         }
         Some(Errno::EMFILE | Errno::ENFILE) => "ulimit -n: mallard needs a few more open files",
         _ => "ulimit -a: the limit of file size must allow 260 MiB",
     };
     let error = error.to_string().to_lowercase();
-    let what = format!("cannot make the memory that the program writes to: {error}");
+    let what = format!("cannot create the shared memory for events: {error}");
     Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
 }
 

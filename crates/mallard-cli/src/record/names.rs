@@ -95,7 +95,7 @@ pub fn claim(wanted: Option<&Path>, program: &Path, force: bool) -> Result<(Name
         names.trace.exists() && !names.trace.join(mallard_trace::manifest::FILE).is_file();
     if force && is_other {
         return Err(Failure::new(
-            format!("{} exists already, and is no trace", names.trace.display()),
+            format!("{} exists already, and is not a trace", names.trace.display()),
             "the program was not started, and nothing was overwritten",
             "choose another name with -o",
         )
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(refused.status(), 125);
         assert!(refused.to_string().contains("--force"), "{refused}");
         let refused = claim(Some(&wanted), Path::new("x"), true).unwrap_err();
-        assert!(refused.to_string().contains("is no trace"), "{refused}");
+        assert!(refused.to_string().contains("is not a trace"), "{refused}");
         std::fs::write(folder.path().join("app.mallard/manifest.json"), "{}").unwrap();
         assert!(claim(Some(&wanted), Path::new("x"), true).is_ok());
     }

@@ -86,12 +86,12 @@ impl Summary<'_> {
                 None => ("the events were recorded".to_string(), "its events"),
             };
             Failure::new(
-                format!("{recorded}, but no trace was made: {}", failure.what()),
+                format!("{recorded}, but no trace was written: {}", failure.what()),
                 format!(
                     "the program ended with status {}; {which} are in {stream}",
                     self.outcome.ended.exit_code()
                 ),
-                format!("mallard import {pasted}, once that can succeed: {}", failure.help()),
+                format!("mallard import {pasted}, when this is fixed: {}", failure.help()),
             )
             .with_status(MALLARD_FAILED)
         })?;
@@ -147,7 +147,7 @@ impl Summary<'_> {
         let (what, help) = match why {
             Unserved::Ended => (
                 format!(
-                    "the program ended before its load did: {}",
+                    "the program ended before its load finished: {}",
                     how_it_ended(&self.outcome.ended)
                 ),
                 format!("{program}: a server must run in the foreground until a signal ends it"),
@@ -292,7 +292,7 @@ impl Summary<'_> {
         if let Some(bound) = bound(manifest) {
             text += &format!(
                 "  malloc, free and page faults took at most {} of the rest: no allocator can save \
-                 more, locality aside\n",
+                 more, except by better locality\n",
                 percent(bound)
             );
         } else if let Some(why) = unknown(manifest) {
@@ -320,7 +320,7 @@ impl Summary<'_> {
                 format!("process {process} has executed another program or closed all its files")
             }
             mallard_attach::Outcome::Silent => {
-                format!("process {process} does not answer, and detaches when it runs again")
+                format!("process {process} does not answer; the recorder detaches when the process runs again")
             }
         }
     }
@@ -341,7 +341,7 @@ impl Summary<'_> {
     fn narrow(&self) -> Option<String> {
         let limit = self.outcome.address_space_limit?;
         Some(format!(
-            "the program may have {} of address space, and the ring took {} of it: allocations may \
+            "the program may use {} of address space, of which the recorder takes {}, so allocations may \
              fail that succeed without recording",
             bytes(limit),
             bytes(self.outcome.ring_bytes)

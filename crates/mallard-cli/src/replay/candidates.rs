@@ -208,7 +208,7 @@ impl Builder<'_> {
     pub(super) fn stream(&mut self, plan: &Plan, own: &Allocator) -> Result<usize, Failure> {
         let number = self.out.streams.len();
         if let Some(work) = &self.work {
-            work.say("compiling the recorded calls");
+            work.say("preparing the recorded calls for replay");
         }
         let path = self.folder.join(format!("{number}.ops"));
         let compiled = compile(self.trace, plan, &self.options, &path)?;

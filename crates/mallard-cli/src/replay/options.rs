@@ -81,7 +81,7 @@ fn strategies(text: &str) -> Result<Strategies, String> {
     if text == "all" {
         return Ok(Strategies(Strategy::all().collect()));
     }
-    let one = text.parse().map_err(|()| "a strategy is one of AS1 to AS14".to_string())?;
+    let one = text.parse().map_err(|()| "the strategy must be one of AS1 to AS14".to_string())?;
     Ok(Strategies(vec![one]))
 }
 
@@ -95,7 +95,7 @@ impl Command {
 /// Makes a directory for op streams, which is removed when the value is dropped.
 pub fn temporary_folder() -> Result<tempfile::TempDir, Failure> {
     tempfile::Builder::new().prefix("mallard-replay-").tempdir().map_err(|e| {
-        let what = format!("cannot make a temporary folder: {}", e.to_string().to_lowercase());
+        let what = format!("cannot create a temporary directory: {}", e.to_string().to_lowercase());
         Failure::new(what, "nothing was replayed", "TMPDIR=/path/with/room mallard replay ...")
             .with_status(mallard_measure::error::status::MALLARD_FAILED)
     })

@@ -64,7 +64,10 @@ fn pace(text: &str) -> Result<Pace, String> {
         _ => text.strip_prefix('x').and_then(|factor| factor.parse().ok()),
     };
     let is_factor = |factor: &f64| factor.is_finite() && *factor >= 0.0;
-    factor.filter(is_factor).map(Pace).ok_or("a pace is none, real, or x and a factor: x0.5".into())
+    factor
+        .filter(is_factor)
+        .map(Pace)
+        .ok_or("the pace must be none, real, or x and a factor, such as x0.5".into())
 }
 
 /// Parses a share from 0 to 1, or in percent.
@@ -75,7 +78,7 @@ fn litter(text: &str) -> Result<f64, String> {
     };
     share
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or("the litter is a share: 0.4, or 40%".into())
+        .ok_or("the value must be a share, such as 0.4 or 40%".into())
 }
 
 impl Manner {
@@ -99,8 +102,8 @@ impl Manner {
         self.touch = Touch::None;
         let [replayed, program] = [replayed, of_program].map(|faults| count(faults as u64));
         Some(format!(
-            "the program writes only to a part of its blocks: writing to all pages makes {replayed} \
-             page faults, the program had {program}; the replay writes to none (--touch page does)"
+            "the program leaves many pages of its blocks untouched: writing to all pages would cause {replayed} \
+             page faults, and the program had {program}; so the replay writes to none (--touch page does)"
         ))
     }
 
@@ -148,18 +151,18 @@ pub fn ask<T: for<'a> Deserialize<'a>>(player: &Path, words: &[OsString]) -> Res
         Failure::new(what, "nothing was replayed", help).with_status(MALLARD_FAILED)
     };
     let ran = Command::new(player).args(&words[1..]).output().map_err(|e| {
-        failed(format!("cannot start the player: {}", e.to_string().to_lowercase()))
+        failed(format!("cannot start the replayer: {}", e.to_string().to_lowercase()))
     })?;
     if !ran.status.success() {
         let errors = String::from_utf8_lossy(&ran.stderr);
         let first = errors.lines().next().unwrap_or("no message");
         return Err(failed(format!(
-            "the player failed: {}",
+            "the replayer failed: {}",
             first.trim_start_matches("mallard-replay: ")
         )));
     }
     serde_json::from_slice(&ran.stdout)
-        .map_err(|e| failed(format!("the player printed no result: {e}")))
+        .map_err(|e| failed(format!("the replayer printed no result: {e}")))
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl Playing<'_> {
             return Err(Stop::Broken(ending(run.status, &run.output)));
         }
         let played: Played = serde_json::from_slice(&run.output.begin)
-            .map_err(|e| Stop::Broken(format!("the player printed no result: {e}")))?;
+            .map_err(|e| Stop::Broken(format!("the replayer printed no result: {e}")))?;
         if played.failures > 0 {
             let calls = plural(played.failures, "call");
             let fail = if played.failures == 1 { "fails" } else { "fail" };
@@ -147,13 +147,13 @@ impl Playing<'_> {
 fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
     let (what, help) = match stop {
         Stop::TooLong => (
-            format!("a play under {base} takes longer than {}", shown(limit)),
-            "--budget with some twenty times the time of a play, or record a part of the run: \
+            format!("a replay under {base} takes longer than {}", shown(limit)),
+            "--budget with about 20 times the time of one replay, or record a part of the run: \
              mallard record --window FROM..TO -o NAME -- PROGRAM",
         ),
         Stop::Broken(how) => (
             format!("the replay fails under {base}: {how}"),
-            "mallard replay NAME --write FILE, and mallard-replay FILE, which plays it alone",
+            "mallard replay NAME --write FILE, and mallard-replay FILE, which replays it alone",
         ),
         stop => return stop,
     };

@@ -92,13 +92,15 @@ impl<'a> Report<'a> {
         if self.program.cpu_ns.is_none() {
             let what = match self.program.part {
                 Some(_) => "the trace does not have the CPU time of the program",
-                None => "the CPU time of the recorded part of the run is not known well enough",
+                None => {
+                    "the CPU time of the recorded part of the run is not known precisely enough"
+                }
             };
-            notes.push(format!("{what}: savings are shares of the time of its calls"));
+            notes.push(format!("{what}, so savings are shares of the time of its calls"));
         }
         if self.program.lacks_cores() {
             notes.push(format!(
-                "the program had {} at once, and the replay has {}: contention is not measurable \
+                "the program had {} at the same time, but the replay has {}, so contention is not measurable \
                  here",
                 plural(self.program.threads as u64, "thread"),
                 plural(self.program.cores as u64, "processor")
@@ -106,16 +108,16 @@ impl<'a> Report<'a> {
         }
         if self.program.has_threads_that_meet() {
             notes.push(
-                "several threads of the program allocate at the same time, and a replay does not \
-                 tell how often they meet in the allocator: mallard try measures it"
+                "several threads of the program allocate at the same time, but a replay does not show how \
+                 often they wait for each other in the allocator; mallard try measures that"
                     .to_string(),
             );
         }
         let rounds = self.measured.rounds();
         if let (true, Some(needed)) = (self.measured.ran_out, rounds_missing(&self.cpu)) {
             notes.push(format!(
-                "the budget was enough for {} of each, and verdicts need {needed} or more",
-                plural(rounds as u64, "play")
+                "the budget was enough for {} of each, but verdicts need {needed} or more",
+                plural(rounds as u64, "replay")
             ));
         }
         notes.extend(lacks_fresh(&self.measured));
@@ -139,7 +141,7 @@ impl<'a> Report<'a> {
         let named = self.confirmed.iter().map(|(&place, fresh)| {
             (self.candidates.all[self.effects.alive[place]].name.as_str(), fresh)
         });
-        fresh_runs(named, "play")
+        fresh_runs(named, "replay")
     }
 
     /// Returns one line of the result for each candidate.

@@ -262,8 +262,8 @@ fn outcome(
     let mut notes = candidates.notes.clone();
     if program.lacks_cores() {
         notes.push(format!(
-            "the program had {} threads at once, and the replay has {} processors: contention is \
-             not measurable here",
+            "the program had {} threads at the same time, but the replay has {} processors, so contention \
+             is not measurable here",
             program.threads, program.cores
         ));
     }

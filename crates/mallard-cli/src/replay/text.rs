@@ -50,8 +50,8 @@ impl Report<'_> {
         for candidate in self.candidates.all.iter().filter(|c| c.virtual_calls > 0) {
             let calls = candidate.virtual_calls as f64;
             text += &format!(
-                "{}: its row is without {} through the abstract base: {} to {} more here, {} to {} \
-                 of the program\n",
+                "{}: its result excludes {} through the abstract base, which would cost {} to {} more here, {} to \
+                 {} of the program\n",
                 candidate.name,
                 plural(candidate.virtual_calls, "virtual call"),
                 time((least * calls).max(0.0)),
@@ -81,7 +81,7 @@ impl Report<'_> {
     pub(super) fn sentence(&self) -> String {
         let cut = match self.measured.interrupted {
             true => {
-                let plays = plural(self.measured.rounds() as u64, "play");
+                let plays = plural(self.measured.rounds() as u64, "replay");
                 format!(" (Interrupted after {plays} of each.)")
             }
             false => String::new(),
@@ -103,8 +103,8 @@ impl Report<'_> {
                 match self.is_open() {
                     true => "No allocator was shown to save CPU time, but not all are measurable yet.".to_string(),
                     false => format!(
-                        "No allocator saves CPU time of calls and pages: at most {} of the program. \
-                         Locality is not estimated.",
+                        "No allocator saves CPU time in calls and page faults: at most {} of the program's CPU \
+                         time. Locality is not estimated.",
                         percent(most)
                     ),
                 }

@@ -37,7 +37,7 @@ impl Command {
             ([], Some(strategy), None) => Ok(Plan::of_strategy(strategy)),
             ([file], None, _) => Ok(Plan::read(file)?),
             _ => Err(Failure::new(
-                "--write takes one plan or one strategy: an op stream has the calls of only one",
+                "--write takes one plan or one strategy, because an op stream has the calls of only one",
                 "nothing was written",
                 "mallard replay NAME --plan FILE --write FILE",
             )),

@@ -66,7 +66,7 @@ impl Advice {
     fn of(text: &str) -> Advice {
         let mut whole: Value = match serde_json::from_str(text) {
             Ok(whole) => whole,
-            Err(_) => return Advice::unread("it is no JSON"),
+            Err(_) => return Advice::unread("it is not JSON"),
         };
         match whole["version"].as_u64() {
             Some(VERSION) => {}
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn an_advice_that_cannot_be_read_is_a_note() {
         for (text, why) in [
-            ("", "no JSON"),
-            ("[1", "no JSON"),
+            ("", "not JSON"),
+            ("[1", "not JSON"),
             ("[]", "no version"),
             ("{\"version\":2}", "has version 2"),
         ] {

@@ -71,7 +71,7 @@ impl Command {
         let work = Work::begin();
         work.say("reading events");
         let gathered = Gathered::of(&trace)?;
-        work.say("making the page");
+        work.say("writing the page");
         let (json, page) = within_limit(&gathered, &title(&gathered.name));
         drop(work);
         self.deliver(&to, &json, &page)

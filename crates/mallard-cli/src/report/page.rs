@@ -164,7 +164,7 @@ fn note_of_choice() -> Markup {
 }
 
 fn advice() -> Markup {
-    let intro = html! { "Which allocator the program should use, where, and what it gains: from its recording, and from runs of the program where another malloc is at stake." };
+    let intro = html! { "Which allocator the program should use, where, and what the program gains: estimated from the recording, and, for other mallocs, measured in runs of the program." };
     section(
         "advice",
         "What to change",
@@ -231,7 +231,7 @@ fn time() -> Markup {
 }
 
 fn sites() -> Markup {
-    let intro = html! { "A site is a call stack that allocates. A click, or Enter, on a site shows that site alone in every plot. A title sorts." };
+    let intro = html! { "A site is a call stack that allocates. A click, or Enter, on a site shows that site alone in every plot. Click a column title to sort." };
     section(
         "sites",
         "Where memory is allocated",
@@ -247,7 +247,7 @@ fn sites() -> Markup {
                     tbody {}
                 }
             }
-            p.none id="sites-none" hidden { "No stack has that in it." }
+            p.none id="sites-none" hidden { "No call stack contains this text." }
             (site())
         },
     )

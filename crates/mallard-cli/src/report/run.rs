@@ -146,7 +146,7 @@ fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
     }
     if gathered.survey.one_in > 1 {
         notes.push(format!(
-            "So many blocks were in use at once that only one in {} of the small ones was followed: \
+            "So many blocks were in use at the same time that only one in {} of the small ones was followed: \
              curves, lifetimes, threads and addresses are estimates.",
             count(u64::from(gathered.survey.one_in))
         ));
@@ -188,20 +188,21 @@ fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
     match stream.ending.as_str() {
         "complete" => {}
         "cut" => notes.push(
-            "The recording is cut: its writer was killed, or had no room. What was before that is \
-             here."
+            "The recording is incomplete: its writer was killed, or the disk was full. The page shows what was recorded \
+             before."
                 .to_string(),
         ),
-        ending => notes.push(format!("The recording is {ending}. What was before that is here.")),
+        ending => notes.push(format!("The recording is {ending}. The page shows what was recorded before.")),
     }
     if let Some(window) = &manifest.notes.window {
         notes.push(format!(
-            "Only the part {window} of the run was recorded: blocks of before are unknown."
+            "Only the part {window} of the run was recorded, so earlier blocks are unknown."
         ));
     }
     if manifest.counts.resets > 0 {
         notes.push(
-            "Blocks of traced allocators lie in blocks of malloc, and both count.".to_string(),
+            "Blocks of traced allocators lie in blocks of malloc, and both are counted."
+                .to_string(),
         );
     }
 }

@@ -56,7 +56,7 @@ fn allocated(gathered: &Gathered, whole: &SiteRow) -> String {
 
 fn peak(gathered: &Gathered, whole: &SiteRow) -> String {
     let mut text = format!(
-        "At most {} were in use at once, after {}",
+        "At most {} were in use at the same time, after {}",
         bytes(whole.peak_bytes.max(0) as u64),
         time(whole.peak_t as f64)
     );
@@ -100,7 +100,7 @@ fn system(gathered: &Gathered, whole: &SiteRow) -> String {
         let times = resident as f64 / in_use as f64;
         text += &format!(
             ": {times:.1} times what was in use at the peak. The rest is code, stacks, what the \
-             allocator holds, and what the program took from the system itself"
+             allocator holds, and what the program requested from the system directly"
         );
     }
     match gathered.trace.manifest().memory.sentence() {
@@ -131,7 +131,7 @@ pub fn limit(gathered: &Gathered) -> String {
     match bound(manifest) {
         Some(share) => format!(
             "Malloc, free and page faults took at most {} of the CPU time: no allocator can save \
-             more, locality aside.",
+             more, except by better locality.",
             percent(share)
         ),
         None => unknown(manifest).map_or(String::new(), of_why),

@@ -17,13 +17,13 @@ pub fn check(to: &Path, force: bool) -> Result<(), Failure> {
     match fs::symlink_metadata(to) {
         Err(_) => Ok(()), // no such file; another cause is reported when the file is written
         Ok(meta) if meta.is_dir() => Err(Failure::new(
-            format!("{shown} is a folder"),
+            format!("{shown} is a directory"),
             "nothing was written",
             format!("name a file: -o {}", to.join("report.html").display()),
         )),
         Ok(_) if force || is_report(to) => Ok(()),
         Ok(_) => Err(Failure::new(
-            format!("{shown} exists and is no report of mallard"),
+            format!("{shown} exists and is not a report of mallard"),
             "nothing was written",
             "name another file with -o, or overwrite this one with --force",
         )),
@@ -55,7 +55,7 @@ mod tests {
         assert!(check(&file, true).is_ok());
         replace(&file, &super::super::page::page("{}", "a")).unwrap();
         assert!(check(&file, false).is_ok());
-        assert!(check(folder.path(), true).unwrap_err().to_string().contains("is a folder"));
+        assert!(check(folder.path(), true).unwrap_err().to_string().contains("is a directory"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

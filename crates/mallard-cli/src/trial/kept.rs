@@ -35,7 +35,7 @@ impl Advised {
         let advice: Value = serde_json::from_str(&text).unwrap_or_default();
         let of = card.checked_sub(1).map_or(&Value::Null, |at| &advice["cards"][at]);
         let Some(title) = of["title"].as_str().map(str::to_string) else {
-            let what = format!("{} has no card {card} of an advice", folder.display());
+            let what = format!("{} has no advice with a card {card}", folder.display());
             let help = format!("mallard advise {}", quoted_path(&folder));
             return Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE));
         };
@@ -50,7 +50,7 @@ impl Advised {
     pub fn beside(&self, cpu: &Value) -> String {
         let card = format!("card {} of the advice", self.number);
         if !self.is_decided {
-            return "the advice is not decided, and predicts nothing".to_string();
+            return "the advice is undecided and predicts nothing".to_string();
         }
         let Some((low, high)) = self.predicted else { return format!("{card} predicts no saving") };
         let range = match high < 1.0 {
@@ -61,7 +61,7 @@ impl Advised {
         let end = match saving {
             Some(saving) if (low..=high).contains(&saving) => "the measured saving is inside",
             Some(_) => "the measured saving is outside",
-            None => "the runs differ too much to compare them with that",
+            None => "the runs differ too much to compare them with the prediction",
         };
         format!("{card} predicts {range} less CPU time: {end}")
     }
@@ -104,7 +104,7 @@ mod tests {
         let at_least = "at least 26 % less CPU time: the measured saving is inside";
         assert_eq!(beside(Some((0.26, 1.0)), 0.8, "gain"), of_card(at_least));
         let unknown =
-            "26 to 37 % less CPU time: the runs differ too much to compare them with that";
+            "26 to 37 % less CPU time: the runs differ too much to compare them with the prediction";
         assert_eq!(beside(range, 0.31, "not measurable"), of_card(unknown));
         assert_eq!(beside(None, 0.31, "gain"), of_card("no saving"));
     }

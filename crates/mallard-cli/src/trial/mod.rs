@@ -82,7 +82,7 @@ fn compare_with(trace: &Trace, command: &comparison::Command, report: &mut Repor
 
 /// Returns a note that a recording does not contain how much a malloc can save.
 fn unknown_bound(why: String) -> String {
-    format!("the recording does not tell how much CPU time a malloc can save at most: {why}")
+    format!("the recording does not show how much CPU time a malloc can save at most: {why}")
 }
 
 // Clap shows the comment of `verify::Command` as the description of the command.

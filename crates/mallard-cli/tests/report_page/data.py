@@ -20,7 +20,7 @@ WORDS = {
     "d": ("density", "calls/ms", "Calls for each millisecond of CPU time. A high value means that speed matters. n counts calls."),
     "v": ("variation", "bits", "How much the sizes differ. 0 if all are of one size class. n counts blocks."),
     "l": ("locality", "ratio", "Which share of the pages that the blocks touch is theirs. 1 is best. n counts blocks."),
-    "u": ("utilisation", "ratio", "The most bytes in use, divided by all bytes. An arena would take 1/U times the memory. n counts blocks."),
+    "u": ("utilisation", "ratio", "The maximum of bytes in use, divided by all bytes. An arena would need 1/U times the memory. n counts blocks."),
     "c": ("contention", "ratio", "How many other threads were inside a call. 0 with one thread. n counts calls."),
     "f": ("fragmentability", "ratio", "Which share of the pages is not filled. Near 1 if each block is alone. n counts blocks."),
 }
@@ -214,10 +214,10 @@ def report(count=400, threads=6, depth=24, seed=7):
                     "kernel": "Linux 6.1", "libc": "glibc 2.36", "allocator": "glibc 2.36", "threads": threads, "processes": 1},
         "sentences": [
             "In 4.2 s the program allocated 1.9 GiB in 8.4 million blocks, half of them at most 48 B.",
-            "At most 412 MiB were in use at once, after 2.1 s; `parse_unit` held 31 % of that.",
+            "At most 412 MiB were in use at the same time, after 2.1 s; `parse_unit` held 31 % of that.",
             "61 % of the blocks were freed before their thread allocated another.",
             "2 % of the blocks were never freed: 11 MiB, mostly from `intern_word`."],
-        "bound": "malloc, free and page faults took at most 6.1 % of the CPU: no allocator can save more, locality aside.",
+        "bound": "malloc, free and page faults took at most 6.1 % of the CPU: no allocator can save more, except by better locality.",
         "totals": {"events": total["count"] + total["frees"] + total["reallocs"], "allocs": total["count"], "bytes": total["bytes"],
                    "frees": total["frees"], "reallocs": total["reallocs"], "peak_bytes": total["peak"], "peak_t": RUN_NS // 2,
                    "live_bytes": total["never"], "live_allocs": total["count"] - total["frees"], "peak_rss": int(total["peak"] * 1.4)},

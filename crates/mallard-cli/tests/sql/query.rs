@@ -191,7 +191,7 @@ fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
     let bytes = fs::read(&sites).unwrap();
     fs::write(&sites, &bytes[..bytes.len() / 2]).unwrap();
     let ran = query(&folder, &["shop", "SELECT count(*) AS n FROM frames", "--csv"]);
-    ran.refuses(3, "sites.parquet is damaged");
+    ran.refuses(3, "sites.parquet is corrupt");
     assert!(ran.out().starts_with('n'), "{}", ran.out());
     query(&folder, &["shop", "SELECT * FROM sites"])
         .refuses(2, "Table with name sites does not exist");

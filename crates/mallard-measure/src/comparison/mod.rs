@@ -197,14 +197,14 @@ fn add_plan(
 
 /// Returns a note that a program is linked with its own malloc.
 pub fn linked_with(own: &str) -> String {
-    format!("the program is linked with {own}: the base is that, not glibc")
+    format!("the program is linked with {own}, so {own} is the base, not glibc")
 }
 
 /// Returns the malloc that the program has when it runs without mallard.
 pub fn base(path: &Path, notes: &mut Vec<String>) -> Allocator {
     let base = mallocs::base();
     if base.name != "glibc" {
-        notes.push(format!("LD_PRELOAD is set: the base is {}, not glibc", base.name));
+        notes.push(format!("LD_PRELOAD is set, so the base is {}, not glibc", base.name));
     } else if let Some(own) = probe::linked_malloc(path) {
         notes.push(linked_with(&own));
         return Allocator::as_started(&own);

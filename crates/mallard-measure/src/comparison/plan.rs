@@ -71,7 +71,7 @@ impl Planned {
         };
         format!(
             "  {PLAN}: saves {} of the CPU time against its control ({}), which makes the same decisions\n  \
-             {CONTROL}: to decide where blocks come from costs {} of the CPU time ({})\n",
+             {CONTROL}: deciding where blocks come from costs {} of the CPU time ({})\n",
             percent(saving.saving),
             percents(saving.low, saving.high),
             percent(deciding.saving),

@@ -137,14 +137,14 @@ impl Report {
         let (rounds, first) = (measured.all_rounds(), measured.first);
         if rounds > 0 && first < SHORT && !self.is_server {
             notes.push(format!(
-                "one run takes {}: mostly the start of a process, so give the program more work",
+                "one run takes {}, mostly to start the process; give the program more work",
                 shown(first)
             ));
         }
         if let (true, Some(needed)) = (measured.ran_out, rounds_missing(&self.cpu)) {
             let budget = shown(options.timing.budget());
             let runs = plural(rounds as u64, "run");
-            notes.push(format!("the budget of {budget} was enough for {runs} of each, and verdicts need {needed} or more"));
+            notes.push(format!("the budget of {budget} was enough for {runs} of each, but verdicts need {needed} or more"));
         }
         if measured.status != 0 && rounds > 0 {
             let how = crate::rounds::subject::ending(measured.status, &Default::default());
@@ -152,14 +152,14 @@ impl Report {
         }
         if rounds > 0 && measured.median_of_all(0, |f| f.peak_rss) < 1.1 * floor() {
             let floor = bytes(floor() as u64);
-            notes.push(format!("peaks below {floor} cannot be compared: a process begins with a copy of mallard's memory"));
+            notes.push(format!("peaks below {floor} cannot be compared, because a process begins with a copy of mallard's memory"));
         }
         if options.is_server() {
-            notes.push("CPU time, wall time and page faults are those of one load".to_string());
+            notes.push("CPU time, wall time and page faults are shown per load".to_string());
         }
         if measured.dropped.iter().flatten().any(|why| why.runs() == Some(1)) {
             let note =
-                "the budget allowed one run of each to choose by, so another one may save more";
+                "some mallocs ran only once before the choice, so another one may save more: use a larger --budget";
             notes.push(note.to_string());
         }
         notes.extend(lacks_fresh(measured).filter(|_| self.winner().is_some()));

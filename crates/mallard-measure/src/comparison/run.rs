@@ -66,7 +66,7 @@ impl Command {
         for warning in refuse_unswitchable(&path)? {
             if !self.quiet {
                 let what = format!("{}: {}", path.display(), warning.what);
-                tell(Failure::new(what, "the program runs nevertheless", warning.help));
+                tell(Failure::new(what, "the program runs anyway", warning.help));
             }
         }
         let mut command = std::process::Command::new(&path);

@@ -16,7 +16,9 @@ pub fn sentence(report: &Report) -> String {
             true => "Interrupted before the first comparison was complete: nothing was measured."
                 .to_string(),
             false if !report.measured.broken.is_empty() => "Nothing was measured.".to_string(),
-            false => "There was nothing to compare with.".to_string(),
+            false => {
+                "There is no other malloc to compare with: see mallard try --list.".to_string()
+            }
         };
     }
     let cut = match report.measured.interrupted {
@@ -36,7 +38,8 @@ fn failures(report: &Report) -> String {
         "" => "the program",
         name => name,
     };
-    let sentence = |how| format!("Every run of {name} {how}, and the figures are of such runs. ");
+    let sentence =
+        |how| format!("Every run of {name} {how}, and all figures are from these runs. ");
     failure(report.measured.status).map_or(String::new(), sentence)
 }
 
@@ -44,7 +47,7 @@ fn failures(report: &Report) -> String {
 fn pair(report: &Report) -> String {
     let rows = report.rows();
     let Some((cpu, memory)) = rows[0].judged else {
-        return "The two programs do not do the same, so nothing was compared.".to_string();
+        return "The two programs behave differently, so nothing was compared.".to_string();
     };
     let open = |of: &Judgement| of.verdict == Verdict::NotMeasurable;
     match (open(cpu), open(memory)) {
@@ -79,7 +82,7 @@ fn mallocs(report: &Report) -> String {
     }
     if let Some(function) = report.words.allocates_by {
         return format!(
-            "The mallocs were not tested: {program} allocates by {function}, an allocator of its own."
+            "The mallocs were not tested: {program} has its own allocator, {function}."
         );
     }
     let rows = report.rows();
@@ -91,7 +94,9 @@ fn mallocs(report: &Report) -> String {
         );
     }
     if judged.is_empty() {
-        return format!("No other malloc runs {program} as its own does: keep it.");
+        return format!(
+            "Under every other malloc {program} fails or behaves differently, so keep its malloc."
+        );
     }
     let answer = report.answer();
     let time = match answer {
@@ -137,7 +142,7 @@ fn under(name: &str) -> String {
 fn bound(report: &Report) -> String {
     match report.bound {
         Some(share) => format!(
-            " A recording says that malloc, free and page faults take at most {} of its CPU time: no malloc can save more, locality aside.",
+            " A recording says that malloc, free and page faults take at most {} of its CPU time: no malloc can save more, except by better locality.",
             percent(share)
         ),
         None => String::new(),

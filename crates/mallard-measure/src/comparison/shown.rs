@@ -208,8 +208,8 @@ impl Report {
         let names: Vec<&str> = self.confirmed.keys().map(name).collect();
         let Some(first) = self.confirmed.values().next() else { return String::new() };
         format!(
-            "  savings from {} of each, which had no part in the choice: {}\n",
-            plural(first.rounds as u64, "fresh run"),
+            "  savings from {} of each after the choice: {}\n",
+            plural(first.rounds as u64, "confirmation run"),
             names.join(", ")
         )
     }
@@ -219,7 +219,7 @@ impl Report {
         let line = |(name, of): (&String, &Interval)| {
             let range = percents(of.low, of.high).replace(" %", "");
             let share = percent(of.saving);
-            format!("  the replay finds {share} of what {name} changes ({range}): the rest is locality, or noise\n")
+            format!("  the replay finds {share} of what {name} changes ({range}); the rest is locality or noise\n")
         };
         self.explained.iter().map(line).collect()
     }

@@ -55,7 +55,7 @@ impl Command {
         report.words = Words {
             kind: "program",
             program: self.after.clone(),
-            breaks: "does not do the same",
+            breaks: "behaves differently",
             is_pair: true,
             ..Words::default()
         };
@@ -94,7 +94,7 @@ fn subject(name: &str, command: &str) -> Result<Subject, Failure> {
         false => command.split_whitespace().map(OsString::from).collect(),
     };
     let Some(program) = words.first() else {
-        let what = format!("--{name} names no command");
+        let what = format!("the command of --{name} is empty");
         return Err(Failure::new(what, "nothing was started", "mallard verify --help"));
     };
     let path = find_program(program, &format!("mallard verify --{name}"))?;
@@ -128,7 +128,10 @@ mod tests {
 
     #[test]
     fn an_empty_command_is_refused() {
-        assert!(subject("before", " ").unwrap_err().what().contains("--before names no command"));
+        assert!(subject("before", " ")
+            .unwrap_err()
+            .what()
+            .contains("the command of --before is empty"));
         assert_eq!(subject("before", "no-such-program").unwrap_err().status(), 127);
     }
 }

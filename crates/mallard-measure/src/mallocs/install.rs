@@ -20,7 +20,7 @@ pub fn install() -> Result<(), Failure> {
         return Ok(());
     }
     if !runs(Command::new("apt-get").arg("--version")) {
-        let what = "mallocs are installed by apt-get, which is not here";
+        let what = "mallard installs mallocs with apt-get, which is not here";
         return Err(failure(what, ELSEWHERE));
     }
     let packages = || missing.iter().filter_map(|of| of.packages().find(|name| is_known(name)));
@@ -30,7 +30,7 @@ pub fn install() -> Result<(), Failure> {
     let packages: Vec<&str> = packages().collect();
     if packages.is_empty() {
         let names: Vec<&str> = missing.iter().flat_map(|of| of.packages()).collect();
-        return Err(failure(format!("apt-get knows none of {}", names.join(", ")), ELSEWHERE));
+        return Err(failure(format!("apt-get finds none of {}", names.join(", ")), ELSEWHERE));
     }
     as_root(&[&["install", "-y", "--no-install-recommends"], &packages[..]].concat())
 }

@@ -116,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("libtext.so");
         std::fs::write(&text, "text").unwrap();
-        assert!(named(&text).unwrap_err().what().contains("it is no library"));
+        assert!(named(&text).unwrap_err().what().contains("it is not a library"));
         let missing = folder.path().join("libmissing.so");
         assert!(named(&missing).unwrap_err().what().contains("no such file"));
         assert!(named(Path::new("libnosuch.so.7"))

@@ -165,7 +165,7 @@ pub fn note_of_missing(missing: &[(String, Failure)]) -> Option<String> {
     };
     match (of_kind(Kind::Mallard), of_kind(Kind::Debian)) {
         (own, _) if !own.is_empty() => {
-            Some(format!("not installed: {own}; mallard try --list tells how to get it"))
+            Some(format!("not installed: {own}; mallard try --list shows how to get it"))
         }
         (_, others) if !others.is_empty() => {
             Some(format!("not installed: {others}; mallard try --install installs them"))

@@ -93,7 +93,7 @@ pub fn check(allocator: &Allocator) -> Result<(), Failure> {
     };
     if !right {
         let what = format!(
-            "{} is not in force where it is preloaded: malloc is that of {}",
+            "{} has no effect when it is preloaded: malloc is still that of {}",
             allocator.name,
             found.display()
         );
@@ -102,7 +102,7 @@ pub fn check(allocator: &Allocator) -> Result<(), Failure> {
     match unknown_setting(allocator) {
         Some(name) => {
             let what = format!("the C library of this machine does not know the setting {name}");
-            let help = format!("{} --list-tunables, for those that it knows", LINKER);
+            let help = format!("{} --list-tunables, for the settings that it knows", LINKER);
             Err(Failure::new(what, "nothing was started", help).with_status(MALLARD_FAILED))
         }
         None => Ok(()),

@@ -52,7 +52,7 @@ fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
             (Some(("", _)), _) => return Err(format!("'{part}' names no variable")),
             (Some((name, value)), _) => variables.push((name.to_string(), value.to_string())),
             (None, Some((_, value))) => *value += &format!(",{part}"),
-            (None, None) => return Err(format!("'{part}' is no VAR=VALUE")),
+            (None, None) => return Err(format!("'{part}' is not of the form VAR=VALUE")),
         }
     }
     Ok(variables)
@@ -90,7 +90,7 @@ impl Wanted {
         let names: Vec<&str> = list().map(|entry| entry.name.as_str()).collect();
         let name = &self.name;
         Failure::new(
-            format!("there is no allocator '{name}': known are {}", names.join(", ")),
+            format!("there is no allocator '{name}'; mallard knows {}", names.join(", ")),
             "nothing was started",
             format!("--allocator {name}=/path/to/lib{name}.so, for any other library"),
         )

@@ -75,7 +75,7 @@ impl Part<'_> {
             });
         }
         let found = self.places().into_iter().find(|path| path.is_file());
-        found.ok_or_else(|| format!("{file} is not beside {}", this_program().display()))
+        found.ok_or_else(|| format!("{file} is not next to {}", this_program().display()))
     }
 
     /// Returns the paths at which the part may be.
@@ -130,7 +130,7 @@ pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     if begin == *b"\x7fELF" {
         return Ok(path);
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "it is no library"))
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a library"))
 }
 
 fn this_program() -> PathBuf {

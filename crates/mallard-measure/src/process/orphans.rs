@@ -74,7 +74,8 @@ pub fn refusal(left: &[String], program: &str) -> Option<Failure> {
         1 => String::new(),
         more => format!(" and {} more", more - 1),
     };
-    let what = format!("the program ends while a process that it started runs on: {first}{more}");
+    let what =
+        format!("the program exits while a process that it started still runs: {first}{more}");
     let state =
         "it was killed, and nothing was compared: the time of such processes cannot be measured";
     let help = format!(

@@ -60,7 +60,7 @@ pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
             format!("ls {}", quoted_path(folder))
         } else if Path::new(name).is_file() {
             format!(
-                "{command} {}, for the one in this folder",
+                "{command} {}, for the one in this directory",
                 quoted_path(&Path::new(".").join(name))
             )
         } else {
@@ -92,10 +92,10 @@ fn executable(path: PathBuf, command: &str) -> Result<PathBuf, Failure> {
     }
     let (shown, pasted) = (path.display(), quoted_path(&path));
     let (what, help) = if path.is_dir() {
-        (format!("{shown} is a folder"), format!("name a program: {command} PROG"))
+        (format!("{shown} is a directory"), format!("name a program: {command} PROG"))
     } else {
         (
-            format!("{shown} may not be executed"),
+            format!("{shown} is not executable"),
             format!("chmod +x {pasted}, if it is a program: file {pasted}"),
         )
     };
@@ -123,8 +123,8 @@ pub fn examine(path: &Path) -> std::io::Result<Vec<Finding>> {
             findings.extend(examine_elf(&elf));
         }
         Err(error) if is_for_this_machine(&data) => findings.push(refusal(
-            format!("its ELF file is damaged or cut: {}", error.to_string().to_lowercase()),
-            format!("copy or build it again; readelf -a {} tells more", quoted_path(path)),
+            format!("its ELF file is corrupt or truncated: {}", error.to_string().to_lowercase()),
+            format!("copy or build it again; readelf -a {} shows more", quoted_path(path)),
         )),
         _ => findings.push(refusal(
             format!("it is not a 64-bit program for {}", std::env::consts::ARCH),
@@ -146,7 +146,7 @@ fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
         return Some(warning(
-            "Python keeps small objects in arenas of its own, and only these arenas are from malloc",
+            "Python keeps small objects in its own arenas, and only these arenas are from malloc",
             "PYTHONMALLOC=malloc in front of the command, so that every object is from malloc",
         ));
     }
@@ -283,7 +283,7 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if interpreter.contains("ld-musl") {
         findings.push(refusal(
-            "it uses the C library musl, and what is preloaded needs glibc",
+            "it uses the C library musl, and preloaded libraries need glibc",
             "use a build for glibc",
         ));
     }
@@ -323,21 +323,21 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     } else if exported("malloc") {
         findings.push(refusal(
             format!(
-                "it has a malloc of its own{}, which is called instead of a preloaded one",
+                "it has its own malloc{}, which is called instead of a preloaded one",
                 whose(&defined)
             ),
             "use a build that has the malloc of the system",
         ));
     } else if let Some(symbol) = own {
         let finding = warning(
-            format!("it has an allocator of its own ({symbol}): what that one allocates is not from malloc"),
+            format!("it has its own allocator ({symbol}), whose blocks are not from malloc"),
             "use a build that has the malloc of the system",
         );
         findings.push(Finding { allocates_by: Some(symbol), ..finding });
     } else if exported("_Znwm") && needed.iter().any(|name| is_library_of_cpp(name)) {
         findings.push(warning(
-            "it has an operator new of its own: what that one does not take from malloc is not seen",
-            "nothing need be done if its operator new calls malloc; otherwise use a build without it",
+            "it has its own operator new: memory that this does not get from malloc is not seen",
+            "you need not do anything if it calls malloc; otherwise use a build without it",
         ));
     }
     findings

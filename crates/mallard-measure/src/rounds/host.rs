@@ -41,7 +41,8 @@ impl Host {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
             notes.push(
-                "one core: the program shares it with mallard and other processes".to_string(),
+                "there is only one core, which the program shares with mallard and other processes"
+                    .to_string(),
             );
         }
         if let Some(load) = self.load.filter(|&load| load > LOAD_MAX) {
@@ -51,7 +52,7 @@ impl Host {
         }
         if let Some(cores) = quota(&self.root) {
             let times = plural(throttled(&self.root).saturating_sub(self.throttled), "time");
-            notes.push(format!("the cgroup may use {cores:.1} cores, and was stopped {times}"));
+            notes.push(format!("the cgroup may use {cores:.1} cores, and was throttled {times}"));
         }
         if let Some(limit) = memory_limit(&self.root) {
             notes.push(format!("the cgroup may use {} of memory", bytes(limit)));
@@ -60,7 +61,7 @@ impl Host {
         let randomize = fs::read_to_string(self.root.join("proc/sys/kernel/randomize_va_space"));
         if randomize.is_ok_and(|text| text.trim() == "0") {
             notes.push(
-                "addresses are not random here: the intervals do not include what addresses change"
+                "addresses are not randomized here, so the intervals do not include the effect of addresses"
                     .to_string(),
             );
         }
@@ -167,9 +168,9 @@ mod tests {
     #[test]
     fn a_quota_that_stopped_the_measurement_is_noted() {
         let calm = notes_after(|_| ());
-        assert!(calm.contains("may use 1.5 cores, and was stopped 0 times"), "{calm}");
+        assert!(calm.contains("may use 1.5 cores, and was throttled 0 times"), "{calm}");
         let stat = |root: &Path| write(root, "sys/fs/cgroup/pod/cpu.stat", "nr_throttled 11\n");
-        assert!(notes_after(stat).contains("was stopped 7 times"));
+        assert!(notes_after(stat).contains("was throttled 7 times"));
         let limit = |root: &Path| write(root, "sys/fs/cgroup/pod/app/memory.max", "1073741824\n");
         assert!(notes_after(limit).contains("may use 1.0 GiB of memory"));
     }

@@ -567,7 +567,7 @@ fn too_long(plan: &Plan) -> Failure {
         ),
         None => (
             format!("one run takes longer than the budget of {}", shown(plan.budget)),
-            "--budget with some twenty times the time of one run, or less work; for a server, --load CMD",
+            "--budget with about 20 times the time of one run, or less work; for a server, --load CMD",
         ),
     };
     let state = "the program was killed, and nothing was measured";
@@ -576,7 +576,8 @@ fn too_long(plan: &Plan) -> Failure {
 
 fn base_fails(how: &str) -> Failure {
     let what = format!("the program fails under its own malloc: {how}");
-    Failure::new(what, "nothing was compared", "run it alone, and see").with_status(MALLARD_FAILED)
+    Failure::new(what, "nothing was compared", "run it without mallard to see the error")
+        .with_status(MALLARD_FAILED)
 }
 
 /// Returns the error for a load that does not end while the program runs under the base's malloc.
@@ -588,7 +589,7 @@ fn load_hangs(how: String) -> Failure {
 fn varies(difference: &str) -> Failure {
     let what = format!("two runs under the same malloc differ: {difference}");
     let state =
-        "the measurement was stopped: a malloc that breaks the program could not be recognised";
+        "the measurement was stopped, because a malloc that breaks the program could not be detected";
     let help = "--ignore-output, if the program prints times or random numbers";
     Failure::new(what, state, help).with_status(MALLARD_FAILED)
 }

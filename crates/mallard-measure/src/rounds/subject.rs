@@ -214,7 +214,7 @@ impl Runner {
         if server.poll(Duration::ZERO)? {
             let ended = server.finish()?;
             let how = ending(ended.status, &server.output);
-            return Err(Stop::Broken(format!("it ended before its load did: {how}")));
+            return Err(Stop::Broken(format!("it ended before its load finished: {how}")));
         }
         server.watch();
         Ok(())

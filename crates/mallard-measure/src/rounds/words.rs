@@ -29,15 +29,14 @@ pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &s
         .iter()
         .map(|(name, fresh)| format!("{name} {}", cells(&fresh.judgement, 0).join(", ")))
         .collect();
-    let runs = plural(first.rounds as u64, &format!("fresh {one}"));
-    format!("  in {runs} of each, which had no part in the choice: {}\n", said.join("; "))
+    let runs = plural(first.rounds as u64, &format!("confirmation {one}"));
+    format!("  in {runs} of each after the choice: {}\n", said.join("; "))
 }
 
 /// Returns a note if the best candidates did not run again.
 pub fn lacks_fresh(measured: &Measured) -> Option<String> {
-    let note =
-        "the best was chosen by the runs that measured it, so it may save less than they say; \
-                a larger --budget allows fresh runs";
+    let note = "the best was chosen by the runs that measured it, so it may save less; a larger \
+                --budget allows confirmation runs";
     measured.lacks_fresh.then(|| note.to_string())
 }
 
@@ -60,6 +59,6 @@ pub fn needs(of: &Judgement, what: &str) -> String {
         Verdict::NoDifference => {
             format!("as much {what} (within {})", size(of.low.abs().max(of.high.abs())))
         }
-        Verdict::NotMeasurable => format!("{what} as yet unknown"),
+        Verdict::NotMeasurable => format!("{what} still unknown"),
     }
 }

@@ -124,16 +124,16 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Why::NoFigure => f.write_str("a figure is missing"),
-            Why::TooFewRounds { needed } => write!(f, "too few runs, {needed} of each decide"),
+            Why::TooFewRounds { needed } => write!(f, "too few runs, {needed} of each are needed"),
             Why::ControlDiffers => f.write_str("two runs of the same program differ by as much"),
             Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
-            Why::NotConfirmed => f.write_str("fresh runs do not show the gain"),
+            Why::NotConfirmed => f.write_str("confirmation runs do not show the gain"),
             Why::DroppedEarly { runs: 1 } => f.write_str("dropped after 1 run"),
             Why::DroppedEarly { runs } => write!(f, "dropped after {runs} runs"),
             Why::NotRunAgain { runs: 1 } => f.write_str("undecided after 1 run"),
             Why::NotRunAgain { runs } => write!(f, "undecided after {runs} runs"),
-            Why::ThreadsMeet => f.write_str("a replay does not tell how often threads meet"),
+            Why::ThreadsMeet => f.write_str("a replay does not show how often threads wait"),
         }
     }
 }

@@ -276,7 +276,7 @@ fn words_are_the_same_in_json_and_in_print() {
     assert_eq!(format!("{:8}|", Verdict::Gain), "gain    |");
     let few = serde_json::to_value(first(&rounds(&[30.0; 5]))).unwrap();
     assert_eq!(few["verdict"], "not measurable");
-    assert_eq!(few["why"], "too few runs, 6 of each decide");
+    assert_eq!(few["why"], "too few runs, 6 of each are needed");
     assert!(serde_json::to_value(first(&rounds(&[30.0; 6]))).unwrap().get("why").is_none());
 }
 

@@ -95,7 +95,7 @@ impl Lines {
     pub fn damaged(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Damaged,
-            format!("{} is damaged: line {}: {why}", self.path.display(), self.number),
+            format!("{} is corrupt: line {}: {why}", self.path.display(), self.number),
             "nothing was written",
             "heaptrack -o NAME PROGRAM makes a new file",
         )
@@ -104,7 +104,11 @@ impl Lines {
     fn cut(&self) -> Error {
         Error::new(
             ErrorKind::Truncated,
-            format!("{} is cut: it ends within line {}", self.path.display(), self.number.max(1)),
+            format!(
+                "{} is truncated: it ends within line {}",
+                self.path.display(),
+                self.number.max(1)
+            ),
             "nothing was written",
             "copy the file again, or heaptrack -o NAME PROGRAM makes a new one",
         )
@@ -157,7 +161,7 @@ impl Numbers<'_> {
         let digits = std::str::from_utf8(word).ok().filter(|text| !text.starts_with('+'));
         let number = digits.and_then(|text| u64::from_str_radix(text, 16).ok());
         let text = || String::from_utf8_lossy(word).into_owned();
-        number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is no number", text())))
+        number.map(Some).ok_or_else(|| Fault::Line(format!("'{}' is not a number", text())))
     }
 
     /// Returns the next number. Fails at the end of the line.

@@ -69,9 +69,9 @@ impl Folder {
         self.place.close().map_err(|error| {
             Error::new(
                 ErrorKind::System,
-                format!("cannot remove what {} was before: {error}", self.to.display()),
+                format!("cannot remove the old {}: {error}", self.to.display()),
                 "the new trace is complete",
-                "remove the folder beside it whose name begins with a dot",
+                "remove the directory next to it whose name begins with a dot",
             )
         })
     }
@@ -105,7 +105,7 @@ pub(crate) fn parent_of(to: &Path) -> Result<&Path> {
     let folder = parent.display();
     Err(Error::new(
         ErrorKind::System,
-        format!("cannot write {}: there is no folder {folder}", to.display()),
+        format!("cannot write {}: there is no directory {folder}", to.display()),
         "nothing was written",
         format!("mkdir -p {folder}"),
     ))
@@ -114,7 +114,7 @@ pub(crate) fn parent_of(to: &Path) -> Result<&Path> {
 fn exists(to: &Path, force: bool) -> Error {
     let name = to.display();
     let (what, help) = if force {
-        (format!("{name} exists and is no trace"), "name another place with -o".to_string())
+        (format!("{name} exists and is not a trace"), "name another place with -o".to_string())
     } else {
         (
             format!("{name} exists"),
@@ -128,7 +128,7 @@ fn refused(to: &Path, error: &io::Error) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write {}: {error}", to.display()),
-        "the trace was not made, and nothing of it is left; the stream is as it was",
+        "no trace was written, not even a part of it; the event stream is unchanged",
         help_to_write(error),
     )
 }

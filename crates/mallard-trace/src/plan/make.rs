@@ -175,14 +175,14 @@ impl<'a> Maker<'a> {
             // entry.
             callers.stacks.retain(|stack| stack.choice != Choice::Malloc);
             self.notes.push(
-                "call stacks that malloc serves are too many to be in the plan, so the program counts them as unknown"
+                "the plan has no room for the call stacks that malloc serves, so the program counts them as unknown"
                     .to_string(),
             );
         }
         match frames(callers) {
             count if count > ENTRIES_MAX => Err(refused(
                 format!(
-                    "{}: {count} frames tell the call stacks apart, and a plan has at most {ENTRIES_MAX}",
+                    "{}: {count} frames distinguish the call stacks, but a plan has at most {ENTRIES_MAX}",
                     self.rules.plan.name
                 ),
                 "write rules for fewer functions, or leave out one that a common function allocates for",
@@ -299,7 +299,7 @@ impl<'a> Maker<'a> {
             if of.ends == Some(End::Exact) {
                 return Err(refused(
                     format!(
-                        "{}: rule {}: {name} is a mark, and no function",
+                        "{}: rule {}: {name} is a mark, not a function",
                         rules.plan.name,
                         rule + 1
                     ),
@@ -399,15 +399,15 @@ impl<'a> Maker<'a> {
     fn remarks(&mut self, callers: &Callers) {
         if callers.mixed > 0 {
             self.notes.push(format!(
-                "{} recorded blocks have call stacks whose first {FRAMES_MAX} frames are those of another rule: they \
-                 come from there",
+                "{} recorded blocks have call stacks whose first {FRAMES_MAX} frames are those of another rule, \
+                 which serves them",
                 callers.mixed
             ));
         }
         for &module in &self.places.missing {
             let name = self.places.modules[module].path.display();
             self.notes.push(format!(
-                "{name} is not the file of the recording: blocks of its call stacks are left to malloc"
+                "{name} is not the recorded file, so malloc serves the blocks of its call stacks"
             ));
         }
         let default = &self.rules.plan.default.name;

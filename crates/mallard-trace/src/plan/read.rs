@@ -66,13 +66,13 @@ impl<'a> Parts<'a> {
     /// Checks the header, and splits the file into its parts.
     fn of(bytes: &'a [u8], name: &'a str) -> Result<Parts<'a>> {
         let damaged =
-            |what: String| refused(ErrorKind::Damaged, format!("{name} is damaged: {what}"));
+            |what: String| refused(ErrorKind::Damaged, format!("{name} is corrupt: {what}"));
         let known = bytes.len().min(MAGIC.len());
         if known == 0 || bytes[..known] != MAGIC[..known] {
-            return Err(refused(ErrorKind::Foreign, format!("{name} is no compiled plan")));
+            return Err(refused(ErrorKind::Foreign, format!("{name} is not a compiled plan")));
         }
         if bytes.len() < HEADER_BYTES {
-            let what = format!("{name} is cut: it ends after {} bytes", bytes.len());
+            let what = format!("{name} is truncated: it ends after {} bytes", bytes.len());
             return Err(refused(ErrorKind::Truncated, what));
         }
         let word = |index: usize| u32_at(bytes, 8 + 4 * index);
@@ -85,7 +85,7 @@ impl<'a> Parts<'a> {
         }
         if word(1) > VERSION {
             let what = format!(
-                "{name} has version {} of the format, and this mallard knows version {VERSION}",
+                "{name} has version {} of the format, but this mallard reads version {VERSION}",
                 word(1)
             );
             return Err(refused(ErrorKind::Newer, what));
@@ -115,7 +115,7 @@ impl<'a> Parts<'a> {
             return Err(damaged("its text does not end at a word".to_string()));
         }
         if bytes.len() < length {
-            let what = format!("{name} is cut: it has {} bytes of {length}", bytes.len());
+            let what = format!("{name} is truncated: it has {} bytes of {length}", bytes.len());
             return Err(refused(ErrorKind::Truncated, what));
         }
         if bytes.len() > length {
@@ -133,7 +133,7 @@ impl<'a> Parts<'a> {
     }
 
     fn damaged(&self, what: impl AsRef<str>) -> Error {
-        refused(ErrorKind::Damaged, format!("{} is damaged: {}", self.name, what.as_ref()))
+        refused(ErrorKind::Damaged, format!("{} is corrupt: {}", self.name, what.as_ref()))
     }
 
     /// Fails if the checksum is wrong, or if a reserved number is not 0.
@@ -141,7 +141,7 @@ impl<'a> Parts<'a> {
         let (header, body) = bytes.split_at(HEADER_BYTES);
         let (begin, checksum) = header.split_at(HEADER_BYTES - 8);
         if mix_bytes(mix_bytes(0, body), begin) != u64_at(checksum, 0) {
-            return Err(self.damaged("its checksum is wrong"));
+            return Err(self.damaged("its checksum is invalid"));
         }
         let of_rules = self.rules.chunks_exact(RULE_BYTES).map(|rule| u64_at(rule, 24));
         let of_stacks = self.stacks.chunks_exact(STACK_BYTES).map(|stack| u32_at(stack, 12).into());
@@ -268,7 +268,7 @@ fn check(plan: &CompiledPlan) -> std::result::Result<(), &'static str> {
     let programs = plan.modules.iter().filter(|module| module.is_program).count();
     must(programs <= 1, "two modules are the program")?;
     let has_bytes = |rule: &PlanRule| (1..=BLOCK_MAX).contains(&rule.block_bytes);
-    must(plan.rules.iter().all(has_bytes), "a rule has a wrong size of blocks")?;
+    must(plan.rules.iter().all(has_bytes), "a rule has an invalid block size")?;
     let places = || plan.callers.iter().map(|caller| caller.place);
     let frames = || plan.stacks.iter().flat_map(|stack| &stack.frames);
     let mut modules = places().chain(frames().copied()).map(|place| place.module);

@@ -99,7 +99,7 @@ impl Details {
             is_right.then_some(bytes as u32).ok_or_else(|| {
                 bad(
                     format!(
-                        "{name}: `block_bytes` is {bytes}, and a block has 1 to {BLOCK_MAX} bytes"
+                        "{name}: `block_bytes` is {bytes}, but a block has 1 to {BLOCK_MAX} bytes"
                     ),
                     format!("write block_bytes = {BLOCK_MAX} or less, or leave it out"),
                 )
@@ -156,11 +156,11 @@ mod tests {
         let cases = [
             (
                 of("block_bytes = 0"),
-                "a.toml: rule 1: `block_bytes` is 0, and a block has 1 to 16384",
+                "a.toml: rule 1: `block_bytes` is 0, but a block has 1 to 16384",
             ),
             (of("block_bytes = 16385"), "`block_bytes` is 16385"),
-            (of("block_bytes = 'x'"), "`block_bytes` is no number"),
-            (of("name = 3"), "`name` is no string"),
+            (of("block_bytes = 'x'"), "`block_bytes` is not a whole number"),
+            (of("name = 3"), "`name` is not a string"),
             ("rule = 3".to_string(), "`rule` has a value of another type"),
         ];
         for (text, what) in cases {

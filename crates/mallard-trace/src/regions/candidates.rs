@@ -79,7 +79,7 @@ impl Candidates {
         chosen.sort_by(|&a, &b| share(&sums[b]).total_cmp(&share(&sums[a])).then(a.cmp(&b)));
         if chosen.len() > CANDIDATES_MAX {
             notes.push(format!(
-                "{} functions hold a hundredth each: the {CANDIDATES_MAX} largest were looked at",
+                "{} functions allocate at least 1 % each; only the {CANDIDATES_MAX} largest were analysed",
                 chosen.len()
             ));
             chosen.truncate(CANDIDATES_MAX);

@@ -55,9 +55,7 @@ pub fn find(trace: &Trace, limits: Limits) -> Result<Regions> {
     let candidates = Candidates::find(trace, limits.least_share)?;
     let mut notes = candidates.notes.clone();
     if trace.manifest().stream.sample_bytes > 0 {
-        notes.push(
-            "the trace has samples, not all calls: regions cannot be told from samples".to_string(),
-        );
+        notes.push("the trace is sampled, and samples do not show regions".to_string());
         return Ok(candidates.without_regions(notes));
     }
     let passed = Pass::over(trace, &candidates, limits)?;
@@ -440,7 +438,7 @@ fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
         }),
         manifest.notes.window.as_ref().map(|window| {
             format!(
-                "the recording has only the time {window}: regions that began earlier lack their \
+                "the recording covers only {window}, so regions that began earlier lack their \
                  first blocks"
             )
         }),

@@ -32,9 +32,9 @@ pub fn keep(regions: &Regions, folder: &Path) -> Result<PathBuf> {
     let failed = |error: std::io::Error| {
         Error::new(
             ErrorKind::System,
-            format!("cannot keep the regions in {}: {error}", folder.display()),
-            "the trace is as it was",
-            "make room on the disk, or copy the trace to a folder that can be written",
+            format!("cannot save the regions in {}: {error}", folder.display()),
+            "the trace is unchanged",
+            "make room on the disk, or copy the trace to a directory in which you can write",
         )
     };
     let beside = tempfile::Builder::new().prefix(".regions.").tempdir_in(folder).map_err(failed)?;

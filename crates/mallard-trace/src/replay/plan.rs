@@ -122,7 +122,7 @@ impl Plan {
                 ErrorKind::System,
                 format!("cannot read the plan {name}: {error}"),
                 "nothing was replayed",
-                "ls *.toml lists the plans in this folder",
+                "ls *.toml lists the plans in this directory",
             )
         })?;
         Plan::parse(&text, &name.to_string())
@@ -133,7 +133,7 @@ impl Plan {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
             let why = error.message().lines().next().unwrap_or_default();
-            bad(format!("{name}:{line} is no TOML: {why}"), "see https://toml.io")
+            bad(format!("{name}:{line} is not valid TOML: {why}"), "see https://toml.io")
         })?;
         let mut plan = Plan { name: name.to_string(), ..Plan::default() };
         for (key, value) in &table {
@@ -221,7 +221,7 @@ impl fmt::Display for RuleName<'_> {
 impl Rule {
     fn parse(value: &Value, rule: &RuleName) -> Result<Rule> {
         let Value::Table(table) = value else {
-            return Err(bad(format!("{rule} is no table"), "write [[rule]] before each rule"));
+            return Err(bad(format!("{rule} is not a table"), "write [[rule]] before each rule"));
         };
         if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(unknown_key(&rule.to_string(), key, &KEYS));
@@ -245,7 +245,7 @@ impl Rule {
         if first_chunk > 0 && strategy.allocator() == Allocator::Heap {
             return Err(bad(
                 format!("{rule} has a `first_chunk`, and {strategy} has no chunks"),
-                "remove `first_chunk`, or take a strategy from AS3 on",
+                "remove `first_chunk`, or use a strategy from AS3 on",
             ));
         }
         Ok(Rule { scope, strategy, ends, first_chunk })
@@ -331,7 +331,7 @@ fn pattern(text: &str, rule: &RuleName) -> Result<Scope> {
         Err(error) => {
             let why = error.to_string();
             let why = why.lines().last().unwrap_or_default().trim().to_string();
-            let what = format!("{rule}: '{text}' is no regular expression: {why}");
+            let what = format!("{rule}: '{text}' is not a valid regular expression: {why}");
             Err(bad(what, "functions = \"^json::\", as for mallard sites --filter"))
         }
     }
@@ -342,7 +342,7 @@ pub(crate) fn text<'a>(table: &'a Table, key: &str, rule: &RuleName) -> Result<O
     match table.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(bad(format!("{rule}: `{key}` is no string"), format!("{key} = \"...\""))),
+        Some(_) => Err(bad(format!("{rule}: `{key}` is not a string"), format!("{key} = \"...\""))),
     }
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn number(table: &Table, key: &str, rule: &RuleName) -> Result<Option
         None => Ok(None),
         Some(&Value::Integer(number)) if number >= 0 => Ok(Some(number as u64)),
         Some(_) => Err(bad(
-            format!("{rule}: `{key}` is no number from 0 on"),
+            format!("{rule}: `{key}` is not a whole number of at least 0"),
             format!("write {key} = 65536, without quotes"),
         )),
     }
@@ -453,23 +453,27 @@ mod tests {
     fn a_wrong_plan_is_refused() {
         let rule = |keys: &str| format!("[[rule]]\nstrategy = \"AS3\"\n{keys}");
         let cases = [
-            ("default = ".to_string(), "a.toml:1 is no TOML", "toml.io"),
-            ("\n\nrule = [".to_string(), "a.toml:3 is no TOML", "toml.io"),
+            ("default = ".to_string(), "a.toml:1 is not valid TOML", "toml.io"),
+            ("\n\nrule = [".to_string(), "a.toml:3 is not valid TOML", "toml.io"),
             (
                 "default = 3".to_string(),
                 "a.toml: `default` has a value of another",
                 "write default",
             ),
             ("rule = 3".to_string(), "a.toml: `rule` has a value of another type", "[[rule]]"),
-            ("rule = [3]".to_string(), "a.toml: rule 1 is no table", "[[rule]]"),
+            ("rule = [3]".to_string(), "a.toml: rule 1 is not a table", "[[rule]]"),
             ("defalt = 'm'".to_string(), "a.toml has the unknown key `defalt`", "`default`?"),
             ("default = '=a.so'".to_string(), "a.toml: `=a.so` names no malloc", "NAME"),
             (rule("regoin = 'f'"), "rule 1 has the unknown key `regoin`", "did you mean `region`?"),
             (rule("x = 1"), "rule 1 has the unknown key `x`", "the keys are region, site"),
-            (rule("region = 3"), "a.toml: rule 1: `region` is no string", "region = \"...\""),
-            (rule("stack = -3"), "a.toml: rule 1: `stack` is no number from 0", "without quotes"),
+            (rule("region = 3"), "a.toml: rule 1: `region` is not a string", "region = \"...\""),
+            (
+                rule("stack = -3"),
+                "a.toml: rule 1: `stack` is not a whole number of at least 0",
+                "without quotes",
+            ),
             (rule("site = 'a'\nstack = 3"), "rule 1 names more than one of region", "for each"),
-            (rule("functions = '('"), "rule 1: '(' is no regular expression", "^json::"),
+            (rule("functions = '('"), "rule 1: '(' is not a valid regular expression", "^json::"),
             (rule("region = 'a'"), "a.toml: rule 1 does not say what ends its region", "add ends"),
             (rule("region = 'a'\nends = 'x'"), "rule 1 has the unknown end `x`", "write ends"),
             (rule("site = 'a'\nends = 'sure'"), "rule 1 has `ends`, and is for no", "remove"),

@@ -122,7 +122,7 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
         None => Ok(marks),
         Some(&rule) => Err(bad(
             format!(
-                "{}: rule {} needs exact ends, and the trace has no marks of {}",
+                "{}: rule {} needs exact ends, but the trace has no marks of {}",
                 plan.name,
                 rule + 1,
                 plan.rules[rule].scope

@@ -72,7 +72,7 @@ pub(super) fn check_samples(manifest: &Manifest, allow_samples: bool) -> Result<
     }
     Err(Error::new(
         ErrorKind::Refused,
-        "the trace has samples, not all calls: a replay of it would do a small part of the work",
+        "the trace is sampled, so a replay would make only a small part of the calls",
         "nothing was replayed",
         "record without --sample: mallard record -o NAME -- PROGRAM",
     ))
@@ -114,7 +114,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     });
     let ending = &manifest.stream.ending;
     list.add(Cause::Ending, u64::from(ending != "complete"), &|_| {
-        format!("the recording is not complete ({ending}): the replay ends where it does")
+        format!("the recording is not complete ({ending}), so the replay ends early, too")
     });
     let stopped = manifest.notes.stopped.as_deref();
     list.add(Cause::Ending, u64::from(stopped.is_some()), &|_| {
@@ -132,7 +132,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     let window = manifest.notes.window.as_deref();
     list.add(Cause::Window, u64::from(window.is_some()), &|_| {
         format!(
-            "the recording has only the time {}: blocks from before are unknown, and those that are \
+            "the recording covers only {}: blocks from before are unknown, and those that are \
              freed later stay in use",
             window.unwrap_or_default()
         )
@@ -178,6 +178,6 @@ fn add_of_plan(list: &mut List, odd: &Oddities) {
     });
     list.add(Cause::Escapes, odd.escapes, &|n| {
         let blocks = counted(n, "block is", "blocks are");
-        format!("{blocks} used after wink-out: a program with this plan would be wrong")
+        format!("{blocks} used after wink-out: a program with this plan would be incorrect")
     });
 }

@@ -279,7 +279,7 @@ fn check_constants(
     if bytes[..known] != format::MAGIC[..known] || read == 0 && !is_packed {
         return Err(Error::new(
             ErrorKind::Foreign,
-            format!("{name} is no stream of Mallard"),
+            format!("{name} is not an event stream of Mallard"),
             "nothing was read",
             "mallard record -o NAME -- PROGRAM makes a trace; mallard import takes its stream",
         ));
@@ -288,7 +288,7 @@ fn check_constants(
         return Err(Error::new(
             ErrorKind::Truncated,
             format!("{name} ends within its header"),
-            "there are no events in it: the program was killed at once, or the disk was full",
+            "it has no events: the program was killed immediately, or the disk was full",
             "record again: mallard record -o NAME -- PROGRAM",
         ));
     }
@@ -309,7 +309,7 @@ fn check_constants(
         return Err(Error::new(
             ErrorKind::Newer,
             format!(
-                "{name} has version {version} of the format, this command reads {}",
+                "{name} has version {version} of the format, but this command reads {}",
                 format::VERSION
             ),
             "nothing was read",
@@ -328,7 +328,7 @@ fn check_constants(
 fn damaged(name: &str, why: &str) -> Error {
     Error::new(
         ErrorKind::Damaged,
-        format!("{name} is damaged: {why}"),
+        format!("{name} is corrupt: {why}"),
         "nothing was read",
         "copy the file again, or record again: mallard record -o NAME -- PROGRAM",
     )

@@ -317,5 +317,5 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> errors::Result<T>) -> Result<T
 }
 
 fn damaged(path: &Path, why: &str) -> Error {
-    Error::damaged(format!("{} is damaged: {why}", path.display()), "nothing was changed")
+    Error::damaged(format!("{} is corrupt: {why}", path.display()), "nothing was changed")
 }

@@ -328,7 +328,7 @@ fn refused(error: &ParquetError) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write the tables of the trace: {why}"),
-        "the trace was not made, and nothing of it is left; the stream is as it was",
+        "no trace was written, not even a part of it; the event stream is unchanged",
         help,
     )
 }

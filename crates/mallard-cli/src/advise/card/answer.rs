@@ -39,12 +39,12 @@ pub fn leave(evidence: &Measured) -> String {
     let best = measured.max_by(f64::total_cmp);
     match (evidence.bound().share, best) {
         (Some(share), _) if share < evidence.facts.min_gain => format!(
-            "Leave the allocator of {name} as it is: all its work on memory takes at most {} of \
-             the CPU time, locality aside, and a change counts from {least} on.",
+            "Leave the allocator of {name} as it is: its work takes at most {} of \
+             the CPU time, not counting locality, and savings below {least} do not count.",
             percent(share)
         ),
         (share, Some(best)) if best < evidence.facts.min_gain => format!(
-            "Leave the allocator of {name} as it is: {}, and a change counts from {least} on{}.",
+            "Leave the allocator of {name} as it is: {}, and savings below {least} do not count{}.",
             best_of(count, best),
             most(share)
         ),
@@ -60,9 +60,9 @@ pub fn leave(evidence: &Measured) -> String {
 fn best_of(count: usize, saving: f64) -> String {
     match (count, saving >= 0.0) {
         (1, true) => {
-            format!("the one change that was measured saves {} of the CPU time", percent(saving))
+            format!("the only change that was measured saves {} of the CPU time", percent(saving))
         }
-        (1, false) => "the one change that was measured saves no CPU time".to_string(),
+        (1, false) => "the only change that was measured saves no CPU time".to_string(),
         (_, true) => format!(
             "the best of {count} changes that were measured saves {} of the CPU time",
             percent(saving)
@@ -82,11 +82,11 @@ pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
         _ if evidence.interrupted => "the measurement was interrupted".to_string(),
         _ if has_doubts => first(),
         (Some(proposed), _) => format!(
-            "the time was too short, and --budget {} probably decides",
+            "the budget was too small, and --budget {} is probably enough",
             budget(proposed)
         ),
         (None, Some(noise)) => format!(
-            "on this machine, two measurements of the unchanged program differ by up to {}, and a saving counts from {} on",
+            "on this machine, two measurements of the unchanged program differ by up to {}, too much to detect a saving of {}",
             percent(noise),
             percent(evidence.facts.min_gain)
         ),
@@ -101,10 +101,10 @@ pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
 fn most(share: Option<f64>) -> String {
     match share {
         Some(share) if share < BOUND_MAX => {
-            format!("; all its work on memory takes at most {}, locality aside", percent(share))
+            format!("; its work takes at most {}, not counting locality", percent(share))
         }
         Some(_) => String::new(),
-        None => "; the most that is possible is unknown".to_string(),
+        None => "; the largest possible saving is unknown".to_string(),
     }
 }
 
@@ -112,15 +112,18 @@ fn most(share: Option<f64>) -> String {
 pub fn other(evidence: &Measured, other: &Other) -> String {
     match other {
         Other::Alternative(of, drawback) => saves(of) + &behind(of, drawback),
-        Other::NoWinkOut(why) => format!("no wink-out: {why}"),
+        Other::NoWinkOut(why) => format!("no wink-out (dropping the memory as a whole): {why}"),
         Other::Unmeasured(of) => {
             let name = in_words(&of.name.to_string());
-            format!("no wink-out: {name} was not measured: {}", of.why)
+            format!(
+                "no wink-out (dropping the memory as a whole): {name} was not measured: {}",
+                of.why
+            )
         }
         Other::Breaks(of) => format!("{} {}", of.name, of.why),
         Other::NeedsRecording(of) => needs_recording(evidence, of),
         Other::NotLocal(region, why) => {
-            format!("no allocator of its own for {}: {why}", in_words(&region.shown))
+            format!("no separate allocator for {}: {why}", in_words(&region.shown))
         }
         Other::NotRun(of) => not_run(evidence, of),
         Other::Measured(of, refusal) => {
@@ -138,12 +141,12 @@ pub fn other(evidence: &Measured, other: &Other) -> String {
                 true => format!("{name} took {share} more CPU time"),
                 false => format!("{name} saved {share} of CPU time"),
             };
-            format!("{what} in a single play, and then the command was interrupted")
+            format!("{what} in a single replay, and then the command was interrupted")
         }
         Other::MoreDropped(others) => {
             let why = match evidence.interrupted {
-                true => "had no chance, or the command was interrupted before",
-                false => "had no chance or could not be measured",
+                true => "could not win, or the command was interrupted before",
+                false => "could not win or could not be measured",
             };
             let others = plural(*others as u64, "other change");
             format!("{others} {why}: --json has the reasons")
@@ -159,7 +162,7 @@ fn behind(of: &Candidate, drawback: &Drawback) -> String {
         Drawback::TooLarge => too_large(of).map_or(String::new(), |why| format!(", {but} {why}")),
         Drawback::NoGain => format!(": {}", of.cpu.verdict),
         Drawback::LessMemory => ", but saves less memory".to_string(),
-        Drawback::FreesNone => ", but frees no block on its own".to_string(),
+        Drawback::FreesNone => ", but does not free single blocks".to_string(),
         Drawback::NoMore => ", no more than this change".to_string(),
         Drawback::Less => ", less than this change".to_string(),
         Drawback::MoreBytes(more) => format!(", but needs {} more memory", bytes(*more)),
@@ -193,8 +196,8 @@ fn noise(evidence: &Measured, noise: f64) -> String {
         false => String::new(),
     };
     format!(
-        "{cause}: two measurements of the unchanged program differ by up to {}, and a saving counts from {} \
-         on; the same command may decide on an idle machine, or with more work for the program{less_exact}",
+        "{cause}: two measurements of the unchanged program differ by up to {}, too much to detect a saving of \
+         {}; the same command may decide on an idle machine, or with more work for the program{less_exact}",
         percent(noise),
         percent(evidence.facts.min_gain)
     )
@@ -220,8 +223,8 @@ fn unsettled(of: &Candidate) -> String {
 fn not_run(evidence: &Measured, of: &Candidate) -> String {
     let why = evidence.cannot_run().map_or(String::new(), |why| format!(" ({why})"));
     format!(
-        "{} saves {} of CPU time in replays, but the program has not run under it{why}, so it is not \
-         known to work",
+        "{} saves {} of CPU time in replays, but the program has not run under it{why}, so it \
+         may not work",
         named(&of.name),
         judged(&of.cpu)
     )

@@ -20,7 +20,7 @@ fn word_of(allocator: Allocator) -> &'static str {
     }
 }
 
-/// Describes a strategy, such as `arena, allocator as a type parameter, memory dropped at once`.
+/// Describes a strategy, such as `arena, allocator as a type parameter, memory dropped as a whole`.
 /// `lives` is how long the allocator lives, if it is not destroyed at the end of a call.
 pub fn of_strategy(strategy: Strategy, lives: &str, language: Language) -> String {
     let allocator = word_of(strategy.allocator());
@@ -30,19 +30,19 @@ pub fn of_strategy(strategy: Strategy, lives: &str, language: Language) -> Strin
         (false, _) => ", allocator as a type parameter",
     };
     let end = match strategy.winks_out() {
-        true => "memory dropped at once",
+        true => "memory dropped as a whole",
         false => "freed as before",
     };
     format!("{allocator}{lives}{binding}, {end}")
 }
 
 /// Names a candidate with its allocator in words. For example, `AS4 in parse` becomes `an arena,
-/// dropped at once (AS4), in parse`. A malloc keeps its name.
+/// dropped as a whole (AS4), in parse`. A malloc keeps its name.
 pub fn named(name: &Name) -> String {
     let Name::Plan(strategy, place) = name else { return name.to_string() };
     let allocator = word_of(strategy.allocator());
     let article = if strategy.allocator() == Allocator::Arena { "an" } else { "a" };
-    let (end, comma) = if strategy.winks_out() { (", dropped at once", ",") } else { ("", "") };
+    let (end, comma) = if strategy.winks_out() { (", dropped as a whole", ",") } else { ("", "") };
     let place =
         if place.is_empty() { String::new() } else { format!("{comma} {}", in_words(place)) };
     format!("{article} {allocator}{end} ({strategy}){place}")
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_candidate_is_named_by_its_allocator_in_words() {
-        assert_eq!(named(&"AS4 in parse".into()), "an arena, dropped at once (AS4), in parse");
+        assert_eq!(named(&"AS4 in parse".into()), "an arena, dropped as a whole (AS4), in parse");
         assert_eq!(
             named(&"AS7 for cache::put and 2 more".into()),
             "a multipool (AS7) for cache::put and 2 more"

@@ -97,8 +97,8 @@ fn a_card_shows_what_the_program_saves_as_it_is_and_what_the_source_may_save_bes
     assert_eq!((card.rule, card.saving.measured_by), ("wink-out-arena", Some(By::Plan)));
     let text = card.text();
     for part in [
-        "20 % (19 to 21 %) of the CPU time, measured in the program as it is",
-        "a change of the source saves more: 1.0 to 3.0 % for calls that inlined code does not make, at most 5.0 % for frees and \
+        "20 % (19 to 21 %) of the CPU time, measured in the unchanged program",
+        "a change of the source code saves more: 1.0 to 3.0 % for calls that inlined code avoids, at most 5.0 % for frees and \
          destructors that it skips",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
@@ -199,26 +199,28 @@ fn a_block_that_escapes_in_the_exact_account_forbids_a_wink_out() {
     evidence.candidates[0].account.as_mut().unwrap().escapes = 1;
     let card = first(&evidence);
     assert_eq!(card.action, Action::Leave);
-    assert!(card.why_not.iter().any(|why| why.contains("used after their end")), "{card:?}");
+    assert!(card.why_not.iter().any(|why| why.contains("used after they are freed")), "{card:?}");
 }
 
 #[test]
 fn a_card_says_why_memory_is_not_dropped_at_once() {
     let why = |evidence: &Measured| first(evidence).why_not.join("\n");
     let escapes = why(&sample::one_escapes());
-    let expected = "no wink-out: 30 blocks outlived their call, allocated by title";
+    let expected = "no wink-out (dropping the memory as a whole): 30 blocks outlived their call, allocated by title";
     assert!(escapes.contains(expected), "{escapes}");
     let mut few = sample::document();
     few.facts_mut().regions[0].instances = 29;
-    assert!(why(&few).contains("no wink-out: 29 calls seen, and 30 are needed"));
+    assert!(why(&few).contains(
+        "no wink-out (dropping the memory as a whole): only 29 calls seen, but 30 are needed"
+    ));
     few.facts_mut().regions[0].instances = 1;
-    assert!(why(&few).contains("1 call seen, and 2 are needed"));
+    assert!(why(&few).contains("only 1 call seen, but 2 are needed"));
     let mut one = sample::document();
     one.facts_mut().regions[0].inputs = 1;
-    assert!(why(&one).contains("no wink-out: 1 different input seen, and 2 are needed"));
+    assert!(why(&one).contains("no wink-out (dropping the memory as a whole): only 1 different input seen, but 2 are needed"));
     let mut cut = sample::document();
     cut.facts_mut().validity = vec![Gap::Events("3 events".to_string())];
-    assert!(why(&cut).contains("less than the whole run: the recording lacks 3 events"));
+    assert!(why(&cut).contains("does not cover the whole run: the recording lacks 3 events"));
 }
 
 #[test]
@@ -264,7 +266,7 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
     let card = first(&evidence);
     assert!(card.evidence.join("\n").contains("one run is too short (12 ms)"), "{card:?}");
     let expected =
-        "two measurements of the unchanged program differ by up to 5.0 %, and a saving counts from 2.0 % on.";
+        "two measurements of the unchanged program differ by up to 5.0 %, too much to detect a saving of 2.0 %.";
     assert!(card.sentence.ends_with(expected), "{}", card.sentence);
     // The interval ends below the least gain, even when noise widens it.
     evidence.candidates[0].cpu = sample::judged(0.002, Verdict::NotMeasurable);
@@ -292,7 +294,7 @@ fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
     evidence.no_second = Some(NoSecond::NoTime);
     let card = first(&evidence);
     assert_eq!((card.rule, card.strategy.as_deref()), ("arena", Some("AS3")));
-    let expected = "no wink-out: it needs a second recording, and the budget was too small for one";
+    let expected = "no wink-out (dropping the memory as a whole): it needs a second recording, and the budget was too small for one";
     assert!(card.why_not.contains(&expected.to_string()), "{card:?}");
     evidence.no_second = None;
     let dropped = evidence.candidates.remove(0);
@@ -303,7 +305,7 @@ fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
         why: Reason::PlayTooLong,
     });
     let expected =
-        "no wink-out: AS4 in render_document was not measured: it could not be played in time";
+        "no wink-out (dropping the memory as a whole): AS4 in render_document was not measured: it could not be replayed in time";
     assert!(first(&evidence).why_not.contains(&expected.to_string()), "{:?}", first(&evidence));
     // If nothing else saves enough, a second recording may decide.
     evidence.candidates.insert(0, dropped);
@@ -414,7 +416,7 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
         both.candidates.push(malloc);
         assert_eq!(first(&both).strategy.as_deref(), Some(expected), "{saving}");
     }
-    let arena = "an arena, dropped at once (AS4) saves 13 % (12 to 14 %) of CPU time, but frees no block on its own";
+    let arena = "an arena, dropped as a whole (AS4) saves 13 % (12 to 14 %) of CPU time, but does not free single blocks";
     assert!(others.contains(arena), "{others}");
     assert!(stack.contains("call stack: render_document from main\n"), "{stack}");
 }

@@ -102,19 +102,21 @@ impl Card {
     /// source may save in addition. `None` if there were no such runs.
     fn saves_in_program(&self) -> Option<Vec<String>> {
         let of = self.saving.in_program?;
-        let mut lines =
-            vec![format!("{} of the CPU time, measured in the program as it is", part(&of.saving))];
+        let mut lines = vec![format!(
+            "{} of the CPU time, measured in the unchanged program",
+            part(&of.saving)
+        )];
         let mut parts = Vec::new();
         if of.calls.high >= LEAST_PART {
             let share = percents(of.calls.low, of.calls.high);
-            parts.push(format!("{share} for calls that inlined code does not make"));
+            parts.push(format!("{share} for calls that inlined code avoids"));
         }
         if of.ends >= LEAST_PART {
             let share = percent(of.ends);
             parts.push(format!("at most {share} for frees and destructors that it skips"));
         }
         if !parts.is_empty() {
-            lines.push(format!("a change of the source saves more: {}", parts.join(", ")));
+            lines.push(format!("a change of the source code saves more: {}", parts.join(", ")));
         }
         Some(lines)
     }

@@ -136,7 +136,7 @@ fn threads(evidence: &Measured) -> Option<String> {
     (program.threads_at_once > 1).then(|| {
         let c = totals.c.value.map_or(String::new(), |c| format!(" (C {c:.2})"));
         format!(
-            "{} at once, and {} of the blocks are freed by another thread{c}",
+            "{} at the same time, and {} of the blocks are freed by another thread{c}",
             plural(program.threads_at_once, who),
             percent(other)
         )
@@ -172,7 +172,7 @@ pub fn bounds(evidence: &Measured) -> Vec<String> {
     }
     if let Some(share) = bound.share.filter(|&share| share < BOUND_MAX) {
         let share = percent(share);
-        all.push(format!("so no allocator can save more than {share}, locality aside"));
+        all.push(format!("so no allocator can save more than {share}, except by better locality"));
     }
     all.extend(evidence.facts.memory.summary.sentence());
     all
@@ -195,20 +195,24 @@ pub fn hazards(
     let texts = rule.hazards.iter().chain(of_objects.into_iter().flatten());
     let mut all: Vec<String> = texts.map(|text| text.to_string()).collect();
     if of.is_some_and(|of| saves_more_than_recorded(evidence, of)) {
-        let what = "the program saves more than its recorded calls and page faults take: the change \
-                    acts on code that was not recorded, too, such as what an emulator runs, or data \
-                    lies in better places";
+        let what =
+            "the program saves more than its recorded calls and page faults take: the change \
+                    also affects code that was not recorded, such as code in an emulator, or \
+                    it improves locality";
         all.insert(0, what.to_string());
     }
     if of.is_some_and(is_too_large) {
-        all.insert(0, "it needs much more memory: only where there is room".to_string());
+        all.insert(
+            0,
+            "it needs much more memory, so use it only where there is enough".to_string(),
+        );
     }
     if let Some(region) = region.filter(|region| region.threads > 1) {
         let threads = plural(region.threads.into(), "thread");
-        all.push(format!("{threads} run it: each call needs an allocator of its own"));
+        all.push(format!("{threads} run it, so each call needs a separate allocator"));
     }
     if region.is_some_and(|region| region.module.contains(".so")) {
-        all.push("it is in a library: the library has to take an allocator".to_string());
+        all.push("it is in a library, which has to accept an allocator".to_string());
     }
     all
 }
@@ -277,7 +281,7 @@ pub fn sentence(evidence: &Measured, card: &Card, change: &Change, function: &st
         Action::Switch => format!("With {} as its malloc, {name}", of.name),
         Action::Set => format!("With a setting of its malloc ({}), {name}", of.name),
         Action::Pool => format!("With a pool for what {function} allocates, {name}"),
-        _ => format!("With an allocator of its own for each call of {function}, {name}"),
+        _ => format!("With a separate allocator for each call of {function}, {name}"),
     };
     if change.rule.id == "fragmented-after-peak" {
         let when = if of.saves_at_end() { "after its peak" } else { "at its peak" };
@@ -340,7 +344,7 @@ fn proof(evidence: &Measured, by: By, kind: Kind) -> String {
     };
     match by {
         By::Try => "runs of the program itself show it".to_string(),
-        By::Plan => "runs of the program as it is, with the plan, show that".to_string(),
+        By::Plan => "runs of the unchanged program with the plan show that".to_string(),
         By::Replay => {
             let of = if evidence.part.is_some() { "recorded part of the run" } else { "recording" };
             format!("replays of the {of} predict that, and {shows}")

@@ -30,7 +30,7 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
         [] => format!("mallard sites {}, for functions that allocate", quoted_path(trace.folder())),
         ref names => format!("--region '{}'", names.join("', or '")),
     };
-    let what = format!("no region of the trace is the function {function}");
+    let what = format!("the trace has no region for the function {function}");
     Err(Failure::new(what, "nothing was measured", help).with_status(UNREADABLE))
 }
 

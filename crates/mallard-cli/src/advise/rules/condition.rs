@@ -211,13 +211,13 @@ impl Condition {
                 plural(of.blocks, "block")
             ),
             UtilisationFrom(_) => format!(
-                "{} of what a call allocates is in use at its peak (U {:.2}), so little is lost by \
-                 using no block again",
+                "{} of what a call allocates is in use at its peak (U {:.2}), so not reusing freed \
+                 blocks wastes little memory",
                 percent(of.utilisation),
                 of.utilisation
             ),
             UtilisationBelow(_) => format!(
-                "{} of the bytes that a call allocates can be in blocks that were freed before \
+                "{} of the bytes that a call allocates could reuse freed blocks \
                  (U {:.2})",
                 percent((1.0 - of.utilisation).max(0.0)),
                 of.utilisation
@@ -231,7 +231,7 @@ impl Condition {
         let allocs = figures.allocs.max(0) as u64;
         Some(match self {
             UtilisationBelow(_) => format!(
-                "{} allocated in all, at most {} of them in use at once (U {:.2})",
+                "{} allocated in all, at most {} of them in use at the same time (U {:.2})",
                 bytes(figures.bytes.max(0) as u64),
                 bytes(figures.peak_bytes.max(0) as u64),
                 utilisation(of)
@@ -242,7 +242,7 @@ impl Condition {
             }
             OneSize => format!("all blocks have {}", bytes(figures.size_max.max(0) as u64)),
             VariationUpTo(_) => {
-                format!("the sizes are few (V {:.1} bits)", figures.v.value.unwrap_or(0.0))
+                format!("there are few sizes (V {:.1} bits)", figures.v.value.unwrap_or(0.0))
             }
             LiveFrom(_) => {
                 let live = growing_bytes(facts, of);
@@ -266,8 +266,8 @@ impl Condition {
         match self {
             HeldFrom(_) => held_share(facts).map(|held| {
                 format!(
-                    "{} of the resident memory was held by the malloc beyond live blocks, averaged \
-                     over time",
+                    "{} of the resident memory, averaged over time, was held by the malloc without live \
+                     blocks in it",
                     percent(held)
                 )
             }),

@@ -113,26 +113,26 @@ pub struct Rule {
 }
 
 const OBSERVED: &str =
-    "that no block outlives its call was observed, not proven: another input may \
-                        keep one";
+    "that no block outlives its call was observed, not proven: another input may keep \
+                        one longer";
 const GROWS: &str =
-    "each container holds a pointer to its allocator: objects that hold strings or vectors \
-                     grow by 8 bytes for each of these, and a replay does not show what that costs";
+    "each container stores a pointer to its allocator, so objects that hold strings or \
+                     vectors grow by 8 bytes for each of these; a replay does not show that cost";
 const NO_FREES: &str =
-    "functions that free do not run: what closes a file, unlocks, or counts must stay outside";
+    "functions that free blocks do not run: code that closes a file, unlocks or counts must not be in them";
 const DESTRUCTORS: &str = "destructors do not run, either";
-const GUARDED: &str = "for the trial, mallard::guarded around the allocator stops the program at \
-                       the first access after the end";
+const GUARDED: &str = "for tests, mallard::guarded around the allocator stops the program at the \
+                       first access to freed memory";
 const ONE_THREAD: &str = "the allocator is for one thread at a time: all blocks of a call must be \
                           freed by its thread";
-const LIFETIME: &str = "the allocator must be made before everything that uses it, and end after \
-                        it";
+const LIFETIME: &str =
+    "the allocator must be created before everything that uses it, and destroyed \
+                        afterwards";
 const OTHER_MACHINES: &str = "another machine or input may show another saving: repeat the \
                               measurement where the program runs";
 
-const POOL_LIVES: &str =
-    "the measured pool lives as long as the program: one that each call makes \
-                          anew saves much less";
+const POOL_LIVES: &str = "the measured pool lives as long as the program; a new pool for each \
+                          call saves much less";
 
 /// All rules, in the order of the documentation.
 pub const RULES: [Rule; 12] = [
@@ -149,10 +149,10 @@ pub const RULES: [Rule; 12] = [
             Inputs(INPUTS_MIN),
             UtilisationFrom(0.25),
         ],
-        title: "Give each call of {function} an arena, and drop its memory at once",
+        title: "Give each call of {function} an arena, and drop its memory as a whole",
         why:
-            "An arena allocates by moving a pointer, and one call returns all memory: no block is \
-              freed alone.",
+            "An arena allocates by moving a pointer, and one call returns all memory. No block is freed \
+              individually.",
         hazards: &[OBSERVED, NO_FREES],
         hazards_of_objects: &[DESTRUCTORS, GUARDED, GROWS],
     },
@@ -181,9 +181,9 @@ pub const RULES: [Rule; 12] = [
             Inputs(INPUTS_MIN),
             UtilisationBelow(0.9),
         ],
-        title: "Give each call of {function} a multipool in an arena, and drop its memory at once",
+        title: "Give each call of {function} a multipool in an arena, and drop its memory as a whole",
         why:
-            "The multipool uses freed blocks again while the call runs, and the arena returns all \
+            "The multipool reuses freed blocks while the call runs, and the arena returns all \
               memory at its end.",
         hazards: &[OBSERVED, NO_FREES],
         hazards_of_objects: &[DESTRUCTORS, GUARDED, GROWS],
@@ -195,7 +195,7 @@ pub const RULES: [Rule; 12] = [
         strategy: 11,
         when: &[NoForeignFrees, EscapesUpTo(0.5), Instances(2), UtilisationBelow(0.9)],
         title: "Give each call of {function} a multipool in an arena",
-        why: "The multipool uses freed blocks again while the call runs, and the arena keeps them \
+        why: "The multipool reuses freed blocks while the call runs, and the arena keeps them \
               together. The code that frees stays.",
         hazards: &[
             "blocks that outlive the call must be copied to the heap before the call ends",
@@ -218,7 +218,7 @@ pub const RULES: [Rule; 12] = [
             VariationUpTo(5.0),
         ],
         title: "Give {what} a multipool that outlives its calls",
-        why: "Blocks of few sizes come and go: a multipool uses them again in a few instructions, \
+        why: "Blocks of few sizes come and go: a multipool reuses them in a few instructions, \
               and keeps them together.",
         hazards: &[POOL_LIVES, LIFETIME, ONE_THREAD],
         hazards_of_objects: &[GROWS],
@@ -237,7 +237,7 @@ pub const RULES: [Rule; 12] = [
             NoContainer,
         ],
         title: "Give the objects that {function} makes an object pool that outlives its calls",
-        why: "All blocks have one size and come and go: a pool of that size uses them again in a \
+        why: "All blocks have one size and come and go: a pool of that size reuses them in a \
               few instructions.",
         hazards: &[POOL_LIVES, "the pool must outlive its objects", ONE_THREAD],
         hazards_of_objects: &[],
@@ -270,7 +270,7 @@ pub const RULES: [Rule; 12] = [
         about: About::Malloc,
         strategy: 0,
         when: &[HeldFrom(0.25), GainsMemory, TimeStays],
-        title: "Start the program with {allocator}, for its memory",
+        title: "Start the program with {allocator}, to save memory",
         why: "The malloc keeps memory that the program does not use any more.",
         hazards: &[OTHER_MACHINES],
         hazards_of_objects: &[],
@@ -293,7 +293,7 @@ pub const RULES: [Rule; 12] = [
         strategy: 0,
         when: &[],
         title: "Leave the allocator as it is",
-        why: "No change that was looked at saves enough to be worth the work.",
+        why: "No change that was considered saves enough to be worth the work.",
         hazards: &[],
         hazards_of_objects: &[],
     },

@@ -48,7 +48,7 @@ pub fn name(text: &str) -> Result<String, String> {
     {
         return Ok(text.to_string());
     }
-    Err("a name begins with a letter, and has letters, digits, '-', '_' and '.': shop-7"
+    Err("a name begins with a letter and has only letters, digits, '-', '_' and '.', as in shop-7"
         .to_string())
 }
 
@@ -71,7 +71,7 @@ pub fn date(text: &str) -> Result<String, String> {
     if is_day {
         Ok(text.to_string())
     } else {
-        Err("a date is a day: 2026-11-26".to_string())
+        Err("the date must be a day such as 2026-11-26".to_string())
     }
 }
 

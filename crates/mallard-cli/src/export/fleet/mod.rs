@@ -26,7 +26,7 @@ impl Fleet {
         let fleet = Fleet { root: root.to_path_buf() };
         if !root.is_dir() {
             return Err(Failure::new(
-                format!("there is no folder {}", root.display()),
+                format!("there is no directory {}", root.display()),
                 "nothing was read",
                 format!("mallard export NAME --fleet {} --service S", quoted_path(root)),
             )
@@ -94,9 +94,9 @@ impl Fleet {
 
     fn other_layout(&self, entry: &Path) -> Failure {
         Failure::new(
-            format!("{} is no fleet: it has {}", self.root.display(), entry.display()),
-            "a fleet has TABLE/service=S/date=D/run=R alone; nothing was written",
-            "name a new folder, or that of an earlier mallard export --fleet",
+            format!("{} is not a fleet: it contains {}", self.root.display(), entry.display()),
+            "a fleet contains only TABLE/service=S/date=D/run=R; nothing was written",
+            "name a new directory, or one that mallard export --fleet has written",
         )
         .with_status(UNREADABLE)
     }

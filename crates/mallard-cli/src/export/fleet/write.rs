@@ -67,7 +67,7 @@ impl Addition<'_> {
         if let Some(other) = fleet.elsewhere(&self.key) {
             return Err(Failure::new(
                 format!("the run {run} is in {root} already, as {}", other.display()),
-                "nothing was written: the numbers of blocks and call stacks are those of one run",
+                "nothing was written, because IDs of blocks and call stacks are valid only within one run",
                 "name this run with --run",
             )
             .with_status(UNREADABLE));
@@ -171,7 +171,7 @@ fn unwritable(fleet: &Fleet, error: &io::Error) -> Failure {
     let (shown, root) = (fleet.root().display(), quoted_path(fleet.root()));
     Failure::new(
         format!("cannot add to the fleet {shown}: {}", error.to_string().to_lowercase()),
-        "the fleet is as it was before",
+        "the fleet is unchanged",
         format!("make room on the disk: df -h {root}; or ls -ld {root}"),
     )
     .with_status(UNREADABLE)

@@ -206,8 +206,8 @@ function addWish(forced) {
   box.hidden = false;
   const blocks = plural(forced.dangling ?? 0, "block");
   write(box, forced.dangling > 0
-    ? `A program with ${forced.name} would be wrong: ${blocks} would be used after their end.`
-    : `With ${forced.name}, no block would be used after its end in the recorded run.`);
+    ? `A program with ${forced.name} would be incorrect: ${blocks} would be used after they are freed.`
+    : `With ${forced.name}, no block would be used after it is freed in the recorded run.`);
   for (const site of listOf(forced.sites)) write(add(box, "p", ""), `${plural(site.blocks, "block")}, ${bytes(site.bytes)}, of ${site.function}`);
   const rest = forced.dangling - listOf(forced.sites).reduce((sum, site) => sum + site.blocks, 0);
   if (rest > 0 && forced.sites?.length) write(add(box, "p", ""), `and ${plural(rest, "more block")} of other functions`);

@@ -53,7 +53,7 @@ function runFacts(program) {
 function keyFigures() {
   const cards = [
     [bytes(totals.peak_bytes), "in use at the peak"],
-    [totals.peak_rss > 0 ? bytes(totals.peak_rss) : "", "resident at most, without the recorder"],
+    [totals.peak_rss > 0 ? bytes(totals.peak_rss) : "", "peak resident memory, without the recorder"],
     [bytes(totals.bytes), "allocated in all"],
     [roughly(totals.allocs), "blocks allocated"],
     [bytes(totals.live_bytes), "never freed"],

@@ -30,14 +30,14 @@ pub(super) fn refused(to: &Path, error: &io::Error) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write the op stream {}: {error}", to.display()),
-        "nothing was replayed; the trace is as it was",
+        "nothing was replayed; the trace is unchanged",
         "make room on the disk: an op stream has 16 bytes for each event",
     )
 }
 
 /// Returns the error for a corrupt trace in which two blocks have the same ID.
 pub(super) fn damaged(alloc: i64) -> Error {
-    let what = format!("the trace is damaged: two blocks have the number {alloc}");
+    let what = format!("the trace is corrupt: two blocks have the ID {alloc}");
     Error::damaged(what, "nothing was replayed")
 }
 
@@ -63,7 +63,9 @@ pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResul
             result.escapes, blocks, rule.scope, are
         ),
         "nothing was replayed",
-        format!("take {normal}, which frees each block, or a larger region; --unsafe replays it"),
+        format!(
+            "use {normal}, which frees each block, or a larger region; --unsafe replays it anyway"
+        ),
     )
 }
 
@@ -71,7 +73,7 @@ pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResul
 pub(super) fn too_many_blocks() -> Error {
     Error::new(
         ErrorKind::Refused,
-        "the trace has more than 2^32 blocks in use at once",
+        "the trace has more than 2^32 blocks in use at the same time",
         "nothing was replayed",
         "record a part of the run: mallard record --window FROM..TO -o NAME -- PROGRAM",
     )

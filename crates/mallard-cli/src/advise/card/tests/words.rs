@@ -117,7 +117,7 @@ fn a_card_has_the_keys_that_readers_of_json_rely_on() {
     }
     assert_eq!(value["action"], "convert");
     assert_eq!(value["strategy"], "AS4");
-    let words = "arena, allocator as a type parameter, memory dropped at once";
+    let words = "arena, allocator as a type parameter, memory dropped as a whole";
     assert_eq!(value["strategy_words"], words);
     assert_eq!(value["saving"]["measured_by"], "replay");
     assert_eq!(value["saving"]["locality"], Value::Null);
@@ -152,9 +152,9 @@ fn the_bound_leaves_out_locality_wherever_it_is_said() {
     let mut evidence = sample::nothing();
     assert!(first(&evidence)
         .sentence
-        .contains("takes at most 1.2 % of the CPU time, locality aside"));
+        .contains("takes at most 1.2 % of the CPU time, not counting locality"));
     evidence.facts_mut().bound.share = Some(0.3);
-    assert!(first(&evidence).sentence.ends_with("takes at most 30 %, locality aside."));
+    assert!(first(&evidence).sentence.ends_with("takes at most 30 %, not counting locality."));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn the_verdict_is_that_of_the_first_card() {
 fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.facts_mut().regions = vec![Region { foreign_frees: 500, ..sample::region() }];
-    let expected = "no allocator of its own for render_document: another thread frees 500 blocks";
+    let expected = "no separate allocator for render_document: another thread frees 500 blocks";
     assert!(first(&evidence).why_not.contains(&expected.to_string()));
     evidence.candidates.clear();
     let card = first(&evidence);
@@ -206,7 +206,7 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
     evidence.facts_mut().regions[0] = Region { instances: 1, inputs: 1, ..sample::region() };
     evidence.facts_mut().regions[1].utilisation = 1.0; // for an arena, and not for a multipool in an arena
     let others = first(&evidence).why_not;
-    assert!(!others.iter().any(|why| why.contains("no allocator of its own")), "{others:?}");
+    assert!(!others.iter().any(|why| why.contains("no separate allocator")), "{others:?}");
 }
 
 #[test]
@@ -260,11 +260,11 @@ fn the_changes_that_were_measured_are_all_counted() {
     let mut evidence = sample::nothing();
     evidence.facts_mut().bound.share = Some(0.3);
     let card = first(&evidence);
-    assert!(card.sentence.contains("the one change that was measured saves 0.4 %"), "{card:?}");
+    assert!(card.sentence.contains("the only change that was measured saves 0.4 %"), "{card:?}");
     let mut slower = evidence.clone();
     slower.candidates[0].cpu = sample::judged(-0.01, Verdict::NoDifference);
     let sentence = first(&slower).sentence;
-    assert!(sentence.contains("the one change that was measured saves no CPU time"), "{sentence}");
+    assert!(sentence.contains("the only change that was measured saves no CPU time"), "{sentence}");
     slower.candidates.push(slower.candidates[0].clone());
     let sentence = first(&slower).sentence;
     assert!(sentence.contains("none of the 2 changes that were measured saves"), "{sentence}");
@@ -287,11 +287,12 @@ fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing(
     evidence.dropped = plays.map(dropped).to_vec();
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
-    let expected = "an arena (AS3) in parse saved 57 % of CPU time in a single play, and then the \
+    let expected =
+        "an arena (AS3) in parse saved 57 % of CPU time in a single replay, and then the \
                     command was interrupted";
     assert_eq!(card.why_not[0], expected);
     assert!(
-        card.why_not[3].starts_with("1 other change had no chance, or the command"),
+        card.why_not[3].starts_with("1 other change could not win, or the command"),
         "{card:?}"
     );
 }
@@ -309,7 +310,8 @@ fn places_with_the_same_short_name_are_named_once() {
         region.escape_sites = vec![site("make<A>(int)"), site("make<B>(int)"), site("title(int)")];
     }
     let lines = first(&evidence).why_not;
-    let places: Vec<_> = lines.iter().filter(|line| line.starts_with("no allocator of")).collect();
+    let places: Vec<_> =
+        lines.iter().filter(|line| line.starts_with("no separate allocator")).collect();
     assert_eq!(places.len(), 1, "{lines:?}");
     assert!(places[0].ends_with("allocated by make<…> and title"), "{lines:?}");
 }
