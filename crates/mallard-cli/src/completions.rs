@@ -28,13 +28,13 @@ impl Completions {
     }
 }
 
-/// Writes man pages and completions for an installation.
+/// Writes the man pages and shell completions of an installation.
 ///
-/// FOLDER gets man/man1, bash-completion/completions, zsh/site-functions and
+/// DIRECTORY gets man/man1, bash-completion/completions, zsh/site-functions and
 /// fish/vendor_completions.d, as in PREFIX/share.
 #[derive(clap::Args)]
 pub struct Pages {
-    /// The folder that stands for PREFIX/share.
+    /// The directory that corresponds to PREFIX/share.
     folder: PathBuf,
 }
 

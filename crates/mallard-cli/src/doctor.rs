@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Tells whether programs can be recorded here, and whether PROG can.
+/// Checks whether programs can be recorded on this system, and whether PROG can be recorded.
 ///
-/// Starts nothing. The status is 0 if recording will work, and 126 if not.
+/// Runs no program. The exit status is 0 if recording will work, and 126 if not.
 #[derive(clap::Args)]
 pub struct Command {
     /// Writes the findings as JSON.

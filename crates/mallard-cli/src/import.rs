@@ -15,29 +15,29 @@ use mallard_trace::trace::Trace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a trace of a stream of events, or of a file of heaptrack.
+/// Makes a trace from an event stream, or from a heaptrack file.
 ///
-/// A stream is what `trace_file` writes for single allocators, or what `mallard record` left when
-/// it was killed or given --keep-stream. A file of heaptrack, raw or interpreted, lacks threads,
-/// precise times and call stacks of frees: the trace says so.
+/// An event stream is the file that `trace_file` writes for single allocators, or that `mallard
+/// record` left behind because it was killed or --keep-stream was given. A heaptrack file, raw or
+/// interpreted, lacks threads, precise times and call stacks of frees, and so does the trace.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The stream or the file of heaptrack.
+    /// The event stream or the heaptrack file.
     #[arg(value_name = "FILE")]
     stream: PathBuf,
     /// The trace to write, NAME.mallard. By default it has the name of the file.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
     output: Option<PathBuf>,
-    /// Looks for debug information here as well.
-    #[arg(long, value_name = "FOLDER")]
+    /// Also looks for debug information in this directory.
+    #[arg(long, value_name = "DIRECTORY")]
     debug_dir: Vec<PathBuf>,
     #[command(flatten)]
     debuginfod: Debuginfod,
-    /// Leaves addresses without names of functions.
+    /// Does not look up the function names of addresses.
     #[arg(long)]
     no_symbols: bool,
-    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
-    /// path, the name of the file stays.
+    /// Leaves out paths, arguments and environment of the program, and the host name. File names
+    /// without their directories stay.
     #[arg(long)]
     anonymize: bool,
     /// Overwrites the trace if it exists.

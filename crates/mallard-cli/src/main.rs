@@ -69,7 +69,7 @@ commands! {
     Pages(completions::Pages),
 }
 
-/// Tells which allocator a program should use, and how much the program would gain.
+/// Finds out which allocator a program should use, and how much the program would gain.
 #[derive(Parser)]
 #[command(name = "mallard", version, disable_help_subcommand = true, max_term_width = 80)]
 struct Mallard {

@@ -89,13 +89,13 @@ const BUDGET: &str = "The time limit for everything after the first recording of
 
 /// Advises which allocator a program should use, where, and what the program would gain.
 ///
-/// Reads a recording, or records PROG first, then looks for regions and structures that could have an
-/// allocator of their own, and runs PROG as it is with such allocators, and under other mallocs. If PROG
-/// cannot run again, replays of the recording estimate the savings. PROG may run many times, as under
-/// `mallard try`. Most programs should keep the
-/// allocator that they have: then the advice is to leave it, with the largest saving that is
-/// possible. The advice is also written into the folder of the trace, as advice.json, unless earlier
-/// advice there decides more.
+/// Reads a recording, or records PROG first, then looks for functions and data structures that
+/// could have a separate allocator, and runs the unchanged PROG with such allocators, and under
+/// other mallocs. If PROG cannot run again, replays of the recording estimate the savings. PROG may
+/// run many times, as under `mallard try`. Most programs should keep the allocator that they have:
+/// then the advice is to leave it, with the largest saving that is possible. The advice is also
+/// stored in the directory of the trace, as advice.json, unless earlier advice there is more
+/// conclusive.
 #[derive(clap::Args)]
 #[command(mut_arg("budget", |arg| arg.help(BUDGET)))]
 #[command(override_usage = "mallard advise [OPTIONS] <NAME>\n       \
@@ -113,9 +113,9 @@ pub struct Command {
     /// a number if there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME", conflicts_with = "name")]
     output: Option<PathBuf>,
-    /// Records the process with this number, which runs already, for the time of --for or until Ctrl-C, and
-    /// then advises. The process runs on as before. Its program is not run again, so replays of the recorded
-    /// calls estimate the savings.
+    /// Records the running process with this ID, for the time of --for or until Ctrl-C, and then
+    /// advises. Afterwards, the process runs on as before. Its program is not run again, so replays
+    /// of the recorded calls estimate the savings.
     #[arg(
         short = 'p',
         long,

@@ -23,21 +23,23 @@ pub struct Options {
     /// Records processes that the program starts as well: by fork, or also by exec.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub follow: Vec<Follow>,
-    /// Looks at this function alone, however little it allocates.
+    /// Considers only this function, however little it allocates.
     #[arg(long, value_name = "FUNCTION")]
     pub region: Option<String>,
-    /// Plays this strategy, AS1 to AS14, whatever the evidence says, and names the blocks that would
-    /// be used after their end: for the function of --region, or else for the whole program.
+    /// Replays this strategy, AS1 to AS14, even if the evidence speaks against it, and lists the
+    /// blocks that would be used after they are freed. The strategy is for the function of
+    /// --region, or without --region for the whole program.
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
     pub force: Option<Strategy>,
-    /// Another recording of the program, with another input. A card advises a wink-out only
-    /// if no block outlived its call there either. By default, the program is recorded again.
+    /// Another recording of the program, with another input. A recommendation drops memory without
+    /// running destructors only if no block outlived its call there either. By default, the program
+    /// is recorded again.
     #[arg(long, value_name = "NAME")]
     pub again: Option<PathBuf>,
     /// Does not run the program again.
     #[arg(long)]
     pub no_try: bool,
-    /// Writes the cards in the format SARIF, which tools for reviews show beside the code.
+    /// Writes the recommendations in the format SARIF, which code review tools show next to the code.
     #[arg(long, conflicts_with = "json")]
     pub sarif: bool,
     /// Whether debug information is fetched.

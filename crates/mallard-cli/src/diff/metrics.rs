@@ -12,13 +12,13 @@ pub enum Metric {
     Bytes,
     /// Blocks allocated
     Blocks,
-    /// Bytes in use when the program had the most
+    /// Bytes in use at the peak of the program
     Peak,
     /// Bytes never freed
     Leaked,
     /// Calls that allocate, free or resize
     Calls,
-    /// Resident bytes at most, of the whole program
+    /// Peak resident memory of the whole program, in bytes
     #[value(skip)]
     Rss,
     /// CPU time of the whole program, recording included, in nanoseconds

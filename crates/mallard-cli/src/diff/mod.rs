@@ -21,20 +21,20 @@ use std::process::ExitCode;
 /// The exit status if a gate fails.
 const GATE_FAILED: u8 = 1;
 
-/// Compares two traces: which call stacks are new, gone, grown or shrunk.
+/// Compares two traces, and lists which call stacks are new, gone, grown or shrunk.
 ///
-/// Call stacks are the same if their functions and modules have the same names. The status is 1 if
-/// a gate fails, so that a build can stop.
+/// Call stacks are the same if their functions and modules have the same names. The exit status is 1
+/// if a gate fails, so that a build can stop.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace before a change.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
-    /// The trace after it.
+    /// The trace after the change.
     #[arg(value_name = "AFTER")]
     after: PathBuf,
-    /// Fails unless a number of the program changes less than this: 'peak<+5%', 'leaked<=+0',
-    /// 'rss<+2MiB'. The numbers are bytes, blocks, peak, leaked, calls, rss and time. May be given
+    /// Fails if a figure of the program changes more than this limit, such as 'peak<+5%', 'leaked<=+0'
+    /// or 'rss<+2MiB'. The figures are bytes, blocks, peak, leaked, calls, rss and time. May be given
     /// several times.
     #[arg(long = "gate", value_name = "GATE")]
     gates: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Command {
     /// How many functions of each call stack are listed; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 4)]
     depth: usize,
-    /// Lists functions that only pass an allocation on as well, and names in full.
+    /// Also lists functions that only pass an allocation on, and shows names in full.
     #[arg(long)]
     full: bool,
     /// Writes one JSON object.

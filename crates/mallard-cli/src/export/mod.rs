@@ -26,7 +26,7 @@ use weight::Weight;
 
 /// Writes a trace in the format of another program, or adds it to a fleet.
 ///
-/// A fleet is a folder with the tables of many runs of many services, which `mallard query --fleet`,
+/// A fleet is a directory with the tables of many runs of many services, which `mallard query --fleet`,
 /// DuckDB and Spark read: ROOT/TABLE/service=S/date=D/run=R/part-*.parquet.
 #[derive(clap::Args)]
 pub struct Command {
@@ -36,16 +36,17 @@ pub struct Command {
     /// The format.
     #[arg(long, value_enum, required_unless_present = "fleet", conflicts_with = "fleet")]
     format: Option<Format>,
-    /// What the file counts, or what its reader shows first. `folded` has one weight only.
+    /// What the file counts, or what its viewer shows first. A `folded` file has only one weight.
     #[arg(long, value_enum, requires = "format")]
     weight: Option<Weight>,
     /// Keeps functions that only pass an allocation on, and names with their arguments.
     #[arg(long, requires = "format")]
     full: bool,
-    /// The file to write; - for stdout. By default it has the name of the trace, in this folder.
+    /// The file to write; - for stdout. By default, a file in this directory with the name of the
+    /// trace.
     #[arg(short = 'o', long = "output", value_name = "FILE", conflicts_with = "fleet")]
     output: Option<PathBuf>,
-    /// Adds the trace to the fleet in this folder.
+    /// Adds the trace to the fleet in this directory.
     #[arg(long, value_name = "ROOT", requires = "service")]
     fleet: Option<PathBuf>,
     /// The service that was recorded.
@@ -57,11 +58,11 @@ pub struct Command {
     /// The name of the run; by default the moment of the recording and the process.
     #[arg(long, value_name = "R", requires = "fleet", value_parser = fleet::name)]
     run: Option<String>,
-    /// Adds the tables of events and of blocks too, which are most of a trace.
+    /// Also adds the tables of events and of blocks, which are most of a trace.
     #[arg(long, requires = "fleet")]
     events: bool,
-    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
-    /// path, the name of the file stays.
+    /// Leaves out paths, arguments and environment of the program, and the host name. File names
+    /// without their directories stay.
     #[arg(long)]
     anonymize: bool,
     /// Overwrites the file or the run if it exists.

@@ -9,7 +9,7 @@ pub enum Weight {
     Bytes,
     /// Blocks allocated
     Blocks,
-    /// Bytes in use when the program had the most
+    /// Bytes in use at the peak of the program
     Peak,
     /// Blocks freed before their thread allocated another
     Short,

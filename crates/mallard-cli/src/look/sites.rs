@@ -17,8 +17,9 @@ use std::process::ExitCode;
 
 /// Lists the call stacks that allocate, the largest first.
 ///
-/// D V L U C F are measures from J. Lakos's talk on local allocators: density, variation, locality,
-/// utilisation, contention, fragmentability. `--explain` says how each is computed.
+/// D V L U C F are measures of Lakos ("Local ('arena') memory allocators", ACCU 2017): density,
+/// variation, locality, utilisation, contention, fragmentability. `--explain` describes how each is
+/// computed.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace.
@@ -30,16 +31,16 @@ pub struct Command {
     /// Only call stacks with a function, file or module that this regular expression matches.
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
-    /// How many are listed; 0 for all.
+    /// How many call stacks are listed; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     /// How many functions of each call stack are listed; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 4)]
     depth: usize,
-    /// Lists functions that only pass an allocation on as well, and names in full.
+    /// Also lists functions that only pass an allocation on, and shows names in full.
     #[arg(long)]
     full: bool,
-    /// Says what D, V, L, U, C and F mean.
+    /// Explains what D, V, L, U, C and F mean.
     #[arg(long)]
     explain: bool,
     /// Writes one JSON object for each call stack.
@@ -53,11 +54,11 @@ enum Sort {
     Bytes,
     /// Blocks allocated
     Blocks,
-    /// Bytes in use when the program had the most
+    /// Bytes in use at the peak of the program
     Peak,
     /// Bytes never freed
     Leaked,
-    /// Time in malloc and its family
+    /// Time in malloc and related functions
     Time,
     /// Blocks freed before their thread allocated another
     Short,

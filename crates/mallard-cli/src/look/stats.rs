@@ -15,13 +15,13 @@ use mallard_trace::measures::{Estimate, Explanation, EXPLANATIONS};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Shows what a trace holds: events, memory, lifetimes, losses, and D V L U C F of the program.
+/// Summarises a trace: events, memory, lifetimes, lost events, and the measures D V L U C F.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace.
     #[arg(value_name = "NAME")]
     name: PathBuf,
-    /// Says what D, V, L, U, C and F mean.
+    /// Explains what D, V, L, U, C and F mean.
     #[arg(long)]
     explain: bool,
     /// Writes the manifest of the trace, which has all figures, as JSON.

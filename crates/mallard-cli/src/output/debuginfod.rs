@@ -14,7 +14,7 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// The option of commands that look names up.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Debuginfod {
-    /// Fetches no debug information from the servers that DEBUGINFOD_URLS names.
+    /// Does not fetch debug information from the servers in DEBUGINFOD_URLS.
     #[arg(long)]
     no_debuginfod: bool,
 }

@@ -26,11 +26,12 @@ use std::time::Duration;
 /// The maximum time of each wait for the end of the program.
 const WAIT: Duration = Duration::from_secs(3600);
 
-/// Runs a program under a plan, and says what each rule would serve.
+/// Runs a program under a plan, and reports which blocks each rule would serve.
 ///
-/// The library of the plan decides about each block, but all blocks come from the program's malloc. At the end,
-/// the command says which blocks each rule would have served, how many blocks have call stacks that the plan does
-/// not have, and which modules of the plan are missing or are other builds. The status is that of the program.
+/// The plan is evaluated for each block, but all blocks come from the program's malloc. At the end,
+/// the command reports which blocks each rule would have served, how many blocks have call stacks
+/// that the plan does not have, and which modules of the plan are missing or are other builds. The
+/// exit status is that of the program.
 #[derive(clap::Args)]
 pub struct Command {
     /// The plan.

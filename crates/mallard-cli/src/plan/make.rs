@@ -14,7 +14,7 @@ use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a plan of rules and a recording of the program.
+/// Makes a plan from rules and a recording of the program.
 ///
 /// RULES is a TOML file with rules, as `mallard replay --plan` reads it:
 ///
@@ -22,8 +22,9 @@ use std::process::ExitCode;
 ///     region = "parse_document"     # with everything that it calls
 ///     strategy = "arena"            # arena, pool, multipool, multipool over arena, malloc
 ///
-/// Instead of a region, a rule has a site (a function that allocates), functions (a regular expression, as
-/// `mallard sites --filter` has it), a stack (a number of `mallard sites --json`), or none of these for all blocks.
+/// Instead of a region, a rule has a site (a function that allocates), functions (a regular
+/// expression, as for `mallard sites --filter`), a stack (an ID in `mallard sites --json`), or none
+/// of these for all blocks.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Command {

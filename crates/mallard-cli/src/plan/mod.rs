@@ -22,8 +22,9 @@ use std::process::ExitCode;
 
 /// Makes and shows plans, which apply arenas and pools in a program that is not changed.
 ///
-/// A plan says which blocks of a program come from an arena or a pool, by their call stacks. `mallard run --plan`
-/// applies it, and `mallard try --plan` measures it beside other mallocs. docs/guide/plans.md has an example.
+/// A plan assigns blocks of a program to arenas or pools, by their call stacks. `mallard run
+/// --plan` applies a plan, and `mallard try --plan` compares it with other mallocs.
+/// docs/guide/plans.md has an example.
 #[derive(clap::Args)]
 pub struct Command {
     #[command(subcommand)]

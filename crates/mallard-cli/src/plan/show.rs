@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 /// Shows the rules of a plan, and which call stacks they serve.
 ///
-/// Functions have names if the modules of the plan are found: in the directories of PATH and of libraries, beside
-/// the plan, in the current directory, or as a further argument. Another build of a module has other addresses
-/// and is not used.
+/// Functions have names if the modules of the plan are found: in the directories of PATH and of
+/// libraries, next to the plan, in the current directory, or as a further argument. Another build
+/// of a module has other addresses and is not used.
 #[derive(clap::Args)]
 pub struct Command {
     /// The plan.

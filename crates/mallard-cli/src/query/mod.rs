@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use views::Views;
 
-/// Asks a trace in SQL.
+/// Queries a trace with SQL.
 ///
-/// DuckDB answers, and sees the tables of the trace as views: events, allocs (the blocks), sites,
-/// stacks, frames, modules, mappings, processes, threads, samples, memory, cpu and regions. Without SQL
-/// the shell of DuckDB opens. DuckDB reads and writes files only in the folder of the trace, unless
-/// --unlocked is given.
+/// DuckDB runs the query. The tables of the trace are views: events, allocs (the blocks), sites,
+/// stacks, frames, modules, mappings, processes, threads, samples, memory, cpu and regions. Without
+/// SQL, the command opens the shell of DuckDB. DuckDB reads and writes files only in the directory
+/// of the trace, unless --unlocked is given.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The trace, and the SQL; - reads the SQL from stdin. With --fleet the SQL alone.
+    /// The trace, and the SQL; - reads the SQL from stdin. With --fleet, only the SQL.
     #[arg(value_names = ["NAME", "SQL"], num_args = 0..=2)]
     words: Vec<String>,
-    /// Asks all runs in this folder of `mallard export --fleet`.
+    /// Queries all runs in this directory, which `mallard export --fleet` has written.
     #[arg(long, value_name = "ROOT")]
     fleet: Option<PathBuf>,
     /// Reads the SQL from a file.
@@ -42,7 +42,7 @@ pub struct Command {
     /// Writes comma-separated values.
     #[arg(long)]
     csv: bool,
-    /// DuckDB takes at most this memory, and puts the rest into files; 80 % of all by default.
+    /// The maximum of memory that DuckDB uses, 80 % of all by default; further data go to files.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
     /// Lets the SQL read and write any file.

@@ -12,18 +12,18 @@ use std::time::Duration;
 
 /// Records every allocation of a program, with its call stack.
 ///
-/// The program is not rebuilt. It has the terminal and receives signals as usual, and the command
-/// ends with its exit status (with --load, with 0). With --pid, a process that runs already is recorded. The result is a folder NAME.mallard, which `mallard stats`, `sites`
-/// and other commands read.
+/// The program is not rebuilt. It uses the terminal and receives signals as usual, and the command
+/// returns its exit status (with --load, 0). With --pid, a running process is recorded. The result
+/// is a directory NAME.mallard, which `mallard stats`, `sites` and other commands read.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace to write, NAME.mallard. By default it has the name of the program, with a number if
     /// there is one already.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
     pub(super) output: Option<PathBuf>,
-    /// Records the process with this number, which runs already, for the time of --for, until Ctrl-C, or
-    /// until it ends. Then the process runs on as before. Lists which code allocated the memory that is
-    /// still in use at the end. Blocks from before the recording are known by their frees only.
+    /// Records the running process with this ID, for the time of --for, until Ctrl-C, or until it
+    /// ends. Afterwards, the process runs on as before. Lists which code allocated the memory that is
+    /// still in use at the end. Of earlier blocks, only the frees are recorded.
     #[arg(
         short = 'p',
         long,
@@ -33,17 +33,17 @@ pub struct Command {
         conflicts_with_all = ["program", "load", "timeout", "window", "follow"]
     )]
     pub(super) pid: Option<u32>,
-    /// Which frames of call stacks are recorded: all by the unwind tables, all by frame pointers,
-    /// the caller alone, or none.
+    /// How call stacks are recorded: all frames by the unwind tables, all frames by frame pointers,
+    /// only the caller, or not at all.
     #[arg(long, value_enum, default_value = "full")]
     pub(super) stacks: Stacks,
-    /// Frees have no call stacks.
+    /// Records no call stacks of frees.
     #[arg(long)]
     pub(super) no_free_stacks: bool,
-    /// Records a part of the allocations only: on average one every BYTES allocated bytes.
+    /// Records only a sample: on average one allocation per BYTES allocated bytes.
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "0", hide_default_value = true)]
     pub(super) sample: u64,
-    /// Records this part of the run only, for example 10s..70s.
+    /// Records only this part of the run, for example 10s..70s.
     #[arg(long, value_name = "FROM..TO", value_parser = window)]
     pub(super) window: Option<Range<Duration>>,
     /// Records processes that the program starts as well: by fork, or also by exec. The recording
@@ -55,22 +55,22 @@ pub struct Command {
     /// What a thread does when it allocates faster than the events can be written.
     #[arg(long, value_enum, default_value = "block")]
     pub(super) on_full: OnFull,
-    /// Stops recording when the events have this size on the disk. The trace is at most a tenth larger.
+    /// Stops recording when the event file has this size. The trace is at most a tenth larger.
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
     pub(super) max_size: u64,
-    /// Looks for debug information here as well.
-    #[arg(long, value_name = "FOLDER")]
+    /// Also looks for debug information in this directory.
+    #[arg(long, value_name = "DIRECTORY")]
     pub(super) debug_dir: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) debuginfod: Debuginfod,
-    /// Leaves addresses without names of functions.
+    /// Does not look up the function names of addresses.
     #[arg(long)]
     pub(super) no_symbols: bool,
-    /// Leaves out paths, arguments and environment of the program, and the name of the host. Of a
-    /// path, the name of the file stays.
+    /// Leaves out paths, arguments and environment of the program, and the host name. File names
+    /// without their directories stay.
     #[arg(long)]
     pub(super) anonymize: bool,
-    /// Keeps the stream of events beside the trace, as NAME.stream.
+    /// Keeps the event stream next to the trace, as NAME.stream.
     #[arg(long, conflicts_with = "anonymize")]
     pub(super) keep_stream: bool,
     /// Overwrites the trace if it exists.

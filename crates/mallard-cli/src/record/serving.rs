@@ -38,8 +38,8 @@ pub struct ServerWork {
     /// Repeats the load for this time. With --pid, the process is recorded for this time.
     #[arg(long = "for", value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = WORK)]
     pub repeated_for: Option<Duration>,
-    /// Kills CMD if it takes longer than this time, 10 minutes by default. The recording then ends, and
-    /// is kept.
+    /// Kills CMD if it takes longer than this time, 10 minutes by default. The recording then ends;
+    /// the trace is written.
     #[arg(long, value_name = "TIME", value_parser = mallard_measure::parse::duration, requires = "load")]
     pub timeout: Option<Duration>,
 }

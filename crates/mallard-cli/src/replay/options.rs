@@ -9,15 +9,15 @@ use mallard_trace::replay::{Options, Strategy};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
 
-/// Replays a recording under other allocators, and says what each would change.
+/// Replays a recording under other allocators, and predicts what each would save.
 ///
-/// Makes the calls of the recorded program again, with its threads, in a process of its own for
-/// each run: under glibc's malloc, under other mallocs (--allocator), and with local allocators
-/// instead of malloc (--plan, --strategy). An allocator that does nothing is played too, and its
-/// time is subtracted, since it is that of the replay itself. The result is the share of the
-/// program's CPU time that another allocator would save, without locality: where blocks lie also
-/// changes the time of the program's own accesses, which a replay does not make. `mallard try`
-/// measures locality too, but only for mallocs.
+/// Repeats the calls of the recorded program, with its threads, in a separate process for each
+/// replay: under glibc's malloc, under other mallocs (--allocator), and with local allocators
+/// instead of malloc (--plan, --strategy). The calls are also replayed with an allocator that does
+/// nothing; its time is subtracted, because it is the cost of the replay itself. The result is the
+/// share of the program's CPU time that another allocator would save, without locality: the
+/// addresses of blocks also change the time of the program's memory accesses, which are not
+/// replayed. `mallard try` measures locality too, but only for mallocs.
 #[derive(clap::Args)]
 pub struct Command {
     /// The trace.
@@ -27,15 +27,15 @@ pub struct Command {
     /// installed are compared.
     #[arg(short, long, value_name = SYNTAX)]
     pub allocator: Vec<Wanted>,
-    /// A file with rules that give call sites or regions of the program to local allocators; may be
+    /// A file with rules that assign call sites or regions of the program to local allocators; may be
     /// repeated.
     #[arg(long, value_name = "FILE")]
     pub plan: Vec<PathBuf>,
-    /// Strategies of J. Lakos's talk for the whole program: all, or a list such as AS1,AS7.
+    /// Lakos's allocation strategies (ACCU 2017) for the whole program: all, or a list such as AS1,AS7.
     #[arg(long, value_name = "all|AS1,...", value_delimiter = ',', value_parser = strategies)]
     pub strategy: Vec<Strategies>,
     /// Only writes an op stream to a file: that of the plan or the strategy, or else that of the
-    /// recorded calls. `mallard-replay FILE` plays it once.
+    /// recorded calls. `mallard-replay FILE` replays it once.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["allocator", "json"])]
     pub write: Option<PathBuf>,
     #[command(flatten)]
@@ -49,11 +49,11 @@ pub struct Command {
 /// How op streams are made.
 #[derive(Default, clap::Args)]
 pub struct Compiling {
-    /// The process of the trace, by its number in the table `processes`. By default the one with the
+    /// The process to replay, by its ID in the table `processes`. By default the one with the
     /// most CPU time, or with the most events if a CPU time is unknown.
     #[arg(long, value_name = "NUMBER")]
     pub process: Option<i32>,
-    /// Replays a sampled trace too, although it has a small part of the calls.
+    /// Also replays a sampled trace, although it has only a small part of the calls.
     #[arg(long)]
     pub allow_samples: bool,
     /// Replays a plan that frees blocks while the program still uses them.

@@ -26,10 +26,10 @@ pub struct Manner {
     /// page, but nothing if that makes more page faults than the program had.
     #[arg(long, value_enum, default_value = "auto")]
     touch: Touch,
-    /// Waits between calls: none, the recorded ones (real), or these times a factor (x0.5).
+    /// The pauses between calls: none, as recorded (real), or as recorded times a factor (x0.5).
     #[arg(long, value_name = "none|real|xF", value_parser = pace, default_value = "none")]
     pace: Pace,
-    /// Fills the heap before the replay, and frees all blocks but this share (0.4, or 40%): the
+    /// Fills the heap before the replay, and frees all blocks except this share (0.4, or 40%). The
     /// heap then has gaps, as in a program that has run for long.
     #[arg(long, value_name = "SHARE", value_parser = litter, default_value = "0")]
     litter: f64,

@@ -44,7 +44,7 @@ pub struct Command {
     /// The trace, or a file FILE.json that `--json` made.
     #[arg(value_name = "NAME")]
     name: PathBuf,
-    /// The file, or - for the standard output. Without this option, NAME.html beside the trace.
+    /// The file, or - for the standard output. Without this option, NAME.html next to the trace.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrites FILE even if it is no report of mallard.

@@ -25,9 +25,9 @@ const REPLAY_PART: u32 = 4;
 pub struct Try {
     #[command(flatten)]
     command: comparison::Command,
-    /// A recording of the program. The recording tells how much CPU time any allocator could save
-    /// at most. The recording is also replayed, which takes a quarter of the budget in addition, to
-    /// tell which share of the measured savings a replay would have found.
+    /// A recording of the program. The recording shows how much CPU time any allocator could save
+    /// at most. The recording is also replayed, which takes an additional quarter of the budget,
+    /// to find out which share of the measured savings a replay predicts.
     #[arg(long, value_name = "NAME")]
     trace: Option<PathBuf>,
 }
@@ -90,11 +90,12 @@ fn unknown_bound(why: String) -> String {
 pub struct Verify {
     #[command(flatten)]
     command: verify::Command,
-    /// The trace whose advice AFTER follows. A note says whether the measured saving is in the predicted
-    /// interval. The result is kept in the trace, and `mallard report` shows it beside the prediction.
+    /// The trace whose advice AFTER implements. A note says whether the measured saving is in the
+    /// predicted interval. The result is stored in the trace, and `mallard report` shows it next to
+    /// the prediction.
     #[arg(long, value_name = "NAME")]
     trace: Option<PathBuf>,
-    /// The card of the advice that AFTER follows.
+    /// The recommendation that AFTER implements: 1 is the first that `mallard advise` printed.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "trace")]
     card: usize,
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// The command that shows where a program allocates.
 const RECORD: &str = "./x demo --";
 
-/// Tells which malloc a program should use, and how much the program would gain.
+/// Finds out which malloc a program should use, and how much the program would gain.
 #[derive(Parser)]
 #[command(name = "mallard", version, disable_help_subcommand = true, max_term_width = 80)]
 struct Mallard {

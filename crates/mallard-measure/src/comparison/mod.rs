@@ -34,37 +34,37 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs a program under several mallocs in turns, and says which one it should use.
+/// Runs a program under several mallocs alternately, and reports which one it should use.
 ///
 /// The program is not rebuilt. It runs many times, and its output is compared with that of the
 /// first run: an allocator under which the output differs is reported. stdin is empty unless
 /// --stdin or a redirection names a file. Mallocs that cannot win are dropped after a few runs, and
 /// the last two to four have most of the budget. CPU time includes processes that the program waits
-/// for. Peak RSS is that of the largest process. A difference counts from --min-gain on; CPU time and memory have a verdict
-/// each: gain, loss, no difference or not measurable.
+/// for. Peak RSS is that of the largest process. Differences below --min-gain do not count. CPU
+/// time and memory have separate verdicts: gain, loss, no difference or not measurable.
 #[derive(clap::Args)]
 pub struct Command {
     /// An allocator to try; may be repeated. By default all that are installed: see --list.
-    /// Variables of the environment may follow: jemalloc,MALLOC_CONF=narenas:1
+    /// Environment variables may follow: jemalloc,MALLOC_CONF=narenas:1
     #[arg(short, long, value_name = SYNTAX)]
     pub allocator: Vec<Wanted>,
-    /// A plan that `mallard plan make` has made. It is a candidate beside the mallocs, with its control: the
-    /// control makes the same decisions and leaves all blocks to malloc, so the difference is what the plan's
-    /// arenas and pools save.
+    /// A plan that `mallard plan make` has made. The plan is compared with the mallocs and with a
+    /// control, which makes the same decisions but allocates all blocks with malloc. The difference
+    /// is what the plan's arenas and pools save.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// How the program is measured.
     #[command(flatten)]
     pub options: Options,
-    /// Gives every malloc the same number of runs. Without this option, the mallocs that cannot win are
-    /// dropped early, and the others have most of the budget.
+    /// Runs every malloc equally often. Without this option, mallocs that cannot win are dropped
+    /// early, and the others have most of the budget.
     #[arg(long)]
     keep_all: bool,
-    /// Lists the allocators that are known, and tells which are installed. Runs no program.
+    /// Lists the known allocators, and which of them are installed. Runs no program.
     #[arg(long)]
     list: bool,
-    /// Installs mimalloc, jemalloc and tcmalloc by apt-get first, as far as they are missing. Uses sudo if
-    /// this is not root.
+    /// First installs mimalloc, jemalloc and tcmalloc with apt-get, unless they are installed. Uses
+    /// sudo if you are not root.
     #[arg(long)]
     install: bool,
     /// The program and its arguments.

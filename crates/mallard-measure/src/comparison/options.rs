@@ -29,7 +29,7 @@ pub struct Options {
     #[command(flatten)]
     conditions: Conditions,
     /// Kills a run that takes longer than this time. Without this option, the first run may take the
-    /// whole budget, and each other one ten times as long as the first, but at least 10 seconds.
+    /// whole budget, and each later run ten times as long as the first, but at least 10 seconds.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     /// A shell command that gives work to a server. The program is started, CMD is repeated until it

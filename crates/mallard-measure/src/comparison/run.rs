@@ -25,17 +25,18 @@ use std::process::ExitCode;
 )]
 pub struct Command {
     /// The allocator: one that `mallard try --list` names, such as glibc, mallard, mimalloc,
-    /// jemalloc or tcmalloc, or any library with a malloc (NAME=LIBRARY). Variables of the
-    /// environment may follow: jemalloc,MALLOC_CONF=narenas:1
+    /// jemalloc or tcmalloc, or any library with a malloc (NAME=LIBRARY). Environment
+    /// variables may follow: jemalloc,MALLOC_CONF=narenas:1
     #[arg(short, long, value_name = SYNTAX, required_unless_present = "plan")]
     allocator: Option<Wanted>,
-    /// A plan that `mallard plan make` has made: blocks of its call stacks come from the plan's arenas and
-    /// pools, and all others from the malloc of the program, or of --allocator. With MALLARD_STATS=1 in the
-    /// environment, the program says at its end what each rule has served.
+    /// A plan that `mallard plan make` has made: blocks of its call stacks come from the plan's
+    /// arenas and pools, and all others from the malloc of the program, or of --allocator. With
+    /// MALLARD_STATS=1 in the environment, the program reports at its end which blocks each rule
+    /// has served.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Ends the program at its start with status 125 if the plan cannot be used, or is of another build.
-    /// Without this option the program runs on, and one line says so.
+    /// Ends the program at its start with status 125 if the plan cannot be used, or is of another
+    /// build. Without this option the program runs without the plan, and prints a warning.
     #[arg(long, requires = "plan")]
     strict: bool,
     /// Writes nothing but errors.

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 /// Compares CPU time and memory of a program before and after a change.
 ///
-/// Both commands run in turns, as `mallard try` runs a program under several mallocs. The status is
-/// 1 if AFTER has a loss in CPU time or memory, or another output or status than BEFORE, and
-/// otherwise 0.
+/// Both commands run alternately, as `mallard try` runs a program under several mallocs. The exit
+/// status is 1 if AFTER has a loss in CPU time or memory, or another output or status than BEFORE,
+/// and otherwise 0.
 #[derive(clap::Args)]
 pub struct Command {
     /// The command before the change. A shell runs the command if it has quotes, variables, pipes

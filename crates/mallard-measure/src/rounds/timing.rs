@@ -24,21 +24,21 @@ const MIN_GAIN: f64 = 0.02;
 /// How long and how exactly is measured, and how the result is shown.
 #[derive(clap::Args)]
 pub struct Timing {
-    /// The measurement ends after this time, by default after 60 s, or earlier if each difference is
-    /// known to 1 % of the base or to a fifth of itself. Runs that confirm a gain may take a tenth longer.
+    /// The time limit of the measurement, 60 s by default. The measurement ends earlier if each
+    /// difference is known to within 1 % of the base, or to within a fifth of the difference. Runs
+    /// that confirm a gain may take a tenth longer.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
-    /// The least difference that counts.
+    /// The smallest difference that counts, as a share of the base.
     #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "2%")]
     pub min_gain: f64,
-    /// The seed of the random order of runs. With the same seed, a measurement has the same order
-    /// again.
+    /// The seed of the random order of runs. The same seed gives the same order.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Writes one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Shows no progress, and no notes.
+    /// Prints neither progress nor notes.
     #[arg(short, long)]
     pub quiet: bool,
 }
