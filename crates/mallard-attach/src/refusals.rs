@@ -51,7 +51,7 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
     let status = |field| proc::status(Process::Id(process), field).unwrap_or_default();
     if process == std::process::id() {
         return Err(refused(
-            format!("process {process} is this command"),
+            format!("process {process} is mallard itself"),
             "name another process: pgrep -a NAME",
         ));
     }

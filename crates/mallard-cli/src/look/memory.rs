@@ -29,7 +29,7 @@ pub fn text(trace: &Trace) -> Result<String, Failure> {
     text += &line("cause", &sentence);
     let notes = &trace.manifest().notes;
     if notes.window.is_some() || notes.attached_after.is_some() {
-        text += &line("", "what was allocated before the recording began counts as kept");
+        text += &line("", "blocks from before the recording count as kept");
     }
     if !memory.growing.is_empty() {
         let shown = format!(
@@ -52,7 +52,7 @@ fn why_unknown(trace: &Trace) -> &'static str {
     } else if manifest.tables.iter().all(|table| table.name != "memory") {
         "an older version recorded the trace"
     } else {
-        "the system did not tell what is resident where, or the program ended before it could"
+        "the system did not report where memory is resident, or the program ended too early"
     }
 }
 
@@ -76,7 +76,7 @@ fn table(memory: &MemorySummary) -> String {
     let [peak, end] = [memory.peak.t_ns, memory.end.t_ns].map(|ns| time(ns as f64));
     text +=
         &line("", &format!("the peak was after {peak}, the end is the last sample, after {end}"));
-    text + &line("", &format!("rounding is by the rule of {}", rule(memory)))
+    text + &line("", &format!("rounding is computed by the rule of {}", rule(memory)))
 }
 
 fn rule(memory: &MemorySummary) -> &str {

@@ -12,16 +12,21 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
             all.push(what(number));
         }
     };
-    add(lost.full, &|n| format!("{} because the ring was full", plural(n, "event")));
+    add(lost.full, &|n| format!("{} because the ring buffer was full", plural(n, "event")));
     add(lost.nested, &|n| format!("{} in signal handlers", plural(n, "event")));
-    add(lost.write, &|n| format!("{} because the stream could not be written", plural(n, "event")));
+    add(lost.write, &|n| {
+        format!("{} because the event stream could not be written", plural(n, "event"))
+    });
     add(lost.unknown, &|n| format!("{} for an unknown reason", plural(n, "event")));
     if let Some(why) = &manifest.notes.stopped {
         let seen = manifest.notes.unwritten.unwrap_or(0);
         let seen = if seen > 0 { format!(", {} of them seen", count(seen)) } else { String::new() };
         all.push(format!("all events after {why}{seen}"));
     } else if manifest.stream.ending != "complete" {
-        all.push(format!("all later events, because the stream is {}", manifest.stream.ending));
+        all.push(format!(
+            "all later events, because the event stream is {}",
+            manifest.stream.ending
+        ));
     }
     // If only a part of a run, or only samples, were recorded, most allocations are missing
     // although no event is lost.

@@ -276,7 +276,7 @@ impl Ring {
         (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32))
     }
 
-    /// Returns the number of events that were dropped because the ring was full.
+    /// Returns the number of events that were dropped because the ring buffer was full.
     pub fn lost_full(&self) -> u64 {
         self.header().lost_full.load(Ordering::Relaxed)
     }

@@ -67,7 +67,7 @@ pub struct Outcome {
     pub refused: Option<io::Error>,
     /// The number of events that were not written, because the stream had become unwritable.
     pub lost_written: u64,
-    /// How often a thread waited because the ring was full.
+    /// How often a thread waited because the ring buffer was full.
     pub waits: u64,
     /// The number of ring pages that the program has filled.
     pub ring_pages: u64,

@@ -97,7 +97,7 @@ fn body() -> Markup {
         }
         div id="tip" role="tooltip" hidden {}
         p.unseen id="said" aria-live="polite" {}
-        noscript { p { "This page draws with JavaScript, which is switched off here. " code { "mallard stats" } " and " code { "mallard sites" } " say the same in a terminal." } }
+        noscript { p { "This page draws with JavaScript, which is switched off here. " code { "mallard stats" } " and " code { "mallard sites" } " print the same in a terminal." } }
     }
 }
 
@@ -215,7 +215,7 @@ fn lanes() -> Markup {
 }
 
 fn time() -> Markup {
-    let intro = html! { "What the program had in use, and what the system had given it: resident memory, split by what it holds." };
+    let intro = html! { "The bytes that the program had in use, and its resident memory, divided by what the memory holds." };
     section(
         "time",
         "Memory over time",
@@ -267,10 +267,10 @@ fn site() -> Markup {
 }
 
 fn icicle() -> Markup {
-    let intro = html! { "Callers above, callees below; the wider a frame, the more was allocated below it. A click zooms in." };
+    let intro = html! { "Callers above, callees below; the wider a frame, the more it and its callees allocated. A click zooms in." };
     section(
         "icicle",
-        "Which calls lead there",
+        "Which calls lead to the allocations",
         intro,
         html! {
             div.tools {

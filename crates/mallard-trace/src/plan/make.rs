@@ -150,7 +150,7 @@ impl<'a> Maker<'a> {
             let name = self.rules.name(rule);
             if of.strategy.winks_out() {
                 self.notes.push(format!(
-                    "{name}: {} frees no blocks together in a program that is not changed: each is freed by the \
+                    "{name}: in an unchanged program, {} frees no blocks together; each block is freed by the \
                      call that frees it now",
                     of.strategy
                 ));

@@ -432,8 +432,8 @@ fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let notes = [
         (lost > 0).then(|| {
             format!(
-                "{lost} events are missing: a block whose free is missing seems to escape, and a \
-                 block whose allocation is missing is never seen to escape"
+                "{lost} events are missing: a block whose free is missing seems to outlive its \
+                 region, and a block whose allocation is missing never does"
             )
         }),
         manifest.notes.window.as_ref().map(|window| {
@@ -444,11 +444,11 @@ fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
         }),
         (ending != "complete").then(|| {
             format!(
-                "the recording is not complete ({ending}): blocks in use at its end count as escaped"
+                "the recording is not complete ({ending}): blocks in use at its end count as outliving their regions"
             )
         }),
         (missed > 0)
-            .then(|| format!("{missed} blocks were freed without an event: they seem to escape")),
+            .then(|| format!("{missed} blocks were freed without an event, so they seem to outlive their region")),
         (frees > 0).then(|| {
             format!("{frees} frees have no call stack: a region may seem to end later than it does")
         }),

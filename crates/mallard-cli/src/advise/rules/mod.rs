@@ -163,8 +163,8 @@ pub const RULES: [Rule; 12] = [
         strategy: 3,
         when: &[WholeRun, NoForeignFrees, NoEscapes, Instances(2), UtilisationFrom(0.25)],
         title: "Give each call of {function} an arena",
-        why: "An arena allocates by moving a pointer, and its free does nothing. The code that \
-              frees stays.",
+        why: "An arena allocates by moving a pointer, and its free does nothing. The code that frees blocks \
+              does not change.",
         hazards: &[OBSERVED, LIFETIME],
         hazards_of_objects: &[GUARDED, GROWS],
     },
@@ -183,8 +183,8 @@ pub const RULES: [Rule; 12] = [
         ],
         title: "Give each call of {function} a multipool in an arena, and drop its memory as a whole",
         why:
-            "The multipool reuses freed blocks while the call runs, and the arena returns all \
-              memory at its end.",
+            "The multipool reuses freed blocks while the call runs, and the arena returns all memory \
+              when the call ends.",
         hazards: &[OBSERVED, NO_FREES],
         hazards_of_objects: &[DESTRUCTORS, GUARDED, GROWS],
     },
@@ -195,8 +195,8 @@ pub const RULES: [Rule; 12] = [
         strategy: 11,
         when: &[NoForeignFrees, EscapesUpTo(0.5), Instances(2), UtilisationBelow(0.9)],
         title: "Give each call of {function} a multipool in an arena",
-        why: "The multipool reuses freed blocks while the call runs, and the arena keeps them \
-              together. The code that frees stays.",
+        why: "The multipool reuses freed blocks while the call runs, and the arena keeps them together. \
+              The code that frees blocks does not change.",
         hazards: &[
             "blocks that outlive the call must be copied to the heap before the call ends",
             LIFETIME,
@@ -260,7 +260,7 @@ pub const RULES: [Rule; 12] = [
         strategy: 0,
         when: &[GainsTime, MemoryStays],
         title: "Set {allocator}",
-        why: "The malloc of the program stays, with another setting: the smallest change there is.",
+        why: "The program keeps its malloc, with another setting. No change is smaller.",
         hazards: &[OTHER_MACHINES],
         hazards_of_objects: &[],
     },

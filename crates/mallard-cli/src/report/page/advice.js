@@ -5,7 +5,7 @@ const cards = advice?.cards ?? [];
 
 const languages = [["cpp_mallard", "C++ with Mallard"], ["cpp_pmr", "C++ with std::pmr"], ["c", "C with Mallard"], ["rust", "Rust"]];
 const verdictWords = {
-  change: "Something to change", leave: "Nothing to change", undecided: "Not decided", forced: "Played as asked",
+  change: "Something to change", leave: "Nothing to change", undecided: "Not decided", forced: "Replayed as requested",
 };
 
 // Returns the source position of a region or a site, such as render.cpp:40.
@@ -218,9 +218,9 @@ function adviceNotes() {
   const took = advice.took_s > 0 ? `The advice took ${time(advice.took_s * 1e9)} of a budget of ${time((advice.budget_s ?? 0) * 1e9)}.` : "";
   return [
     took,
-    advice.min_gain > 0 ? `A saving counts from ${percent(advice.min_gain)} on.` : "",
+    advice.min_gain > 0 ? `Savings below ${percent(advice.min_gain)} do not count.` : "",
     advice.interrupted ? "The measurement was interrupted." : "",
-    advice.noisy ? "This machine is too noisy: two measurements of the unchanged program differ by as much as what counts." : "",
+    advice.noisy ? "This machine is too noisy: two measurements of the unchanged program differ by as much as the smallest saving that counts." : "",
     ...listOf(advice.undecided).map((what) => `Undecided: ${what}.`), ...listOf(advice.validity), ...listOf(advice.notes),
   ].filter(Boolean);
 }

@@ -84,7 +84,7 @@ function chartOrTable(id, { hasPoints, chart, why, opens }) {
   const missing = box.querySelector(".missing");
   missing.hidden = !isMissing;
   missing.textContent = hasPoints
-    ? "There is no drawing: Chart.js was not there when mallard was built. The table has the figures." : why;
+    ? "There is no plot, because mallard was built without Chart.js. The table has the figures." : why;
   if (isMissing && opens) box.querySelector("details.figures").open = true;
   drawChart(canvas, isMissing ? undefined : chart());
 }

@@ -25,7 +25,7 @@ function inShort(words) {
 const weights = {
   bytes: { title: "bytes", write: bytes, words: "Bytes allocated in the whole run, freed or not." },
   count: { title: "blocks", write: count, words: "Blocks allocated in the whole run." },
-  peak: { title: "at the peak", write: bytes, words: "Bytes in use at the moment when the program had most in use." },
+  peak: { title: "at the peak", write: bytes, words: "Bytes in use at the peak of the program." },
   short: { title: "short-lived", write: count, words: "Blocks freed before their thread allocated the next block." },
   never: { title: "never freed", write: bytes, words: "Bytes still in use when the program ended." },
   cross: { title: "other thread", write: count, words: "Blocks freed by another thread than the one that allocated them." },

@@ -4,10 +4,10 @@ const times = { t_ns: [], live: [], resident: [], split: {}, ...data.time };
 
 // The parts of resident memory in the order in which they are stacked.
 const parts = {
-  live: ["in use", "Bytes that the program asked for and has not freed."],
+  live: ["in use", "Bytes that the program has requested and not freed."],
   rounding: ["rounding", "Bytes that the allocator adds to each block, to reach its next size."],
   fragmented: ["gaps", "Free space on pages that still hold a block in use: fragmentation."],
-  kept: ["kept by the allocator", "Pages of the allocator without a block in use, not yet given back."],
+  kept: ["kept by the allocator", "Pages of the allocator without a block in use, not yet returned to the system."],
   code: ["code and files", "The program itself, its libraries and the files that it maps."],
   stacks: ["stacks and other", "Stacks of threads, and memory that is not of the allocator."],
   recorder: ["recorder", "What mallard record adds to the program; it is not there without a recording."],
@@ -108,7 +108,7 @@ function timeLegend() {
   if (hasResident()) {
     const row = add(byId("time-parts"), "div", "", "line");
     add(row, "dt", "resident memory");
-    add(row, "dd", `${bytes(times.resident[peak])} at the peak. All memory that the system had given to the program.`);
+    add(row, "dd", `${bytes(times.resident[peak])} at the peak. All physical memory that the program used.`);
   }
 }
 
