@@ -346,7 +346,7 @@ impl View<'_> {
         let filters = tracee.filters().map_err(|error| {
             refused(
                 format!(
-                    "process {process} has a filter of system calls (seccomp), which only root can read ({})",
+                    "process {process} has a system call filter (seccomp), which only root can read ({})",
                     error.to_string().to_lowercase()
                 ),
                 format!("sudo mallard record --pid {process}, which tells whether the filter permits it"),
@@ -491,7 +491,7 @@ impl View<'_> {
         refused(
             format!(
                 "no thread of process {process} reached a safe point within {} s: none called malloc or free, and \
-                 none waited in a system call that surely holds no lock",
+                 none waited in a system call in which it certainly holds no lock",
                 UNTIL_FAILURE.as_secs()
             ),
             "try again while the program has work, or record it from its start: mallard record -- PROG ARGS",

@@ -121,7 +121,7 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
 /// The error for a process whose filter of system calls does not permit what is needed.
 pub fn filtered(process: u32, what: &str) -> Failure {
     refused(
-        format!("process {process} has a filter of system calls (seccomp) that {what}"),
+        format!("process {process} has a system call filter (seccomp) that {what}"),
         "record it from its start, before it installs the filter: mallard record -- PROG ARGS",
     )
 }

@@ -1,4 +1,4 @@
-//! Tells whether a filter of system calls (seccomp) permits what loading the recorder needs.
+//! Tells whether a system call filter (seccomp) permits what loading the recorder needs.
 //!
 //! A filter is a program for a small machine (classic BPF), which gets a system call and returns what
 //! happens to it. The kernel gives the filters of a stopped thread to root.

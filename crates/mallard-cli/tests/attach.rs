@@ -136,7 +136,7 @@ impl Recorder {
 fn obstacle() -> Option<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     if !status.lines().any(|line| line == "Seccomp:\t0") {
-        return Some("a filter of system calls (seccomp) is in force here");
+        return Some("a system call filter (seccomp) is in force here");
     }
     let restricted = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     // With ptrace_scope 1, recording works, because the test's program permits every process to

@@ -251,7 +251,7 @@ fn the_c_code_of_a_go_program_is_recorded() {
     let recorded = folder.record(&[], &["./cgo"]);
     assert_eq!(recorded.is_whole(7).of([111]), [1]);
     let errors = recorded.ran.errors();
-    let said = "it is a Go program: only its C code calls malloc\n  the program is recorded";
+    let said = "it is a Go program, so only its C code calls malloc\n  the program is recorded";
     assert!(errors.contains(said), "{errors}");
 }
 

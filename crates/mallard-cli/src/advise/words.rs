@@ -86,8 +86,8 @@ impl fmt::Display for Reason {
             format!("{}, so it cannot save more, except by better locality", at_most(what, share))
         };
         let text = match self {
-            Reason::RegionTooSmall(most) => no_more("calls, pages and frees at its end", most),
-            Reason::ProgramTooSmall(most) => no_more("calls and pages", most),
+            Reason::RegionTooSmall(most) => no_more("malloc calls, page faults and frees at its end", most),
+            Reason::ProgramTooSmall(most) => no_more("malloc calls and page faults", most),
             Reason::CallsTooFew(share) => at_most("calls of malloc and free", share),
             Reason::FaultsTooFew(share) => at_most("page faults", share),
             Reason::OneThread => "the program has one thread at a time".to_string(),

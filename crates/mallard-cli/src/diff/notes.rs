@@ -13,7 +13,7 @@ pub fn of(before: &Manifest, after: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(programs(before, after));
     if of_malloc(before) != of_malloc(after) {
-        notes.push("the environment differs in variables that change mallocs".to_string());
+        notes.push("the runs differ in environment variables that configure malloc".to_string());
     }
     if before.stream.sample_bytes != after.stream.sample_bytes {
         notes.push(format!(

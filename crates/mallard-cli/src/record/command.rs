@@ -286,7 +286,7 @@ const ADDRESS_SPACE_MIN: u64 = 400 << 20;
 
 fn too_narrow(limit: u64) -> Failure {
     let [limit, needed] = [limit, ADDRESS_SPACE_MIN].map(units::bytes);
-    let what = format!("the address space is limited to {limit}, and mallard needs {needed}");
+    let what = format!("the address space is limited to {limit}, but mallard needs {needed}");
     let help = "ulimit -v: allow more, or record without this limit";
     Failure::new(what, "the program was not started", help).with_status(MALLARD_FAILED)
 }

@@ -299,9 +299,8 @@ impl Summary<'_> {
             text += &format!("  how much malloc, free and page faults took is unknown: {why}\n");
         }
         if self.outcome.ended.signal() == Some(Signal::SIGSYS as i32) {
-            text +=
-                "  its filter of system calls (seccomp) ended it: if that happens in recordings \
-                     alone, use --on-full drop, which needs no nanosleep\n";
+            text += "  its system call filter (seccomp) killed it; if that happens only in \
+                     recordings, use --on-full drop, which needs no nanosleep\n";
         }
         let sort = if self.outcome.ending.is_some() { " --sort leaked" } else { "" };
         let next = format!("mallard sites {}{sort}", quoted_path(&self.names.trace));

@@ -96,7 +96,7 @@ impl<'a> Report<'a> {
                     "the CPU time of the recorded part of the run is not known precisely enough"
                 }
             };
-            notes.push(format!("{what}, so savings are shares of the time of its calls"));
+            notes.push(format!("{what}, so savings are shares of the time of the recorded calls"));
         }
         if self.program.lacks_cores() {
             notes.push(format!(

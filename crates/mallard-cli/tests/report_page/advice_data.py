@@ -52,7 +52,7 @@ def matrix(rng):
     measured += [row("mimalloc", "malloc", 0.12, -0.08, measured_by="try", predicted={"low": 0.08, "high": 0.16}),
                  row("jemalloc", "malloc", 0.05, 0.04), row("tcmalloc", "malloc", 0.09, -0.3),
                  row("glibc:arenas=1", "variable", -0.01, 0.06), row("glibc:trim=1GiB", "variable", 0.004, -0.01)]
-    dropped = [{"name": "AS4", "label": f"AS4 in {name}", "kind": "strategy", "region": name, "dropped": "calls, pages and frees at its end take at most 1.3 % of the CPU time"}
+    dropped = [{"name": "AS4", "label": f"AS4 in {name}", "kind": "strategy", "region": name, "dropped": "malloc calls, page faults and frees at its end take at most 1.3 % of the CPU time"}
                for name in ("load_page", "merge_table")]
     dropped += [{"name": f"AS{n}", "label": f"AS{n} in render_document", "kind": "strategy", "region": "render_document",
                  "dropped": f"is the same as AS{n - 2}, but called through a virtual interface"} for n in (5, 6, 9, 13, 14)]

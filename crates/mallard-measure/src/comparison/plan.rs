@@ -66,7 +66,7 @@ impl Planned {
     pub fn lines(&self, measured: &Measured) -> String {
         let Some(Effect { saving, deciding }) = self.effect(measured) else {
             return format!(
-                "  {PLAN}: its saving is not known, since it or its control was not measured\n"
+                "  {PLAN}: its saving is unknown, because the plan or its control was not measured\n"
             );
         };
         format!(

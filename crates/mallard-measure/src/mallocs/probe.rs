@@ -30,7 +30,7 @@ impl WhoseMalloc {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(work)).collect();
         for thread in threads {
-            let blocks = thread.join().expect("a thread that ends");
+            let blocks = thread.join().expect("a thread that exits");
             drop(blocks); // frees blocks of a thread that has exited
         }
         let malloc = library_of(libc::malloc as *const libc::c_void);

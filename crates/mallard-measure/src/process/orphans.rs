@@ -77,7 +77,7 @@ pub fn refusal(left: &[String], program: &str) -> Option<Failure> {
     let what =
         format!("the program exits while a process that it started still runs: {first}{more}");
     let state =
-        "it was killed, and nothing was compared: the time of such processes cannot be measured";
+        "it was killed, and nothing was compared, because the time of such processes cannot be measured";
     let help = format!(
         "keep a server in the foreground and use it: --load 'CMD' -- {program} OPTION; or --ignore-output"
     );

@@ -152,8 +152,8 @@ fn hint(path: &Path) -> Option<Finding> {
     }
     ["java", "node"].contains(&&*name).then(|| {
         warning(
-            format!("{name} has a garbage-collected heap: only its native code calls malloc"),
-            format!("the profiler of {name} shows the other part"),
+            format!("{name} has a garbage-collected heap, so only its native code calls malloc"),
+            format!("use the profiler of {name} for the rest of its memory"),
         )
     })
 }
@@ -269,12 +269,12 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     let is_go = elf.section_by_name(".note.go.buildid").is_some();
     let Some(interpreter) = interpreter(elf) else {
         let what = if is_go {
-            "it is a static Go program: its memory is managed by Go's runtime, not by malloc"
+            "it is a static Go program, whose memory is managed by Go's runtime, not by malloc"
         } else {
             "it is linked statically, and the system preloads nothing into such a program"
         };
         let help = if is_go {
-            "go tool pprof reads what Go's own profiler writes"
+            "use Go's own profiler, and go tool pprof to read its files"
         } else {
             "link it dynamically, or wrap single allocators in mallard::traced"
         };
@@ -289,8 +289,8 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     }
     if is_go {
         let finding = warning(
-            "it is a Go program: only its C code calls malloc",
-            "go tool pprof reads what Go's own profiler writes",
+            "it is a Go program, so only its C code calls malloc",
+            "use Go's own profiler, and go tool pprof to read its files",
         );
         findings.push(Finding { allocates_by: Some("runtime.mallocgc"), ..finding });
     }

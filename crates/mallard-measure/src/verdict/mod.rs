@@ -125,8 +125,8 @@ impl fmt::Display for Why {
         match self {
             Why::NoFigure => f.write_str("a figure is missing"),
             Why::TooFewRounds { needed } => write!(f, "too few runs, {needed} of each are needed"),
-            Why::ControlDiffers => f.write_str("two runs of the same program differ by as much"),
-            Why::ControlTooWide => f.write_str("two runs of the same program vary by as much"),
+            Why::ControlDiffers => f.write_str("two measurements of the base differ by as much"),
+            Why::ControlTooWide => f.write_str("two measurements of the base vary by as much"),
             Why::IntervalTooWide => f.write_str("more runs are needed"),
             Why::NotConfirmed => f.write_str("confirmation runs do not show the gain"),
             Why::DroppedEarly { runs: 1 } => f.write_str("dropped after 1 run"),

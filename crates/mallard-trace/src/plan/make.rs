@@ -246,8 +246,8 @@ impl<'a> Maker<'a> {
             if has_some && !code.has_debug_information {
                 let name = self.places.modules[module as usize].name();
                 self.notes.push(format!(
-                    "{name} has no debug information: calls of the functions that the compiler inlined are only \
-                     known from the recording"
+                    "{name} has no debug information, so calls of inlined functions are known only \
+                     from the recording"
                 ));
             }
         }
@@ -413,11 +413,12 @@ impl<'a> Maker<'a> {
         let default = &self.rules.plan.default.name;
         if default != "malloc" {
             self.notes.push(format!(
-                "the plan names {default} for all other blocks: mallard run --plan FILE --allocator {default}"
+                "the plan's default malloc is {default}, which mallard run needs as an option: mallard run --plan FILE --allocator {default}"
             ));
         }
         if self.trace.manifest().stream.sample_bytes > 0 {
-            self.notes.push("the recording is sampled: it lacks rare call stacks".to_string());
+            self.notes
+                .push("the recording is sampled, so rare call stacks are missing".to_string());
         }
     }
 }

@@ -423,7 +423,9 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
 
 #[test]
 fn a_predicted_saving_names_what_can_show_it() {
-    assert!(first(&sample::document()).sentence.contains("only the changed program can show it"));
+    assert!(first(&sample::document())
+        .sentence
+        .contains("only the changed program can show the real saving"));
 }
 
 #[test]

@@ -339,8 +339,8 @@ fn saved(of: &Candidate) -> String {
 /// Describes what shows a saving, and what would show it better.
 fn proof(evidence: &Measured, by: By, kind: Kind) -> String {
     let shows = match kind {
-        Kind::Strategy => "only the changed program can show it",
-        Kind::Malloc | Kind::Variable => "only runs of the program can show it",
+        Kind::Strategy => "only the changed program can show the real saving",
+        Kind::Malloc | Kind::Variable => "only runs of the program can show the real saving",
     };
     match by {
         By::Try => "runs of the program itself show it".to_string(),
