@@ -15,14 +15,14 @@ use mallard_trace::trace::Trace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a trace from an event stream, or from a heaptrack file.
+/// Makes a trace from an event log, or from a heaptrack file.
 ///
-/// An event stream is the file that `trace_file` writes for single allocators, or that `mallard
+/// An event log is the file that `trace_file` writes for single allocators, or that `mallard
 /// record` left behind because it was killed or --keep-stream was given. A heaptrack file, raw or
 /// interpreted, lacks threads, precise times and call stacks of frees, and so does the trace.
 #[derive(clap::Args)]
 pub struct Command {
-    /// The event stream or the heaptrack file.
+    /// The event log or the heaptrack file.
     #[arg(value_name = "FILE")]
     stream: PathBuf,
     /// The trace to write, NAME.mallard. By default it has the name of the file.
@@ -63,7 +63,7 @@ impl Command {
         let shown = self.stream.display();
         if self.stream.is_dir() {
             let (what, state) =
-                (format!("{shown} is a directory, not an event stream"), "nothing was read");
+                (format!("{shown} is a directory, not an event log"), "nothing was read");
             let help = format!("mallard stats {}, if it is a trace", quoted_path(&self.stream));
             return Err(Failure::new(what, state, help).with_status(UNREADABLE));
         }
@@ -76,8 +76,8 @@ impl Command {
         }
         match manifest.stream.ending.as_str() {
             "complete" => {}
-            "cut" => tell("  the event stream is incomplete: its writer was killed, or the disk was full; earlier events are there"),
-            ending => tell(format!("  the event stream is {ending}; earlier events are there")),
+            "cut" => tell("  the event log is incomplete: its writer was killed, or the disk was full; the trace has all earlier events"),
+            ending => tell(format!("  the event log is {ending}; the trace has all earlier events")),
         }
         tell(format!("  next: {}", as_called(&format!("mallard stats {}", quoted_path(&to)))));
         Ok(ExitCode::SUCCESS)

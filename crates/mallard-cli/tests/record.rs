@@ -362,7 +362,7 @@ fn a_recording_that_reaches_its_largest_size_says_how_large_it_is() {
         "my %h; for my $i (1..200) { $h{$_} = $i for 1..500; select(undef, undef, undef, 0.002) }";
     let ran =
         folder.mallard(&["record", "-o", "a", "--max-size", "20KiB", "--", "perl", "-e", program]);
-    let lost = "all events after the event stream had ";
+    let lost = "all events after the event log had ";
     assert!(ran.errors().contains(&format!("  lost: {lost}")), "{}", ran.errors());
     assert!(ran.errors().contains("more than the 20 KiB of --max-size"), "{}", ran.errors());
     let stats = folder.mallard(&["stats", "a"]).out();

@@ -198,9 +198,9 @@ fn files_that_are_no_trace_or_stream_are_refused() {
     folder.mallard(&["sites", "empty"]).refuses(3, "is not a trace");
     fs::write(folder.path("file"), "text").unwrap();
     folder.mallard(&["stats", "file"]).refuses(3, "is a file, but a trace is a directory");
-    folder.mallard(&["import", "file"]).refuses(3, "is not an event stream");
+    folder.mallard(&["import", "file"]).refuses(3, "is not an event log");
     folder.mallard(&["import", "missing"]).refuses(3, "cannot open missing");
-    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a directory, not an event stream");
+    folder.mallard(&["import", "empty.mallard"]).refuses(3, "is a directory, not an event log");
     folder.mallard(&["sites"]).refuses(2, "no trace was named");
     folder
         .mallard(&["sites", "empty", "--filter", "("])

@@ -383,10 +383,9 @@ fn import_says_that_a_stream_is_cut_or_damaged() {
     let end = golden.len() - 24;
     golden[end] ^= 1;
     fs::write(folder.path("damaged.stream"), &golden).unwrap();
-    for (name, says) in [
-        ("cut", "the event stream is incomplete: its writer"),
-        ("damaged", "damaged: the end names"),
-    ] {
+    for (name, says) in
+        [("cut", "the event log is incomplete: its writer"), ("damaged", "damaged: the end names")]
+    {
         let ran = folder.mallard(&["import", &format!("{name}.stream")]);
         assert_eq!(ran.status(), 0);
         assert!(ran.errors().contains(says), "{}", ran.errors());

@@ -258,9 +258,9 @@ fn each_kind_of_unreadable_file_has_its_own_error() {
     swapped[8..12].reverse();
     let packed = rewritten(&golden(), Compression::Packed);
     for (bytes, kind, says) in [
-        (changed(0, b'M'), ErrorKind::Foreign, "is not an event stream"),
-        (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is not an event stream"),
-        (Vec::new(), ErrorKind::Foreign, "is not an event stream"),
+        (changed(0, b'M'), ErrorKind::Foreign, "is not an event log"),
+        (b"#!/bin/sh\n".to_vec(), ErrorKind::Foreign, "is not an event log"),
+        (Vec::new(), ErrorKind::Foreign, "is not an event log"),
         (swapped, ErrorKind::ByteOrder, "other byte order"),
         (changed(8, 9), ErrorKind::Damaged, "corrupt"),
         (changed(12, 2), ErrorKind::Newer, "version 2"),
@@ -271,7 +271,7 @@ fn each_kind_of_unreadable_file_has_its_own_error() {
         (golden()[..40].to_vec(), ErrorKind::Truncated, "ends within its header"),
         (packed[..8].to_vec(), ErrorKind::Truncated, "ends within its header"),
         (packed[..71].to_vec(), ErrorKind::Truncated, "ends within its header"),
-        ([&packed[..8], b"#!/bin/sh\n"].concat(), ErrorKind::Foreign, "is not an event stream"),
+        ([&packed[..8], b"#!/bin/sh\n"].concat(), ErrorKind::Foreign, "is not an event log"),
     ] {
         let error = Reader::new(&bytes[..], "x.stream").err().expect(says);
         assert_eq!(error.kind(), kind, "{error}");

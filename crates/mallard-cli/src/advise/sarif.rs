@@ -138,7 +138,7 @@ fn descriptor(rule: &super::rules::Rule) -> Descriptor {
             text: title.replace(
                 "{allocator}",
                 match rule.action {
-                    Action::Set => "a variable for the malloc",
+                    Action::Set => "an environment variable for the malloc",
                     _ => "another malloc",
                 },
             ),

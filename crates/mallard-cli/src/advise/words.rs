@@ -95,8 +95,8 @@ impl fmt::Display for Reason {
             Reason::NoTimeToPlay => {
                 "the budget is too small to replay the recorded calls".to_string()
             }
-            Reason::NoTimeToPrepare => "the budget is too small to prepare its replay".to_string(),
-            Reason::NoTimeToMeasure => "the budget is too small to measure it".to_string(),
+            Reason::NoTimeToPrepare => "the budget is too small to prepare a replay of this candidate".to_string(),
+            Reason::NoTimeToMeasure => "the budget is too small to measure this candidate".to_string(),
             Reason::PlayTooLong => "it could not be replayed in time".to_string(),
             Reason::CameLater { saved, measured } => format!(
                 "in its only replay it saved {}; the budget was enough to measure {}, which ranked higher",
@@ -119,7 +119,7 @@ impl fmt::Display for Reason {
                 let share = percent(saved.abs());
                 format!("in runs of the program with the plan it {what} {share}, which is no gain")
             }
-            Reason::NoBlocks => "it applies to no block of the recording".to_string(),
+            Reason::NoBlocks => "the plan applies to no block of the recording".to_string(),
             Reason::TooMuchMemory { held, in_use } => format!(
                 "it would use {}, but the program has at most {} in use",
                 bytes(*held),
@@ -259,7 +259,9 @@ impl fmt::Display for CannotRun {
             CannotRun::WasRunning => {
                 f.write_str("the recording is of a process that was already running")
             }
-            CannotRun::NoCommandLine => f.write_str("the trace does not have its command line"),
+            CannotRun::NoCommandLine => {
+                f.write_str("the trace does not have the command line of the program")
+            }
             CannotRun::NoFile(path) => write!(f, "there is no {} here", quoted_path(path)),
             CannotRun::NoFolder(folder) => write!(
                 f,

@@ -25,7 +25,7 @@ pub fn open(name: &Path) -> Result<Trace, Failure> {
         return Err(Failure::new(
             format!("{shown} is a file, but a trace is a directory"),
             "nothing was read",
-            format!("mallard import {}, if it is an event stream", quoted_path(name)),
+            format!("mallard import {}, if it is an event log", quoted_path(name)),
         )
         .with_status(UNREADABLE));
     }

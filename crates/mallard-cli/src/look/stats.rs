@@ -182,7 +182,7 @@ fn run(manifest: &Manifest) -> String {
         text += &format!(", {} of CPU time", time(cpu as f64));
     }
     if manifest.stream.ending != "complete" {
-        text += &format!("; the event stream is {}", manifest.stream.ending);
+        text += &format!("; the event log is {}", manifest.stream.ending);
     }
     text
 }

@@ -15,7 +15,7 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
     add(lost.full, &|n| format!("{} because the ring buffer was full", plural(n, "event")));
     add(lost.nested, &|n| format!("{} in signal handlers", plural(n, "event")));
     add(lost.write, &|n| {
-        format!("{} because the event stream could not be written", plural(n, "event"))
+        format!("{} because the event log could not be written", plural(n, "event"))
     });
     add(lost.unknown, &|n| format!("{} for an unknown reason", plural(n, "event")));
     if let Some(why) = &manifest.notes.stopped {
@@ -23,10 +23,7 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
         let seen = if seen > 0 { format!(", {} of them seen", count(seen)) } else { String::new() };
         all.push(format!("all events after {why}{seen}"));
     } else if manifest.stream.ending != "complete" {
-        all.push(format!(
-            "all later events, because the event stream is {}",
-            manifest.stream.ending
-        ));
+        all.push(format!("all later events, because the event log is {}", manifest.stream.ending));
     }
     // If only a part of a run, or only samples, were recorded, most allocations are missing
     // although no event is lost.

@@ -55,7 +55,7 @@ pub struct Command {
     /// What a thread does when it allocates faster than the events can be written.
     #[arg(long, value_enum, default_value = "block")]
     pub(super) on_full: OnFull,
-    /// Stops recording when the event file has this size. The trace is at most a tenth larger.
+    /// Stops recording when the event log has this size. The trace is at most a tenth larger.
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "16GiB")]
     pub(super) max_size: u64,
     /// Also looks for debug information in this directory.
@@ -70,7 +70,7 @@ pub struct Command {
     /// without their directories stay.
     #[arg(long)]
     pub(super) anonymize: bool,
-    /// Keeps the event stream next to the trace, as NAME.stream.
+    /// Keeps the event log next to the trace, as NAME.stream.
     #[arg(long, conflicts_with = "anonymize")]
     pub(super) keep_stream: bool,
     /// Overwrites the trace if it exists.

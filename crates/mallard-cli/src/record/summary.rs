@@ -352,11 +352,11 @@ impl Summary<'_> {
         match &self.outcome.write_error {
             Some(error) => {
                 let error = error.to_string().to_lowercase();
-                Some(format!("the event stream could not be written ({error})"))
+                Some(format!("the event log could not be written ({error})"))
             }
             None => self.outcome.stopped_at.map(|at| {
                 let limit = bytes(self.command.max_size);
-                format!("the event stream had {}, more than the {limit} of --max-size", bytes(at))
+                format!("the event log had {}, more than the {limit} of --max-size", bytes(at))
             }),
         }
     }

@@ -128,7 +128,7 @@ fn refused(to: &Path, error: &io::Error) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write {}: {error}", to.display()),
-        "no trace was written, not even a part of it; the event stream is unchanged",
+        "no trace was written, not even a part of it; the event log is unchanged",
         help_to_write(error),
     )
 }

@@ -279,7 +279,7 @@ fn check_constants(
     if bytes[..known] != format::MAGIC[..known] || read == 0 && !is_packed {
         return Err(Error::new(
             ErrorKind::Foreign,
-            format!("{name} is not an event stream of Mallard"),
+            format!("{name} is not an event log of Mallard"),
             "nothing was read",
             "mallard record -o NAME -- PROGRAM makes a trace; mallard import takes its stream",
         ));

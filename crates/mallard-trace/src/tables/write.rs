@@ -328,7 +328,7 @@ fn refused(error: &ParquetError) -> Error {
     Error::new(
         ErrorKind::System,
         format!("cannot write the tables of the trace: {why}"),
-        "no trace was written, not even a part of it; the event stream is unchanged",
+        "no trace was written, not even a part of it; the event log is unchanged",
         help,
     )
 }
