@@ -14,7 +14,7 @@ fn lines(output: &Output) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn every_case_runs_once() {
+fn every_benchmark_case_runs_once() {
     let output = run(&["--smoke", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut places = HashSet::new();
@@ -29,7 +29,7 @@ fn every_case_runs_once() {
 }
 
 #[test]
-fn every_case_compares_mallard_with_a_peer() {
+fn every_benchmark_case_compares_mallard_with_a_competitor() {
     let mut cases: Vec<(String, bool, bool)> = Vec::new();
     for row in lines(&run(&["--smoke", "--json"])) {
         let case = format!("{} {}", row["case"], row["variant"]);
@@ -56,13 +56,13 @@ fn memory_is_measured_in_a_separate_process() {
 }
 
 #[test]
-fn a_contender_can_be_left_out() {
+fn a_competitor_can_be_excluded() {
     let output = run(&["--smoke", "--json", "--case", "bulk/10$", "--contender", "^slab"]);
     assert!(lines(&output).iter().all(|r| r["contender"].as_str().unwrap().starts_with("slab-")));
 }
 
 #[test]
-fn a_filter_without_a_match_is_an_error_with_a_hint() {
+fn a_filter_that_matches_nothing_is_an_error_with_a_hint() {
     let output = run(&["--smoke", "--case", "nothing"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_filter_without_a_match_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn the_list_shows_every_question() {
+fn the_list_contains_every_benchmark_case() {
     let text = String::from_utf8(run(&["--list"]).stdout).expect("text");
     for case in ["fastalloc/i32/1000", "bumpalo/alloc/small", "slotmap/growth/1000000"] {
         assert!(text.contains(case), "{case}");

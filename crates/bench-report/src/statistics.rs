@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_has_its_median() {
+    fn the_median_of_a_range_is_computed() {
         assert_eq!(Range::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
         assert_eq!(Range::of([1.0, 2.0]).unwrap().median, 1.5);
         assert_eq!(Range::of([]), None);

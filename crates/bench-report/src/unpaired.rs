@@ -64,18 +64,18 @@ mod tests {
     }
 
     #[test]
-    fn figures_apart_by_more_than_the_threshold_differ() {
+    fn figures_that_differ_by_more_than_the_threshold_are_different() {
         assert_eq!(of(row(10.0, 9.8, 10.2, 9), row(11.0, 10.8, 11.2, 9)), Verdict::Loss);
         assert_eq!(of(row(11.0, 10.8, 11.2, 9), row(10.0, 9.8, 10.2, 9)), Verdict::Gain);
     }
 
     #[test]
-    fn ranges_that_overlap_do_not_differ() {
+    fn figures_with_overlapping_ranges_are_not_different() {
         assert_eq!(of(row(10.0, 9.0, 14.0, 9), row(13.0, 12.0, 15.0, 9)), Verdict::NoDifference);
     }
 
     #[test]
-    fn medians_within_the_threshold_do_not_differ() {
+    fn medians_within_the_threshold_are_not_different() {
         assert_eq!(
             of(row(100.0, 99.9, 100.1, 9), row(103.0, 102.9, 103.1, 9)),
             Verdict::NoDifference
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_needs_the_larger_bound() {
+    fn figures_of_a_single_run_need_a_larger_difference() {
         assert_eq!(
             of(row(100.0, 100.0, 100.0, 1), row(109.0, 109.0, 109.0, 1)),
             Verdict::NoDifference
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn zero_counts_as_a_figure() {
+    fn zero_is_a_valid_figure() {
         assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(0.0, 0.0, 0.0, 9)), Verdict::NoDifference);
         assert_eq!(of(row(0.0, 0.0, 0.0, 9), row(1.0, 1.0, 1.0, 9)), Verdict::Loss);
     }
 
     #[test]
-    fn a_row_without_a_figure_is_not_measurable() {
+    fn a_result_without_a_figure_is_not_measurable() {
         let mut failed = row(10.0, 10.0, 10.0, 1);
         failed.median = None;
         assert_eq!(of(row(10.0, 9.8, 10.2, 9), failed), Verdict::NotMeasurable);

@@ -147,7 +147,7 @@ fn page(rows: &[Value]) -> String {
 }
 
 #[test]
-fn the_counts_are_those_computed_by_hand() {
+fn the_calibration_counts_equal_those_computed_by_hand() {
     let text = page(&all_rows());
     let counts = section(&text, "How often the replay is right");
     for (start, cells) in [
@@ -167,7 +167,7 @@ fn the_counts_are_those_computed_by_hand() {
 }
 
 #[test]
-fn a_cell_has_the_real_the_replayed_and_the_predicted_change() {
+fn a_cell_shows_the_measured_the_replayed_and_the_predicted_change() {
     let text = page(&all_rows());
     let cpu = line(section(&text, "CPU time"), "| perl");
     assert!(cpu.contains("| **-10.0 / -8.0 (-20.0 to -6.0)** |"), "{cpu}");
@@ -203,7 +203,7 @@ fn missed_pairs_are_listed_with_their_known_causes() {
 }
 
 #[test]
-fn reasons_found_by_people_are_shown() {
+fn manually_recorded_reasons_are_shown() {
     let tree = Tree::with(&all_rows());
     let reasons = "suite,part,reason,source\n\
         calibration,perl/jemalloc,\"its arenas are \"\"far\"\" apart\",perf\n\
@@ -236,7 +236,7 @@ fn a_pair_without_a_figure_is_listed_with_its_reason() {
 }
 
 #[test]
-fn the_html_page_has_calibration_as_a_chart_and_the_page_of_benchmarks_nothing_of_it() {
+fn the_html_page_has_a_calibration_chart_and_the_benchmark_page_has_none() {
     let pages = |rows: &[Value]| {
         let tree = Tree::with(rows);
         tree.run(&["report"]).ok();
@@ -277,7 +277,7 @@ fn predictions(
 }
 
 #[test]
-fn the_page_begins_with_how_often_advice_has_the_saving_of_the_changed_source() {
+fn the_page_begins_with_how_often_advice_predicted_the_saving_of_the_changed_program() {
     let rows = [
         change("cmark", 0.25, predictions((0.1, 0.9), (0.22, 0.24), (0.22, 0.4))),
         change("lru_cache", 0.36, predictions((0.05, 0.2), (0.18, 0.22), (0.2, 0.35))),
@@ -301,7 +301,7 @@ fn the_page_begins_with_how_often_advice_has_the_saving_of_the_changed_source() 
 }
 
 #[test]
-fn a_change_that_the_advice_did_not_measure_has_no_prediction() {
+fn a_change_that_advise_did_not_measure_has_no_prediction() {
     let text = page(&change("words", 0.1, predictions((0.0, 0.2), (0.0, 0.1), (0.05, 0.2)))[..1]);
     assert!(
         line(section(&text, "Changes of the source"), "| words").contains("| - | - | - | +10.0"),
@@ -312,7 +312,7 @@ fn a_change_that_the_advice_did_not_measure_has_no_prediction() {
 }
 
 #[test]
-fn without_rows_the_page_says_how_to_measure() {
+fn without_results_the_page_explains_how_to_measure() {
     let text = page(&fixture::a_part());
     assert!(text.starts_with("<!-- Generated from the rows"), "{text}");
     assert!(text.contains("Nothing was measured yet."), "{text}");
@@ -334,7 +334,7 @@ fn each_machine_has_its_own_counts() {
 }
 
 #[test]
-fn a_pattern_in_a_command_does_not_break_the_table() {
+fn a_vertical_bar_in_a_command_does_not_break_the_table() {
     let mut rows = all_rows();
     for row in &mut rows {
         row["command"] = json!("./x bench calibration --case perl|lua");

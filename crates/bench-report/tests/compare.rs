@@ -15,14 +15,14 @@ fn pool(figure: f64) -> Value {
 }
 
 #[test]
-fn the_same_rows_have_no_difference() {
+fn identical_results_have_no_difference() {
     let ran = compare(&[pool(10.0)], &[pool(10.0)], &[]);
     assert!(ran.out().contains("0 gain, 0 loss, 1 no difference"), "{}", ran.out());
     assert_eq!(ran.status(), 0);
 }
 
 #[test]
-fn a_loss_is_named_and_ends_with_1() {
+fn a_loss_is_named_and_gives_exit_status_1() {
     let ran = compare(&[pool(10.0)], &[pool(12.0)], &[]);
     assert!(ran.out().contains("pool pair/64B ns_per_op mallard/none"), "{}", ran.out());
     assert!(ran.out().contains("1.200"), "{}", ran.out());
@@ -30,7 +30,7 @@ fn a_loss_is_named_and_ends_with_1() {
 }
 
 #[test]
-fn a_gain_ends_with_0() {
+fn a_gain_gives_exit_status_0() {
     let ran = compare(&[pool(12.0)], &[pool(10.0)], &[]);
     assert!(ran.out().contains("1 gain, 0 loss"), "{}", ran.out());
     assert_eq!(ran.status(), 0);
@@ -42,7 +42,7 @@ fn a_higher_threshold_hides_more_differences() {
 }
 
 #[test]
-fn rows_of_one_run_differ_only_beyond_ten_per_cent() {
+fn results_of_single_runs_differ_only_beyond_ten_percent() {
     let single = |figure: f64| {
         let mut r = pool(figure);
         (r["low"], r["high"], r["runs"]) = (json!(figure), json!(figure), json!(1));
@@ -62,7 +62,7 @@ fn the_order_of_fields_and_the_machine_do_not_matter() {
 }
 
 #[test]
-fn rows_of_one_side_are_counted_and_named() {
+fn results_that_only_one_side_has_are_counted_and_named() {
     let other = row("pool", "burst/24", "mallard/none", "ns_per_op", 3.0);
     let ran = compare(&[pool(10.0), other.clone()], &[pool(10.0)], &[]);
     assert!(ran.out().contains("1 only before, 0 only after"), "{}", ran.out());
@@ -80,7 +80,7 @@ fn a_missing_figure_counts_as_a_loss() {
 }
 
 #[test]
-fn filters_select_contenders_and_metrics() {
+fn filters_select_allocators_and_metrics() {
     let peer = |figure: f64| row("pool", "pair/64B", "boost-pool-1.74", "ns_per_op", figure);
     let (a, b) = ([pool(10.0), peer(10.0)], [pool(10.0), peer(20.0)]);
     assert_eq!(compare(&a, &b, &[]).status(), 1);
@@ -89,7 +89,7 @@ fn filters_select_contenders_and_metrics() {
 }
 
 #[test]
-fn the_mean_of_a_suite_is_geometric() {
+fn the_mean_of_a_benchmark_suite_is_geometric() {
     let other = |figure: f64| row("pool", "burst/24", "mallard/none", "ns_per_op", figure);
     let ran = compare(&[pool(10.0), other(10.0)], &[pool(20.0), other(5.0)], &[]);
     let mean = ran.out().lines().find(|l| l.trim_start().starts_with("pool  ")).map(str::to_string);
@@ -97,7 +97,7 @@ fn the_mean_of_a_suite_is_geometric() {
 }
 
 #[test]
-fn json_has_what_the_tables_have() {
+fn the_json_output_contains_the_same_data_as_the_tables() {
     let ran = compare(&[pool(10.0)], &[pool(12.0)], &["--json"]);
     let json: Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!(json["loss"], 1);
@@ -108,7 +108,7 @@ fn json_has_what_the_tables_have() {
 }
 
 #[test]
-fn folders_are_compared_too() {
+fn directories_can_be_compared() {
     let tree = Tree::new();
     tree.write("a/machine/pool.jsonl", &lines(&[pool(10.0)]));
     tree.write("b/pool.jsonl", &lines(&[pool(10.0)]));
@@ -116,7 +116,7 @@ fn folders_are_compared_too() {
 }
 
 #[test]
-fn inputs_that_cannot_be_compared_end_with_status_2_and_a_reason() {
+fn inputs_that_cannot_be_compared_give_status_2_and_a_reason() {
     let tree = Tree::new();
     tree.write("a.jsonl", &lines(&[pool(10.0)]));
     tree.write("other.jsonl", &lines(&[row("arena", "x", "y", "ns_per_op", 1.0)]));
@@ -136,7 +136,7 @@ fn inputs_that_cannot_be_compared_end_with_status_2_and_a_reason() {
 }
 
 #[test]
-fn an_incomplete_row_is_skipped_with_a_warning() {
+fn an_incomplete_result_is_skipped_with_a_warning() {
     let tree = Tree::new();
     let whole = lines(&[pool(10.0)]);
     tree.write("a.jsonl", &whole);

@@ -40,7 +40,7 @@ fn lakos_row() -> Vec<Value> {
 }
 
 #[test]
-fn each_family_of_cases_has_equal_weight_whether_or_not_the_family_pair_counts() {
+fn benchmark_families_have_equal_weight_with_and_without_the_family_of_paired_calls() {
     let mut rows = mallocs("bulk/10kx64B/malloc", "ns_per_op", [10.0, 10.0, 10.0]);
     for bytes in ["16B", "64B", "1KiB", "2KiB"] {
         rows.extend(mallocs(&format!("pair/{bytes}"), "ns_per_op", [16.0, 16.0, 1.0]));
@@ -55,7 +55,7 @@ fn each_family_of_cases_has_equal_weight_whether_or_not_the_family_pair_counts()
 }
 
 #[test]
-fn a_threaded_case_counts_once_by_its_cpu_time() {
+fn a_multithreaded_case_counts_once_by_its_cpu_time() {
     let threaded = |metric: &str, figures: [f64; 3]| {
         let rows = mallocs("threads/larson/T4", metric, figures).into_iter();
         rows.map(|mut r| {
@@ -90,7 +90,7 @@ fn a_malloc_is_not_compared_with_a_local_allocator() {
 }
 
 #[test]
-fn tuned_variants_have_a_table_of_their_own() {
+fn tuned_variants_have_a_separate_table() {
     let rows = [
         ("glibc-2.36/AS1", 10.0),
         ("libstdc++-pmr-12/AS7", 4.0),
@@ -112,7 +112,7 @@ fn tuned_variants_have_a_table_of_their_own() {
 }
 
 #[test]
-fn divided_work_and_single_runs_are_mentioned_beside_the_figure() {
+fn reduced_workloads_and_single_runs_are_mentioned_next_to_the_figure() {
     let mut rows = [("glibc-2.36/AS1", 10.0), ("mallard/AS3", 2.0)]
         .map(|(who, ns)| row("lakos1", "DS1/2^6", who, "ns_per_op", ns));
     for r in &mut rows {
@@ -148,7 +148,7 @@ fn a_computed_failure_is_marked_as_computed() {
 }
 
 #[test]
-fn rows_of_uncommitted_changes_are_skipped_with_a_warning() {
+fn results_of_uncommitted_code_are_skipped_with_a_warning() {
     let mut rows = mallocs("pair/64B", "ns_per_op", [10.0, 5.0, 2.0]);
     let mut dirty = mallocs("pair/64B", "ns_per_op", [10.0, 5.0, 1.0]).pop().unwrap();
     dirty["commit"] = json!("1234567-dirty");
@@ -165,7 +165,7 @@ fn rows_of_uncommitted_changes_are_skipped_with_a_warning() {
 }
 
 #[test]
-fn a_commit_missing_from_the_repository_is_mentioned_beside_its_rows() {
+fn a_commit_missing_from_the_repository_is_mentioned_next_to_its_results() {
     let tree = Tree::new();
     let git = |words: &[&str]| {
         let who = ["-c", "user.name=n", "-c", "user.email=e"];

@@ -9,13 +9,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn the_first_line_says_how_the_page_is_generated() {
+fn the_first_line_contains_the_command_that_generates_the_page() {
     let first = Pages::of_a_part().text.lines().next().unwrap();
     assert!(first.contains("Generated") && first.contains("./x bench report"), "{first}");
 }
 
 #[test]
-fn every_table_has_its_columns_and_the_page_is_not_long() {
+fn every_table_has_its_columns_and_the_page_has_a_limited_length() {
     let text = &Pages::of_everything().text;
     let mut columns = None;
     for line in text.lines() {
@@ -33,7 +33,7 @@ fn every_table_has_its_columns_and_the_page_is_not_long() {
 }
 
 #[test]
-fn the_same_rows_make_the_same_page() {
+fn the_same_results_produce_the_same_page() {
     let tree = Tree::with(&a_part());
     tree.run(&["report"]).ok();
     let files = ["docs/performance.md", PAGE, "build/performance.html", "docs/images/mallocs.svg"];
@@ -44,7 +44,7 @@ fn the_same_rows_make_the_same_page() {
 }
 
 #[test]
-fn the_answer_names_the_fastest_strategy_its_gain_and_its_losses() {
+fn the_recommendation_names_the_fastest_strategy_its_gain_and_its_losses() {
     let figures = |ns1: f64, ns3: f64, ns7: f64| {
         move |size: u32| {
             let case = format!("DS1/2^{size}");
@@ -106,7 +106,7 @@ fn unmeasured_situations_are_listed() {
 }
 
 #[test]
-fn unmeasured_sections_of_further_machines_are_left_out() {
+fn unmeasured_sections_of_additional_machines_are_omitted() {
     let pool = [row("pool", "pair/64B", "mallard/none", "ns_per_op", 1.0)];
     let (_, text) = report(&[a_part(), elsewhere(&pool)].concat());
     let (of_first, of_other) = text.split_once("\n## Other CPU, 2 CPUs\n").unwrap();
@@ -117,7 +117,7 @@ fn unmeasured_sections_of_further_machines_are_left_out() {
 }
 
 #[test]
-fn decision_cells_show_our_figures_and_those_of_the_talk() {
+fn decision_table_cells_show_measured_and_published_figures() {
     let decision = section(&Pages::of_everything().text, "The talk's decision tables, measured");
     let u = line(decision, "| U:");
     assert!(
@@ -129,7 +129,7 @@ fn decision_cells_show_our_figures_and_those_of_the_talk() {
 }
 
 #[test]
-fn cells_are_counted_as_won_tied_or_lost() {
+fn table_cells_are_counted_as_won_tied_or_lost() {
     let three = |case: &str, ours: f64| {
         [("mimalloc-2.0.9", 10.0), ("mallard/malloc", ours)]
             .map(|(who, ns)| row("malloc", case, who, "ns_per_op", ns))
@@ -180,7 +180,7 @@ fn every_loss_of_more_than_a_tenth_is_listed_with_its_ratio() {
 }
 
 #[test]
-fn a_bound_is_not_a_peer() {
+fn a_theoretical_bound_is_not_a_competitor() {
     let rows = [("limit/inline-list", 0.5), ("boost-pool-1.74", 3.0), ("mallard/none", 1.0)]
         .map(|(who, ns)| row("pool", "pair/64B", who, "ns_per_op", ns));
     let (_, text) = report(&rows);
@@ -189,7 +189,7 @@ fn a_bound_is_not_a_peer() {
 }
 
 #[test]
-fn a_gain_below_that_of_the_talk_is_shown_with_its_reason() {
+fn a_gain_below_the_published_gain_is_shown_with_its_reason() {
     let tree = Tree::with(&everything());
     tree.write("bench/published/reasons.csv", "suite,part,reason\nlakos1,DS7,because of seven\n");
     tree.run(&["report"]).ok();
@@ -216,7 +216,7 @@ fn machines_have_separate_sections() {
 }
 
 #[test]
-fn the_machine_with_most_of_the_talks_figures_is_first() {
+fn the_machine_with_the_most_published_figures_is_first() {
     let rows = a_part();
     let fewer = elsewhere(&rows[..1]);
     let tree = Tree::with(&[fewer, rows].concat());
@@ -248,7 +248,7 @@ fn machines_with_one_processor_are_distinguished_by_their_caches() {
 }
 
 #[test]
-fn rows_of_both_languages_belong_to_one_machine() {
+fn cpp_and_rust_results_from_one_machine_are_in_one_section() {
     let on = |mut r: serde_json::Value, compiler: &str| {
         r["machine"] = json!(format!("Test CPU, 4 CPUs, L1d 32 KiB, Linux 6.1, {compiler}"));
         r
@@ -264,7 +264,7 @@ fn rows_of_both_languages_belong_to_one_machine() {
 }
 
 #[test]
-fn published_figures_of_crates_are_beside_the_same_case() {
+fn published_figures_of_crates_are_shown_next_to_the_same_case() {
     let (_, text) = report(&[
         row("crates", "bumpalo/allocate/u8", "mallard/Arena", "ns_per_op", 1.0),
         row("crates", "bumpalo/allocate/u8", "bumpalo-3.20.4", "ns_per_op", 2.0),
@@ -276,7 +276,7 @@ fn published_figures_of_crates_are_beside_the_same_case() {
 }
 
 #[test]
-fn rows_measured_again_replace_the_old_ones() {
+fn new_results_replace_old_ones_of_the_same_case() {
     let old = row("malloc", "a", "mallard/malloc", "ns_per_op", 99.0);
     let new = row("malloc", "a", "mallard/malloc", "ns_per_op", 5.0);
     let peer = row("malloc", "a", "mimalloc-2.0.9", "ns_per_op", 10.0);
@@ -287,7 +287,7 @@ fn rows_measured_again_replace_the_old_ones() {
 }
 
 #[test]
-fn the_page_is_one_file_that_loads_nothing() {
+fn the_page_is_one_file_that_loads_no_other_file() {
     let (tree, _) = report(&a_part());
     let html = tree.read("build/performance.html");
     for asking in ["src=\"http", "href=\"http", "@import", "url(http", "//cdn", "<iframe"] {
@@ -297,7 +297,7 @@ fn the_page_is_one_file_that_loads_nothing() {
 }
 
 #[test]
-fn names_from_rows_cannot_break_the_page() {
+fn names_in_results_cannot_break_the_page() {
     let mut hostile =
         row("pool", "pair/</script><script>alert(1)</script>|x", "mallard/<b>", "ns_per_op", 1.0);
     hostile["machine"] = json!("<img src=x onerror=alert(1)> | CPU");
@@ -361,7 +361,7 @@ fn the_pages_are_readable_by_everyone() {
 }
 
 #[test]
-fn bad_input_is_reported_and_nothing_is_written() {
+fn invalid_input_is_reported_and_no_page_is_written() {
     let tree = Tree::new();
     tree.write("results/m/rows.jsonl", "{\"suite\":1}\n{}\n");
     tree.run(&["report"]).fails("results/m/rows.jsonl:1: not a row");

@@ -71,14 +71,14 @@ fn each_program_has_the_time_and_the_memory_of_each_malloc() {
 }
 
 #[test]
-fn of_two_versions_of_a_library_the_one_with_the_least_time_is_shown() {
+fn of_two_versions_of_a_library_the_faster_one_is_shown() {
     let (_, text) = page(&programs());
     assert!(!text.contains("| jemalloc 5.3.0 |"), "{text}");
     assert!(text.replace('\n', " ").contains("The HTML page also has jemalloc 5.3.0."), "{text}");
 }
 
 #[test]
-fn a_malloc_that_most_machines_did_not_measure_is_left_out() {
+fn a_malloc_that_most_machines_did_not_measure_is_omitted() {
     let mut rows = programs();
     let third = "Third CPU, 8 CPUs, L1d 64 KiB";
     rows.extend(program(third, "lua", &[("glibc-2.36", 1.0, 9.0), ("mallard/malloc", 1.0, 9.0)]));
@@ -99,7 +99,7 @@ fn a_mean_over_fewer_programs_than_the_others_is_not_shown() {
 }
 
 #[test]
-fn three_sentences_say_what_programs_calls_and_losses_are() {
+fn three_sentences_explain_programs_calls_and_losses() {
     let calls = [("glibc-2.36", 8.0), ("mallard/malloc", 2.0), ("jemalloc-5.3.1", 1.0)]
         .map(|(who, ns)| row("malloc", "pair/64B", who, "ns_per_op", ns));
     let (_, text) = page(&[programs(), calls.to_vec()].concat());
@@ -124,7 +124,7 @@ fn three_sentences_say_what_programs_calls_and_losses_are() {
 }
 
 #[test]
-fn losses_are_grouped_and_noise_is_no_loss() {
+fn losses_are_grouped_and_noise_is_not_a_loss() {
     let mut rows = programs();
     for (case, ns) in [("pair/a", 2.0), ("pair/b", 1.03), ("pair/c", 0.5)] {
         rows.push(row("pool", case, "mallard/none", "ns_per_op", ns));
@@ -141,7 +141,7 @@ fn losses_are_grouped_and_noise_is_no_loss() {
 }
 
 #[test]
-fn local_allocators_are_compared_with_local_allocators_only() {
+fn local_allocators_are_compared_only_with_local_allocators() {
     let rows = [
         ("glibc-2.36", 10.0),
         ("jemalloc-5.3.1", 8.0),
@@ -158,7 +158,7 @@ fn local_allocators_are_compared_with_local_allocators_only() {
 }
 
 #[test]
-fn machines_have_their_common_names() {
+fn machines_are_shown_under_their_common_names() {
     let tree = Tree::with(&programs());
     tree.write(
         "results/machines.csv",
@@ -196,7 +196,7 @@ fn a_machine_with_two_kernels_has_one_line() {
 }
 
 #[test]
-fn the_page_is_short_with_every_suite() {
+fn the_page_stays_short_with_results_of_every_suite() {
     let (tree, text) = page(&[everything(), programs()].concat());
     let lines = text.lines().count();
     assert!((30..=100).contains(&lines), "{lines} lines: {text}");
@@ -209,7 +209,7 @@ fn the_page_is_short_with_every_suite() {
 }
 
 #[test]
-fn both_pages_stay_small_with_all_rows_of_the_repository() {
+fn both_pages_stay_small_with_all_results_in_the_repository() {
     let Some(tree) = Tree::of_repository() else {
         return skip("no folder results");
     };
@@ -226,7 +226,7 @@ fn both_pages_stay_small_with_all_rows_of_the_repository() {
 }
 
 #[test]
-fn without_a_malloc_the_page_says_so_and_there_is_no_chart() {
+fn without_results_of_mallocs_the_page_says_so_and_has_no_chart() {
     let (tree, text) = page(&[row("pool", "pair", "mallard/none", "ns_per_op", 1.0)]);
     assert!(text.contains("- Nothing was measured beside another allocator."), "{text}");
     assert!(!text.contains("## Malloc against malloc") && !text.contains("## Where it loses"));
@@ -234,7 +234,7 @@ fn without_a_malloc_the_page_says_so_and_there_is_no_chart() {
 }
 
 #[test]
-fn the_chart_has_a_bar_for_each_malloc_and_says_the_losses() {
+fn the_chart_has_a_bar_for_each_malloc_and_lists_the_losses() {
     let calls = [("glibc-2.36", 8.0), ("mallard/malloc", 2.0), ("jemalloc-5.3.1", 1.6)]
         .map(|(who, ns)| row("malloc", "pair/64B", who, "ns_per_op", ns));
     let (tree, _) = page(&[programs(), calls.to_vec()].concat());
@@ -253,7 +253,7 @@ fn the_chart_has_a_bar_for_each_malloc_and_says_the_losses() {
 }
 
 #[test]
-fn compressed_rows_make_the_same_pages() {
+fn compressed_results_produce_the_same_pages() {
     let rows = lines(&programs());
     let (plain, compressed) = (Tree::new(), Tree::new());
     plain.write("results/m/programs.jsonl", &rows);

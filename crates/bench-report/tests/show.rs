@@ -3,7 +3,7 @@
 use crate::fixture::{self, a_part, Tree};
 
 #[test]
-fn each_suite_of_the_talk_has_its_layout() {
+fn each_published_suite_is_shown_in_the_published_layout() {
     let tree = Tree::with(&a_part());
     let text = tree.run(&["show", "lakos1", "--only", "DS7.*corrected, ns_per_op$"]).ok();
     assert!(text.contains("DS7 vector<unordered_set<int>>: corrected, ns_per_op"), "{text}");
@@ -35,7 +35,7 @@ fn each_suite_of_the_talk_has_its_layout() {
 }
 
 #[test]
-fn published_figures_are_shown_beside_ours() {
+fn published_figures_are_shown_next_to_measured_ones() {
     let tree = Tree::with(&a_part());
     // In Lakos's talk, all elements take 1.20 s, which is 8.94 ns for each element.
     assert!(tree.run(&["show", "lakos1", "--only", "^DS1 .*ns_per_op$"]).ok().contains("(8.94)"));
@@ -54,7 +54,7 @@ fn any_suite_can_be_shown_from_any_file() {
 }
 
 #[test]
-fn a_suite_without_rows_is_an_error_that_lists_the_suites_with_rows() {
+fn a_suite_without_results_is_an_error_that_lists_the_suites_with_results() {
     let tree = Tree::with(&a_part());
     tree.run(&["show", "lakos9"]).fails("no rows of suite 'lakos9'");
 }
@@ -66,7 +66,7 @@ fn widest(tree: &Tree, columns: &str, arguments: &[&str]) -> usize {
 }
 
 #[test]
-fn tables_fit_80_columns_or_the_wider_terminal() {
+fn tables_fit_80_columns_or_a_wider_terminal() {
     let tree = Tree::with(&fixture::everything());
     for suite in ["lakos1", "lakos2", "seeds", "pool", "malloc"] {
         assert!(widest(&tree, "10", &["show", suite]) <= 80, "{suite}");

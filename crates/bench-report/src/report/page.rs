@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_without_chart_js_is_whole() {
+    fn a_page_without_chart_js_is_complete() {
         let first = First { sentences: vec!["One <b>.".to_string()], versus: Vec::new() };
         let text = render(&first, &[], &Charts::default(), None);
         assert!(text.contains("</html>") && !text.contains("chart-js"), "{text}");

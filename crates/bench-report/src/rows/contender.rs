@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_contenders_are_parsed() {
+    fn names_of_allocators_are_parsed() {
         let reset = Strategy::of("mallard/AS3+reset").unwrap();
         assert_eq!((reset.number, reset.extra.as_str()), (3, "+reset"));
         assert_eq!(Strategy::of("mallard/malloc/AS1").unwrap().provider, "mallard/malloc");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fourteen_strategies_are_described_as_in_the_talk() {
+    fn the_fourteen_strategies_are_described_as_lakos_described_them() {
         assert_eq!(words(1), "global allocator, type parameter");
         assert_eq!(words(2), "global allocator, abstract base");
         assert_eq!(words(4), "arena, type parameter, winked out");

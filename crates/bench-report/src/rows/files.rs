@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_of_several_frames_has_the_text_of_all() {
+    fn a_compressed_file_of_several_frames_is_decompressed_completely() {
         let folder = tempfile::tempdir().unwrap();
         let frame = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();
         let bytes = [frame("one\n"), frame("two\nthree\n")].concat();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_rows_come_before_the_newer_rows_of_the_same_name() {
+    fn compressed_results_are_read_before_newer_uncompressed_ones_of_the_same_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = ["machine/b.jsonl", "machine/a.jsonl", "machine/a.jsonl.zst", "c.jsonl.zst"];
         for name in [&names[..], &["picture.png", "machine/a.zst", "machine/deep.csv"]].concat() {
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_rows_is_an_error_that_names_both_forms() {
+    fn a_directory_without_results_is_an_error_that_names_both_file_formats() {
         let folder = tempfile::tempdir().unwrap();
         let error = of(folder.path()).unwrap_err().to_string();
         assert!(error.contains("no file of rows, *.jsonl or *.jsonl.zst"), "{error}");
     }
 
     #[test]
-    fn a_file_that_is_not_compressed_or_is_cut_off_names_itself() {
+    fn the_error_for_a_truncated_or_uncompressed_file_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let whole = zstd::encode_all(&b"one\n"[..], 3).unwrap();
         for bytes in [b"{}\n", &whole[..whole.len() - 2]] {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_for_a_line_fits_the_file() {
+    fn the_suggested_command_to_show_a_line_works_for_compressed_and_plain_files() {
         assert_eq!(command_of_line(Path::new("a.jsonl"), 7), "sed -n 7p a.jsonl");
         let compressed = command_of_line(Path::new("a.jsonl.zst"), 7);
         assert_eq!(compressed, "zstdcat a.jsonl.zst | sed -n 7p");

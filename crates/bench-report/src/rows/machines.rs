@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_that_fits_names_a_machine() {
+    fn the_longest_matching_prefix_selects_the_name_of_a_machine() {
         let names = read(
             "machine,name,known_by\n\"A CPU\",Zen,the vendor\n\"A CPU, L2 512\",Zen 3,its cache\n",
         )
@@ -68,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_no_machine_has_a_name() {
+    fn without_a_file_of_names_no_machine_has_a_name() {
         assert!(Names::read(Path::new("/missing/machines.csv")).unwrap().of("A CPU").is_none());
     }
 
     #[test]
-    fn a_file_with_other_columns_is_an_error_that_names_the_columns() {
+    fn a_file_with_unexpected_columns_is_an_error_that_lists_the_columns() {
         let error = read("processor,name\nA,B\n").err().unwrap().to_string();
         assert!(error.contains("machines.csv") && error.contains("known_by"), "{error}");
     }

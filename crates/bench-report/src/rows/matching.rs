@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn mallocs_match_mallocs_and_a_strategy_matches_itself() {
+    fn mallocs_are_paired_with_mallocs_and_each_strategy_with_the_same_strategy() {
         assert_eq!(like("mallard/malloc"), like("google-tcmalloc-2025.06"));
         assert_eq!(like("gperftools-2.10+new"), Some(Like::Malloc));
         assert_eq!(like("mallard/AS7"), like("libstdc++-pmr-12/AS7"));
@@ -223,21 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn tuned_variants_and_bounds_match_nothing() {
+    fn tuned_variants_and_theoretical_bounds_are_not_paired() {
         for c in ["mallard/AS7+fifo", "mallard/AS7+largest=32", "mallard/AS3+reset", "limit/bump"] {
             assert_eq!(like(c), None, "{c}");
         }
     }
 
     #[test]
-    fn families_have_equal_weight_with_any_number_of_cases() {
+    fn benchmark_families_have_equal_weight_regardless_of_their_number_of_cases() {
         let all = [("pairs", 4.0), ("pairs", 4.0), ("pairs", 4.0), ("bulk", 1.0)];
         assert_eq!(mean_of_families(all), Some(2.0));
         assert_eq!(mean_of_families(Vec::<(&str, f64)>::new()), None);
     }
 
     #[test]
-    fn a_threaded_case_counts_once_and_cycles_do_not_count() {
+    fn a_multithreaded_case_counts_once_and_cycle_counts_are_ignored() {
         let all = [
             experiment("threads/pair/64B/T4", "ns_per_op", 4),
             experiment("threads/pair/64B/T4", "cpu_ns_per_op", 4),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_recognised_in_every_family() {
+    fn cases_of_paired_calls_are_recognised_in_every_family() {
         let is = |case: &str| is_pair(&experiment(case, "ns_per_op", 1));
         assert!(is("pair/64B") && is("fifo/100x64B") && is("threads/pair/64B/T1"));
         assert!(!is("bulk/10kx64B/malloc") && !is("threads/larson/8-1000B/T1"));

@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_the_talk_become_nanoseconds_per_element() {
+    fn published_seconds_become_nanoseconds_per_element() {
         let figure = talk().of("lakos1", "DS1/2^6", "AS1").unwrap().unwrap();
         assert!((figure - 1.2e9 / 134_217_728.0).abs() < 1e-9);
     }
 
     #[test]
-    fn percentages_become_shares_and_fail_stays_fail() {
+    fn published_percentages_become_fractions_and_fail_stays_fail() {
         let talk = talk();
         let share = talk.share("lakos3", "T=2^30/M=2^15/S=2^10", "AS7").unwrap().unwrap();
         assert!((share - 0.46).abs() < 1e-9);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_the_talk_is_read() {
+    fn every_published_table_cell_is_read() {
         let talk = talk();
         let count = |suite| talk.count(suite);
         assert_eq!((count("lakos1"), count("lakos3"), count("lakos4")), (132, 66, 56));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_figure_is_reported_with_its_line() {
+    fn an_invalid_published_figure_is_reported_with_its_line_number() {
         let folder = tempfile::tempdir().unwrap();
         let text = "log10_S,shuffles_0\n7,many\n";
         std::fs::write(folder.path().join("lakos_benchmark2_diffusion.csv"), text).unwrap();

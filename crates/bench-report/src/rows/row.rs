@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_equal_rows_counts() {
+    fn the_newer_of_two_results_for_the_same_case_counts() {
         let again = ROW.replace("\"median\":1", "\"median\":2");
         let rows = read(&format!("{ROW}\n{again}\n")).unwrap();
         assert_eq!(rows.all.len(), 1);
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_other_machines_or_variants_are_kept() {
+    fn results_of_other_machines_or_variants_are_kept() {
         let other = ROW.replace("\"runs\":3", "\"runs\":3,\"machine\":\"other\"");
         let variant = ROW.replace("\"runs\":3", "\"runs\":3,\"variant\":\"faithful\"");
         assert_eq!(read(&format!("{ROW}\n{other}\n{variant}\n")).unwrap().all.len(), 3);
     }
 
     #[test]
-    fn a_row_of_uncommitted_changes_is_ignored_and_the_one_before_counts() {
+    fn a_result_of_uncommitted_code_is_ignored_and_the_previous_result_counts() {
         let dirty =
             ROW.replace("\"median\":1", "\"median\":2").replace('}', ",\"commit\":\"a1-dirty\"}");
         let folder = tempfile::tempdir().unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_change_may_be_below_zero() {
+    fn only_changes_may_be_negative() {
         let change = ROW
             .replace("\"suite\":\"s\"", "\"suite\":\"calibration\"")
             .replace("\"metric\":\"m\"", "\"metric\":\"real_cpu_percent\"")
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_divisor_of_the_work_is_read_from_the_command() {
+    fn the_divisor_of_the_workload_is_read_from_the_command_line() {
         let of = |command: &str| {
             parse(ROW.replace('}', &format!(",\"command\":\"{command}\"}}")).as_bytes())
                 .unwrap()
@@ -335,19 +335,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_in_the_middle_is_an_error_with_its_line() {
+    fn an_invalid_line_in_the_middle_is_an_error_with_its_line_number() {
         let error = read(&format!("{ROW}\n{}\n{ROW}\n", &ROW[..40])).err().unwrap();
         assert!(error.to_string().contains("rows.jsonl:2: not a row"), "{error}");
     }
 
     #[test]
-    fn a_row_without_a_field_names_the_field() {
+    fn a_result_with_a_missing_field_is_an_error_that_names_the_field() {
         let error = read("{\"suite\":\"s\"}\n").err().unwrap();
         assert!(error.to_string().contains("missing field `case`"), "{error}");
     }
 
     #[test]
-    fn compressed_rows_are_read_and_a_bad_line_names_how_to_see_it() {
+    fn compressed_results_are_read_and_the_error_for_an_invalid_line_has_a_command_that_shows_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rows.jsonl.zst");
         let compress = |text: &str| zstd::encode_all(text.as_bytes(), 3).unwrap();

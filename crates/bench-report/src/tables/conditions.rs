@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn divided_work_and_single_runs_are_mentioned() {
+    fn reduced_workloads_and_single_runs_are_mentioned() {
         let all = [row("x --less 7", 1, "ns_per_op"), row("x --less 9", 3, "ns_per_op")];
         assert_eq!(words(&all), "work divided by 2^7 to 2^9, 1 of 2 figures of one run");
         assert_eq!(words(&all[..1]), "work divided by 2^7, of one run");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn undivided_work_of_many_runs_is_not_mentioned() {
+    fn full_workloads_with_many_runs_are_not_mentioned() {
         let whole = [row("x", 9, "ns_per_op"), row("x", 1, "peak_rss_kib")];
         assert_eq!((words(&whole).as_str(), sentence(&whole)), ("", None));
         assert_eq!(after("2.0".into(), &whole), "2.0");

@@ -214,13 +214,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_or_four_digits() {
+    fn figures_have_three_or_four_significant_digits() {
         let all = [0.0, 0.0123, 0.5, 1.0, 12.34, 123.4, 1234.5].map(number);
         assert_eq!(all, ["0", "0.012", "0.50", "1.00", "12.3", "123.4", "1234"]);
     }
 
     #[test]
-    fn colours_follow_the_gain_up_to_a_maximum() {
+    fn cell_colours_grow_stronger_with_the_gain_up_to_a_maximum() {
         assert_eq!([1.0, 2.0, 0.5, 100.0, 0.001].map(shade), [0, 2, -2, 7, -7]);
     }
 

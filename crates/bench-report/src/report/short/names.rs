@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contenders_have_the_names_that_readers_know() {
+    fn allocators_are_shown_under_their_well_known_names() {
         assert_eq!(known_as("mallard/malloc"), "Mallard");
         assert_eq!(known_as("jemalloc-5.3.1"), "jemalloc 5.3.1");
         assert_eq!(known_as("gperftools-2.10"), "gperftools 2.10 (tcmalloc)");
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ends_of_a_range_are_said_once() {
+    fn a_range_with_equal_ends_is_printed_as_one_number() {
         assert_eq!(from_to([0.932, 0.884]).unwrap(), "0.88 to 0.93");
         assert_eq!(from_to([0.931, 0.932]).unwrap(), "0.93");
         assert_eq!(from_to([]), None);
