@@ -43,7 +43,7 @@ fn a_counted_allocator_reports_totals_and_peaks() {
 }
 
 #[test]
-fn a_counting_scope_has_counts_and_peaks_of_its_own() {
+fn a_counting_scope_has_separate_counts_and_peaks() {
     let memory = Counted::new(DefaultHeap);
     let old = memory.allocate(layout(100));
     {
@@ -111,7 +111,7 @@ fn a_limited_allocator_allows_the_last_byte_of_the_budget_and_no_more() {
 }
 
 #[test]
-fn a_limited_allocator_restores_the_budget_when_the_wrapped_one_fails() {
+fn a_limited_allocator_restores_the_budget_when_the_wrapped_allocator_fails() {
     let memory = Limited::new(Budget::bytes(100), Null);
     assert!(BlockAllocator::try_allocate(&memory, layout(60)).is_none());
     assert_eq!(memory.left(), memory.most());
@@ -132,7 +132,7 @@ unsafe impl Source for Generous {
 }
 
 #[test]
-fn a_limited_source_counts_bytes_that_were_added_to_a_request() {
+fn a_limited_source_counts_bytes_that_the_source_adds_to_a_request() {
     let source = Limited::new(Budget::bytes(6000), Generous);
     let chunk = source.try_take(layout(100)).unwrap();
     assert_eq!(source.left().bytes, 6000 - 4196);
@@ -257,7 +257,7 @@ fn a_fallback_uses_the_second_allocator_when_the_first_is_full() {
 }
 
 #[test]
-fn an_allocator_by_size_frees_a_block_where_blocks_of_its_size_are() {
+fn a_by_size_allocator_frees_a_block_in_the_allocator_for_blocks_of_that_size() {
     let memory =
         BySize::<100, _, _>::new(Counted::new(Multipool::new()), Counted::new(DefaultHeap));
     let (small, large) = (memory.allocate(layout(100)), memory.allocate(layout(101)));

@@ -16,7 +16,7 @@ mod wink_out_multipool_over_arena;
 mod wink_out_multipool_over_arena_hash_map;
 
 #[test]
-fn parts_of_a_call_are_in_its_allocator() {
+fn advised_code_allocates_the_parts_of_a_call_from_one_allocator() {
     assert_eq!(wink_out_arena::render_document("a b c"), "3 parts".len());
     assert_eq!(arena::render_document("a b"), 2 + "dropped at the end of the arena".len());
     assert_eq!(wink_out_multipool_over_arena::render_document("a b c d"), 4);
@@ -24,7 +24,7 @@ fn parts_of_a_call_are_in_its_allocator() {
 }
 
 #[test]
-fn a_structure_is_in_a_multipool_and_objects_are_in_an_object_pool() {
+fn advised_code_puts_a_structure_in_a_multipool_and_objects_in_an_object_pool() {
     let memory = mallard::Multipool::new();
     let mut structure = multipool::Structure::new(&memory);
     structure.render_document(b"value");
@@ -35,7 +35,7 @@ fn a_structure_is_in_a_multipool_and_objects_are_in_an_object_pool() {
 }
 
 #[test]
-fn a_hash_map_is_in_the_allocator_of_a_call_or_in_a_multipool() {
+fn advised_code_puts_a_hash_map_in_an_arena_for_one_call_or_in_a_multipool() {
     let maps: [fn(&str) -> usize; 4] = [
         arena_hash_map::render_document,
         wink_out_arena_hash_map::render_document,

@@ -69,7 +69,7 @@ fn a_vec_in_the_last_block_grows_in_place() {
 }
 
 #[test]
-fn containers_live_in_a_multipool_by_reference_and_by_value() {
+fn containers_allocate_from_a_multipool_by_reference_and_by_value() {
     let books = Flaky::new();
     let pool = Multipool::new_in(books.clone());
     let mut numbers = Vec::new_in(&pool);

@@ -180,16 +180,16 @@ fn run<const M: usize>() {
 }
 
 #[test]
-fn random_programs_agree_with_the_model() {
+fn random_operations_have_the_same_results_as_a_model() {
     run::<1>();
 }
 
 #[test]
-fn random_programs_agree_with_the_model_at_word_alignment() {
+fn random_operations_have_the_same_results_as_a_model_at_word_alignment() {
     run::<8>();
 }
 
 #[test]
-fn random_programs_agree_with_the_model_at_the_largest_alignment() {
+fn random_operations_have_the_same_results_as_a_model_at_the_largest_alignment() {
     run::<16>();
 }

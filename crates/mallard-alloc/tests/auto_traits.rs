@@ -119,7 +119,7 @@ fn an_allocator_for_several_threads_is_sync_if_its_values_allow() {
 }
 
 #[test]
-fn an_adaptor_is_send_and_sync_like_what_it_wraps() {
+fn an_adaptor_is_send_and_sync_if_the_wrapped_allocator_is() {
     check! {
         AsSource<Arena> => send, no;
         AsSource<SharedArena> => send, sync;
@@ -145,7 +145,7 @@ fn an_adaptor_is_send_and_sync_like_what_it_wraps() {
 }
 
 #[test]
-fn a_map_is_send_and_sync_like_a_vector_of_its_values() {
+fn a_map_is_send_and_sync_if_a_vector_of_its_values_is() {
     check! {
         SlotMap<Key64, u8> => send, sync;
         SlotMap<Key64, NotSync> => send, no;
@@ -165,7 +165,7 @@ fn a_map_is_send_and_sync_like_a_vector_of_its_values() {
 /// Checks that a borrowing iterator has the auto traits of a reference to the map, and that a
 /// consuming iterator has those of the map.
 #[test]
-fn an_iterator_is_send_and_sync_like_an_iterator_of_a_vector() {
+fn an_iterator_is_send_and_sync_if_an_iterator_of_a_vector_is() {
     macro_rules! lends {
         ($($(::$at:ident)* $name:ident;)*) => {$( check! {
             $($at::)*$name<'static, Key64, u8> => send, sync;
@@ -297,7 +297,7 @@ fn plain_values_are_send_and_sync() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri cannot read the source files
-fn every_public_type_is_checked_here() {
+fn this_file_checks_send_and_sync_of_every_public_type() {
     let here = include_str!("auto_traits.rs").replace("\n", " ");
     for found in public_types() {
         let (path, in_macro) = match found.module {

@@ -46,7 +46,7 @@ fn write<A: BlockAllocator>(_: &A, block: NonNull<u8>, offset: isize) {
 }
 
 #[test]
-fn a_correct_program_gets_no_report() {
+fn a_correct_program_causes_no_report() {
     let (kinds, _) = faults_of(|memory| {
         for bytes in [0, 1, 7, 8, 100, 2000, if cfg!(miri) { 3000 } else { 70_000 }] {
             let block = memory.allocate(layout(bytes));
@@ -80,7 +80,7 @@ fn a_double_free_is_reported_and_changes_nothing() {
 }
 
 #[test]
-fn the_message_of_a_fault_has_three_lines() {
+fn an_error_report_has_three_lines() {
     let (_, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 40);
@@ -107,7 +107,7 @@ fn foreign_and_interior_frees_are_distinguished() {
 }
 
 #[test]
-fn a_free_with_a_wrong_size_is_reported_and_frees_the_block() {
+fn a_free_with_an_incorrect_size_is_reported_and_frees_the_block() {
     let (kinds, message) = faults_of(|memory| {
         let block = memory.allocate(layout(40));
         free(memory, block, 48);

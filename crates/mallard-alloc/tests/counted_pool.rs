@@ -32,7 +32,7 @@ fn the_last_owner_drops_the_object() {
 }
 
 #[test]
-fn a_weak_handle_keeps_the_slot_but_not_the_object() {
+fn a_weak_handle_keeps_the_slot_reserved_but_not_the_object_alive() {
     let dead = Cell::new(0);
     let pool: RcPool<Ends> = RcPool::new();
     let owner = pool.make(Ends(&dead));
@@ -68,7 +68,7 @@ fn the_only_owner_may_change_the_object_or_move_it_out() {
 }
 
 #[test]
-fn the_end_of_the_pool_drops_objects_whose_handles_were_forgotten() {
+fn dropping_the_pool_drops_objects_whose_handles_were_forgotten() {
     let dead = Cell::new(0);
     let mut pool: RcPool<Ends> = RcPool::new();
     std::mem::forget(pool.make(Ends(&dead)));
@@ -84,7 +84,7 @@ fn the_end_of_the_pool_drops_objects_whose_handles_were_forgotten() {
 }
 
 #[test]
-fn a_full_pool_returns_the_value_and_panics_leak_no_slot() {
+fn a_full_pool_returns_the_value_and_a_panicking_constructor_leaks_no_slot() {
     let pool: RcPool<Box<u32>> = RcPool::fixed(1);
     let made = catch_unwind(AssertUnwindSafe(|| drop(pool.make_with(|| panic!("no")))));
     assert!(made.is_err());
@@ -111,7 +111,7 @@ fn a_full_pool_returns_the_value_and_panics_leak_no_slot() {
 static SHARED: ArcPool<AtomicUsize, sync::Mutex> = ArcPool::new();
 
 #[test]
-fn handles_in_several_threads_share_an_object() {
+fn several_threads_can_share_an_object_through_handles() {
     let object = SHARED.make(AtomicUsize::new(0));
     let weak = Arc::downgrade(&object);
     let threads: Vec<_> = (0..4)
@@ -132,7 +132,7 @@ fn handles_in_several_threads_share_an_object() {
 }
 
 #[test]
-fn one_of_several_threads_that_unwrap_at_once_gets_the_object() {
+fn when_several_threads_unwrap_simultaneously_exactly_one_gets_the_object() {
     static POOL: ArcPool<String, sync::Mutex> = ArcPool::new();
     for _ in 0..if cfg!(miri) { 5 } else { 200 } {
         let object = POOL.make("mine".into());
@@ -149,7 +149,7 @@ fn one_of_several_threads_that_unwrap_at_once_gets_the_object() {
 }
 
 #[test]
-fn random_programs_agree_with_a_model() {
+fn random_operations_have_the_same_results_as_a_model() {
     for seed in 0..if cfg!(miri) { 1 } else { 20 } {
         let mut random = Random::new(seed);
         let source = Flaky::new();

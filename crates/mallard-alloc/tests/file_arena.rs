@@ -81,7 +81,7 @@ fn number(of: &mut FileArena) -> NonNull<u64> {
 }
 
 #[test]
-fn a_file_holds_what_was_committed_and_nothing_else() {
+fn a_file_contains_exactly_what_was_committed() {
     let path = Temporary::new("committed");
     let mut file = path.open();
     let at = number(&mut file);
@@ -105,7 +105,7 @@ fn a_file_holds_what_was_committed_and_nothing_else() {
 }
 
 #[test]
-fn several_readers_or_one_writer_can_open_a_file() {
+fn either_several_readers_or_one_writer_can_open_a_file() {
     let path = Temporary::new("readers");
     let mut file = path.open();
     number(&mut file);
@@ -125,7 +125,7 @@ fn several_readers_or_one_writer_can_open_a_file() {
 }
 
 #[test]
-fn opening_a_foreign_or_damaged_file_fails_and_says_what_to_do() {
+fn opening_a_foreign_or_corrupt_file_fails_and_explains_what_to_do() {
     let path = Temporary::new("refused");
     let existing = FileOptions { access: FileAccess::Existing, ..small() };
     assert!(path.help(&existing).contains("help: check the path"));

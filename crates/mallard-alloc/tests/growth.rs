@@ -28,14 +28,14 @@ fn a_null_source_has_no_memory() {
 }
 
 #[test]
-fn a_growth_has_a_single_step_if_its_limit_equals_the_first_step() {
+fn a_growth_rule_has_a_single_step_if_its_limit_equals_the_first_step() {
     assert!(Growth::none(100).is_single());
     assert!(!Growth::fixed(100).is_single());
     assert!(Growth::fixed(100).limit(100).is_single());
 }
 
 #[test]
-fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
+fn an_error_explains_itself_in_one_line_and_contains_the_value() {
     fn is<T>(full: Full<T>, cause: Cause, begin: &str) -> T {
         assert_eq!(full.cause(), cause);
         let text = full.to_string();
@@ -71,12 +71,12 @@ fn an_error_says_what_happened_in_one_line_and_holds_the_value() {
 }
 
 #[test]
-fn the_heap_refuses_a_chunk_of_0_bytes() {
+fn the_heap_rejects_a_request_for_a_chunk_of_0_bytes() {
     assert!(DefaultHeap.try_take(Layout::new::<()>()).is_none()); // Miri would reject a call of the heap
 }
 
 #[test]
-fn allocators_implement_default_with_every_parameter() {
+fn allocators_implement_default_for_every_type_parameter() {
     #[derive(Default)]
     struct Parts {
         words: Arena<DefaultHeap, 8>,
@@ -93,7 +93,7 @@ fn allocators_implement_default_with_every_parameter() {
 }
 
 #[test]
-fn a_glob_import_of_the_modes_hides_no_name_of_the_prelude() {
+fn a_glob_import_of_the_threading_modes_hides_no_name_of_the_prelude() {
     #[allow(unused_imports)]
     use mallard::sync::*;
     let none: Option<u8> = None;

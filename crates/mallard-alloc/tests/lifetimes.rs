@@ -199,7 +199,7 @@ fn rows() -> impl Iterator<Item = &'static str> {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri cannot run the compiler
-fn lifetimes_are_as_strict_as_needed_and_no_stricter() {
+fn lifetimes_reject_invalid_programs_and_accept_valid_ones() {
     let mut program = Program { text: PRELUDE.into(), ..Program::default() };
     rows().for_each(|row| program.add_type(row));
     let refused = refused(&program.text);
@@ -214,7 +214,7 @@ fn lifetimes_are_as_strict_as_needed_and_no_stricter() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri cannot read the source files
-fn every_generic_public_type_is_checked_here() {
+fn this_file_checks_the_lifetimes_of_every_generic_public_type() {
     for found in public_types().into_iter().filter(|found| found.is_generic) {
         let path = found.module.map_or(String::new(), |module| format!("{module}::")) + &found.name;
         let path = path.replace("sync::", "") + "<";

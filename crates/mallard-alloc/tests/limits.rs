@@ -95,7 +95,7 @@ fn blocks_can_fill_nine_tenths_of_any_limit_less_one_block_in_thread_cached_pool
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn lock_free_pools_take_little_more_memory_than_their_blocks_and_links() {
+fn lock_free_pools_use_little_more_memory_than_their_blocks_and_links() {
     for block in BLOCKS {
         for count in [1, 2, 5, 16, 100, 1000, 20_000].into_iter().filter(|n| n * block <= 5 << 20) {
             let wanted = layout(block, 8);
@@ -124,7 +124,7 @@ fn lock_free_pools_take_little_more_memory_than_their_blocks_and_links() {
 }
 
 #[test]
-fn the_first_block_takes_little_more_memory_than_its_size() {
+fn the_first_block_uses_little_more_memory_than_its_size() {
     fn first<M: sync::Growing>() {
         let bytes = if cfg!(miri) { 100_000 } else { 16 << 20 };
         let growth = Growth { first: 65_536, ..Growth::new() };

@@ -118,7 +118,7 @@ fn from_fastalloc(pool: &ObjectPool<u8>) {
 
 /// Checks that each function in the right column of a table of the guide occurs in this file.
 #[test]
-fn each_name_in_the_tables_of_the_guide_is_used_here() {
+fn this_file_uses_each_name_in_the_migration_tables_of_the_guide() {
     let (guide, here) = (include_str!("../docs/rust.md"), include_str!("migration.rs"));
     let rows =
         guide.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 1);

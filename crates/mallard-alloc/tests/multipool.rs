@@ -107,7 +107,7 @@ fn random_program<S: Source>(pool: &mut Multipool<S>, seed: u64) {
 }
 
 #[test]
-fn random_programs_read_the_bytes_they_wrote() {
+fn random_operations_read_the_bytes_that_they_wrote() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let books = Flaky::new();
         let mut pool = Multipool::new_in(books.clone());
@@ -119,7 +119,7 @@ fn random_programs_read_the_bytes_they_wrote() {
 }
 
 #[test]
-fn random_programs_read_the_bytes_they_wrote_under_a_growth_and_a_limit() {
+fn random_operations_read_the_bytes_that_they_wrote_with_a_growth_rule_and_a_limit() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let growth = Growth::linear(600, 100).limit(20_000);
         random_program(&mut Multipool::with_growth_in(growth, Flaky::new()), seed);
@@ -127,7 +127,7 @@ fn random_programs_read_the_bytes_they_wrote_under_a_growth_and_a_limit() {
 }
 
 #[test]
-fn random_programs_read_the_bytes_they_wrote_in_a_multipool_over_another() {
+fn random_operations_read_the_bytes_that_they_wrote_in_a_multipool_over_another() {
     let books = Flaky::new();
     let below = Multipool::new_in(books.clone());
     random_program(&mut Multipool::new_in(&below), 7);
@@ -136,7 +136,7 @@ fn random_programs_read_the_bytes_they_wrote_in_a_multipool_over_another() {
 }
 
 #[test]
-fn a_new_multipool_takes_no_memory_and_is_small() {
+fn a_new_multipool_allocates_no_memory_and_is_small() {
     static FRESH: std::sync::Mutex<Multipool> = std::sync::Mutex::new(Multipool::new());
     assert_eq!(FRESH.lock().unwrap().statistics().bytes_taken, 0);
     assert!(size_of::<Multipool>() < 800, "{}", size_of::<Multipool>());
@@ -168,7 +168,7 @@ fn the_block_that_was_freed_last_is_allocated_first() {
 }
 
 #[test]
-fn a_block_of_0_bytes_takes_no_memory_from_the_source() {
+fn a_block_of_0_bytes_uses_no_memory_of_the_source() {
     let pool = Multipool::new_in(mallard::Null);
     let of = layout(0, 32);
     let block = pool.try_allocate(of).unwrap();
@@ -206,7 +206,7 @@ fn an_allocation_that_fails_changes_nothing() {
 }
 
 #[test]
-fn trim_gives_idle_memory_back() {
+fn trim_returns_idle_memory_to_the_source() {
     let books = Flaky::new();
     let mut pool = Multipool::new_in(books.clone());
     let of = layout(48, 16);
@@ -238,7 +238,7 @@ fn trim_gives_idle_memory_back() {
 }
 
 #[test]
-fn reset_keeps_the_memory_and_uses_it_again() {
+fn reset_keeps_the_memory_for_later_blocks() {
     let books = Flaky::new();
     let mut pool = Multipool::new_in(books.clone());
     let fill = |pool: &Multipool<Flaky>| {
@@ -291,7 +291,7 @@ unsafe impl Source for CallsBack {
 }
 
 #[test]
-fn a_source_may_call_the_multipool_it_serves() {
+fn a_source_may_call_the_multipool_that_calls_it() {
     for growth in [None, Some(Growth::fixed(1024))] {
         let source = CallsBack(Default::default());
         let pool = std::rc::Rc::new(match growth {

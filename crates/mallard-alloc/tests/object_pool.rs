@@ -29,7 +29,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn a_fresh_pool_owns_no_memory() {
+fn a_new_pool_owns_no_memory() {
     let source = Flaky::new();
     let pool: ObjectPool<u64, sync::Unshared, Flaky> = ObjectPool::new_in(source.clone());
     assert_eq!(source.calls(), 0);
@@ -104,7 +104,7 @@ fn exactly<T: Default + PartialEq + std::fmt::Debug, const CHUNK: usize>(count: 
 }
 
 #[test]
-fn a_fixed_pool_holds_exactly_its_count_and_takes_little_more_memory() {
+fn a_fixed_pool_holds_exactly_its_count_of_objects_and_uses_little_more_memory() {
     for count in if cfg!(miri) { vec![1, 65] } else { vec![1, 2, 7, 63, 64, 65, 100, 1000] } {
         exactly::<u8, 65536>(count);
         exactly::<u64, 65536>(count);
@@ -134,7 +134,7 @@ unsafe impl Source for Rounding {
 }
 
 #[test]
-fn a_fixed_pool_holds_its_count_though_its_source_rounds_sizes_up() {
+fn a_fixed_pool_holds_exactly_its_count_of_objects_although_its_source_rounds_sizes_up() {
     for count in [1, 3, 10, 33, 100, 1000] {
         for unit in [16, 128, 4096] {
             let pool: ObjectPool<u32, sync::Unshared, _> =
@@ -146,7 +146,7 @@ fn a_fixed_pool_holds_its_count_though_its_source_rounds_sizes_up() {
 }
 
 #[test]
-fn the_magazine_of_a_small_fixed_pool_holds_all_objects() {
+fn the_magazine_of_a_small_fixed_pool_has_room_for_all_objects() {
     let pool: ObjectPool<u32> = ObjectPool::fixed(10);
     for _ in 0..5 {
         let all: Vec<_> = (0..10).map(|i| pool.make(i)).collect();
@@ -156,7 +156,7 @@ fn the_magazine_of_a_small_fixed_pool_holds_all_objects() {
 }
 
 #[test]
-fn a_fixed_pool_for_no_objects_fails_every_call() {
+fn in_a_fixed_pool_for_0_objects_every_allocation_fails() {
     let pool: ObjectPool<u8> = ObjectPool::fixed(0);
     assert_eq!(pool.try_make(3).unwrap_err().into_inner(), 3);
     let pool: ObjectPool<u8, sync::Unshared, _> = ObjectPool::new_in(mallard::Null);
@@ -170,7 +170,7 @@ fn a_fixed_pool_for_no_objects_fails_every_call() {
 }
 
 #[test]
-fn with_capacity_takes_room_for_the_capacity_in_one_step() {
+fn with_capacity_allocates_room_for_the_capacity_in_one_request() {
     let source = Flaky::new();
     let pool: ObjectPool<u64, sync::Unshared, _> =
         ObjectPool::with_capacity_in(MANY, source.clone());
@@ -185,7 +185,7 @@ fn with_capacity_takes_room_for_the_capacity_in_one_step() {
 }
 
 #[test]
-fn growth_stays_within_its_limit() {
+fn a_pool_never_grows_beyond_its_limit() {
     let source = Flaky::new();
     let growth = Growth { first: 1000, limit: 100_000, ..Growth::new() };
     let pool: ObjectPool<[u64; 5], sync::Unshared, _> =
@@ -253,7 +253,7 @@ fn objects_of_any_size_and_alignment_are_distinct_and_aligned() {
 }
 
 #[test]
-fn classify_tells_valid_invalid_and_foreign_addresses_apart() {
+fn classify_distinguishes_valid_invalid_and_foreign_addresses() {
     let pool: ObjectPool<u64> = ObjectPool::new();
     let object = pool.make(1);
     let at = Box::as_ptr(&object).as_ptr();
@@ -267,7 +267,7 @@ fn classify_tells_valid_invalid_and_foreign_addresses_apart() {
 }
 
 #[test]
-fn the_end_of_the_pool_drops_forgotten_objects() {
+fn dropping_the_pool_drops_forgotten_objects() {
     let live = Rc::default();
     let mut pool: ObjectPool<Counted> = ObjectPool::new();
     for i in 0..100 {
@@ -348,7 +348,7 @@ fn a_pinned_box_can_be_polled() {
 use std::future::Future;
 
 #[test]
-fn boxes_of_slices_and_trait_objects_find_their_pool() {
+fn boxes_of_slices_and_trait_objects_return_their_slots_to_their_pool() {
     let live = Rc::default();
     let pool: ObjectPool<Counted> = ObjectPool::new();
     let large: ObjectPool<[u64; 2000]> = ObjectPool::new();
@@ -380,7 +380,7 @@ fn an_owned_box_keeps_its_pool_alive() {
 }
 
 #[test]
-fn a_batch_makes_all_objects_or_none() {
+fn a_batch_creates_all_objects_or_none() {
     let live = Rc::default();
     let source = Flaky::new();
     let pool: ObjectPool<Counted, sync::Unshared, _> = ObjectPool::fixed_in(10, source.clone());
@@ -404,7 +404,7 @@ struct Node {
 static NODES: ObjectPool<Node, sync::Mutex> = ObjectPool::with_mode();
 
 #[test]
-fn objects_may_own_objects_of_their_pool() {
+fn objects_may_own_other_objects_of_the_same_pool() {
     let mut first = None;
     for _ in 0..100 {
         first = Some(NODES.make(Node { next: first }));

@@ -70,7 +70,7 @@ fn fill_buffers(bytes: usize, fill: impl Fn(Buffer) -> Result<(), Cause>) -> usi
 }
 
 #[test]
-fn a_pool_in_a_small_buffer_says_how_many_bytes_are_missing() {
+fn the_error_of_a_pool_in_a_buffer_that_is_too_small_contains_the_missing_bytes() {
     fn make<M: sync::Mode>(buffer: Buffer) -> Result<(), Cause> {
         let pool: ObjectPool<u64, M, _> = ObjectPool::fixed_in(10, buffer);
         let all: Result<Vec<_>, Full<u64>> = (0..10).map(|n| pool.try_make(n)).collect();
@@ -97,7 +97,7 @@ fn a_pool_in_a_small_buffer_says_how_many_bytes_are_missing() {
 }
 
 #[test]
-fn a_growing_pool_in_a_small_buffer_has_a_first_object_at_every_address_or_at_none() {
+fn whether_a_small_buffer_has_room_for_a_first_object_does_not_depend_on_its_address() {
     fn make<M: sync::Growing, T: Default>(buffer: Buffer) -> Result<(), Cause> {
         let pool: ObjectPool<T, M, _> = ObjectPool::new_in(buffer);
         let made = pool.try_make(T::default()).map(drop);
@@ -126,7 +126,7 @@ fn a_fixed_pool_of_small_chunks_in_a_buffer_works_at_every_address() {
 }
 
 #[test]
-fn a_map_in_a_small_buffer_says_how_many_bytes_are_missing() {
+fn the_error_of_a_map_in_a_buffer_that_is_too_small_contains_the_missing_bytes() {
     fill_buffers(4096, |buffer| {
         let mut map: SlotMap<Key32, u64, _> = SlotMap::new_in(buffer);
         map.try_insert(7).map(drop).map_err(|full| full.cause())
@@ -145,7 +145,7 @@ fn a_map_in_a_small_buffer_says_how_many_bytes_are_missing() {
 }
 
 #[test]
-fn a_full_buffer_is_no_buffer_that_is_too_small() {
+fn a_full_buffer_is_not_reported_as_a_buffer_that_is_too_small() {
     let mut bytes = vec![MaybeUninit::uninit(); 2048];
     let pool: ObjectPool<u64, sync::Unshared<512>, _> =
         ObjectPool::fixed_in(10, Buffer::new(&mut bytes));
@@ -202,7 +202,7 @@ fn clear_drops_all_objects_even_if_a_destructor_panics() {
 }
 
 #[test]
-fn release_gives_all_memory_back_and_the_pool_starts_again() {
+fn release_returns_all_memory_and_the_pool_can_be_used_again() {
     let source = Flaky::new();
     let mut pool: ObjectPool<u64, sync::Unshared, _> = ObjectPool::new_in(source.clone());
     for round in 0..3 {
@@ -217,7 +217,7 @@ fn release_gives_all_memory_back_and_the_pool_starts_again() {
 }
 
 #[test]
-fn trim_returns_idle_growth_steps_and_keeps_those_in_use() {
+fn trim_returns_idle_memory_and_keeps_memory_in_use() {
     let source = Flaky::new();
     let mut pool: ObjectPool<[u64; 8], sync::Unshared<1024>, _> =
         ObjectPool::with_growth_in(Growth::fixed(4096), source.clone());
@@ -286,7 +286,7 @@ impl Hooks<u32> for &Log {
 }
 
 #[test]
-fn hooks_are_called_once_for_each_object() {
+fn constructor_and_destructor_hooks_are_called_once_for_each_object() {
     let log = Log::default();
     let mut pool = ObjectPool::<u32>::fixed(3).hooked(&log);
     let object = pool.make(1);
@@ -349,7 +349,7 @@ unsafe impl mallard::BlockAllocator for Meddler {
 }
 
 #[test]
-fn a_source_may_make_and_free_objects_in_the_pool_it_serves() {
+fn a_source_may_create_and_free_objects_in_the_pool_that_calls_it() {
     let source: &'static Meddler =
         std::boxed::Box::leak(std::boxed::Box::new(Meddler(Cell::new(None))));
     let pool: *mut ObjectPool<u64, sync::Unshared, &'static Meddler> =
@@ -469,7 +469,7 @@ fn random_program<T: Copy + PartialEq + std::fmt::Debug, const CHUNK: usize>(
 }
 
 #[test]
-fn random_programs_agree_with_a_model() {
+fn random_operations_have_the_same_results_as_a_model() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         random_program::<u64, 65536>(seed, |n| n);
         random_program::<u64, 256>(seed, |n| n);

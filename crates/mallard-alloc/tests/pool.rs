@@ -74,7 +74,7 @@ fn a_batch_allocates_all_blocks_or_none() {
 }
 
 #[test]
-fn a_pool_can_be_the_source_of_another() {
+fn a_pool_can_be_the_source_of_another_pool() {
     let chunks: Pool = Pool::new(layout(65536, 65536));
     let objects: ObjectPool<u64, sync::Unshared, &Pool> =
         ObjectPool::with_growth_in(Growth::fixed(65536), &chunks);
@@ -104,7 +104,7 @@ unsafe impl Source for &'static Books {
 }
 
 #[test]
-fn threads_drop_objects_that_other_threads_made() {
+fn threads_can_drop_objects_that_other_threads_created() {
     static BOOKS: Books = Books(AtomicUsize::new(0));
     let growth = Growth { max: 65536, ..Growth::new() };
     let pool: ObjectPool<[usize; 4], sync::Mutex, _> = ObjectPool::with_growth_in(growth, &BOOKS);
@@ -159,7 +159,7 @@ fn a_panic_in_another_thread_does_not_poison_a_pool() {
 }
 
 #[test]
-fn threads_that_make_the_first_object_at_once_set_the_pool_up_once() {
+fn threads_that_create_the_first_object_simultaneously_initialise_the_pool_once() {
     for _ in 0..if cfg!(miri) { 2 } else { 50 } {
         let pool: ObjectPool<u64, sync::Mutex> = ObjectPool::fixed(8);
         std::thread::scope(|scope| {

@@ -33,7 +33,7 @@ macro_rules! promises {
             use super::*;
 
             #[test]
-            fn an_empty_map_takes_no_memory_and_finds_nothing() {
+            fn an_empty_map_uses_no_memory_and_finds_no_key() {
                 let source = Flaky::new();
                 let mut map = $map::<Key32, u64, _>::new_in(source.clone());
                 for bits in [1, 5, 1 << 20, 1 << 20 | 1, u32::MAX] {
@@ -61,7 +61,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn null_and_unknown_keys_get_no_value() {
+            fn null_keys_and_unknown_keys_cannot_be_given_a_value() {
                 let mut map = $map::<MidKey, u8>::new();
                 for bits in [1, 2, 0xfff, 0x1000, 0xf000] {
                     let key = MidKey::from_bits(bits).unwrap();
@@ -71,7 +71,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn without_memory_the_error_returns_the_value() {
+            fn if_memory_is_exhausted_the_error_returns_the_value() {
                 for successes in 0..6 {
                     let source = Flaky::new();
                     let mut map = $map::<Key32, String, _>::new_in(source.clone());
@@ -141,7 +141,7 @@ macro_rules! promises {
             }
 
             #[test]
-            fn random_programs_agree_with_a_hash_map() {
+            fn random_operations_have_the_same_results_as_a_hash_map() {
                 let steps = if cfg!(miri) { 300 } else { 100_000 };
                 let mut random = Random::new(3);
                 let mut map = $map::<MidKey, Box<usize>, _>::new_in(Flaky::new());
@@ -200,7 +200,7 @@ fn values_of_a_secondary_map_keep_their_addresses() {
 }
 
 #[test]
-fn a_secondary_map_takes_memory_only_near_keys_that_have_values() {
+fn a_secondary_map_uses_memory_only_for_indices_near_keys_with_values() {
     let source = Flaky::new();
     let mut map = SecondaryMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1), source.clone());
     map.insert(key(1_000_000, 1), 7);
@@ -219,7 +219,7 @@ fn a_secondary_map_takes_memory_only_near_keys_that_have_values() {
 }
 
 #[test]
-fn secondary_maps_share_the_keys_of_a_slot_map() {
+fn several_secondary_maps_use_the_keys_of_one_slot_map() {
     let mut map = SlotMap::<Key64, &str>::new();
     let (mut dense, mut sparse) = (SecondaryMap::new(), SparseSecondaryMap::new());
     let keys: Vec<_> = ["a", "b", "c"].map(|s| map.insert(s)).into();
@@ -272,7 +272,7 @@ fn key_at(index: u64, generation: u64) -> Key64 {
 }
 
 #[test]
-fn a_made_up_key_takes_no_more_memory_than_another() {
+fn a_forged_key_costs_no_more_memory_than_a_valid_one() {
     let mut map: SecondaryMap<Key64, u8> = SecondaryMap::new();
     map.insert(key_at(0xffff_fffe, 1), 1);
     assert!(map.statistics().bytes_taken < 20_000, "{:?}", map.statistics());

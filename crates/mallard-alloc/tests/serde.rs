@@ -13,7 +13,7 @@ fn there_and_back<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) 
 }
 
 #[test]
-fn a_key_is_serialised_as_its_integer() {
+fn a_key_is_serialised_as_an_integer() {
     let key = Key32::from_bits(3 << 20 | 7).unwrap();
     assert_eq!(serde_json::to_string(&key).unwrap(), (3u32 << 20 | 7).to_string());
     assert_eq!(there_and_back(&key), key);
@@ -23,7 +23,7 @@ fn a_key_is_serialised_as_its_integer() {
 }
 
 #[test]
-fn keys_stay_valid_and_stale_keys_stay_stale() {
+fn serialisation_keeps_valid_keys_valid_and_stale_keys_stale() {
     let mut random = Random::new(8);
     let mut map = SlotMap::<Key32, String>::new();
     let mut given = HashSet::new();
@@ -52,7 +52,7 @@ fn keys_stay_valid_and_stale_keys_stay_stale() {
 }
 
 #[test]
-fn retired_slots_stay_retired() {
+fn serialisation_keeps_retired_slots_retired() {
     let mut map = SlotMap::<TinyKey, u8>::new();
     for _ in 0..7 {
         let key = map.insert(1);
@@ -87,7 +87,7 @@ fn deserialising_invalid_data_is_an_error() {
 }
 
 #[test]
-fn secondary_maps_keep_their_values() {
+fn serialisation_keeps_the_values_of_secondary_maps() {
     let mut map = SlotMap::<Key64, ()>::new();
     let keys: Vec<_> = (0..100).map(|_| map.insert(())).collect();
     let dense: SecondaryMap<_, _> = keys.iter().map(|&k| (k, k.index())).collect();
@@ -98,7 +98,7 @@ fn secondary_maps_keep_their_values() {
 }
 
 #[test]
-fn a_hostile_key_in_the_data_takes_no_more_memory_than_another() {
+fn a_malicious_key_in_serialised_data_costs_no_more_memory_than_another_key() {
     let hostile = (1u64 << 32) | 0xffff_fffe;
     let map: SecondaryMap<Key64, u8> =
         serde_json::from_str(&format!("[[{hostile},1],[{},2]]", hostile - 7)).unwrap();

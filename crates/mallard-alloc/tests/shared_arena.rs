@@ -35,7 +35,7 @@ fn counted() -> (Arc<AtomicUsize>, SharedArena<Counted>) {
 }
 
 #[test]
-fn a_new_shared_arena_takes_no_memory_and_can_be_static() {
+fn a_new_shared_arena_uses_no_memory_and_can_be_static() {
     static SHARED: SharedArena = SharedArena::new();
     let (bytes, mut arena) = counted();
     assert_eq!(arena.statistics().bytes_taken, 0);
@@ -84,7 +84,7 @@ fn blocks_of_several_threads_do_not_overlap() {
 }
 
 #[test]
-fn a_new_thread_reuses_the_memory_of_an_ended_thread() {
+fn a_new_thread_reuses_the_memory_of_an_exited_thread() {
     let (bytes, arena) = counted();
     std::thread::scope(|s| {
         s.spawn(|| arena.alloc(1)).join().unwrap();
@@ -99,7 +99,7 @@ fn a_new_thread_reuses_the_memory_of_an_ended_thread() {
 /// Threads are not joined before others start, so only the arena itself orders a thread that exits
 /// before the thread that reuses its chunks. A thread sanitizer checks that this is sufficient.
 #[test]
-fn a_thread_that_reuses_the_memory_of_another_needs_no_join() {
+fn a_new_thread_can_reuse_the_memory_of_an_exited_thread_that_was_not_joined() {
     let (_, mut arena) = counted();
     let count = if cfg!(miri) { 20 } else { 300 };
     std::thread::scope(|s| {
@@ -115,7 +115,7 @@ fn a_thread_that_reuses_the_memory_of_another_needs_no_join() {
 }
 
 #[test]
-fn a_thread_allocates_while_it_ends() {
+fn an_exiting_thread_can_allocate() {
     struct AtTheEnd(Arc<SharedArena>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
@@ -226,7 +226,7 @@ fn the_limit_bounds_the_memory_of_all_threads_together() {
 }
 
 #[test]
-fn when_the_source_is_exhausted_the_error_returns_the_value() {
+fn if_the_source_is_exhausted_the_error_returns_the_value() {
     let arena = SharedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_own(String::from("mine")).unwrap_err().into_inner(), "mine");

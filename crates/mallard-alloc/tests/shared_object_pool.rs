@@ -49,7 +49,7 @@ impl Make for sync::ThreadCached {
     }
 }
 
-fn each_object_is_dropped_once<M: Make>() {
+fn each_object_in_a_shared_pool_is_dropped_once<M: Make>() {
     let live = AtomicIsize::new(0);
     let mut pool: ObjectPool<Counted, M> = M::pool(3 * steps(10_000, 60) + 200);
     let (send, receive) = mpsc::channel::<handles::Box<'_, Counted, M>>();
@@ -87,7 +87,7 @@ fn each_object_is_dropped_once<M: Make>() {
     assert_eq!(live.load(SeqCst), 0);
 }
 
-fn pools_hold_objects_of_any_layout<M: Make>() {
+fn shared_pools_hold_objects_of_any_size_and_alignment<M: Make>() {
     #[repr(align(256))]
     #[derive(PartialEq, Debug)]
     struct Aligned(u8);
@@ -176,12 +176,12 @@ macro_rules! tests_of {
         mod $name {
             use super::*;
             #[test]
-            fn each_object_is_dropped_once() {
-                super::each_object_is_dropped_once::<$mode>();
+            fn each_object_in_a_shared_pool_is_dropped_once() {
+                super::each_object_in_a_shared_pool_is_dropped_once::<$mode>();
             }
             #[test]
-            fn pools_hold_objects_of_any_layout() {
-                super::pools_hold_objects_of_any_layout::<$mode>();
+            fn shared_pools_hold_objects_of_any_size_and_alignment() {
+                super::shared_pools_hold_objects_of_any_size_and_alignment::<$mode>();
             }
             #[test]
             fn a_constructor_that_panics_leaks_no_slot() {

@@ -52,7 +52,7 @@ unsafe impl Source for Counting {
 }
 
 #[test]
-fn an_empty_map_takes_no_memory_and_finds_nothing() {
+fn an_empty_map_uses_no_memory_and_finds_no_key() {
     static EMPTY: SharedSlotMap<Key32, String> = SharedSlotMap::new();
     for bits in [1, 5, 1 << 20, 1 << 20 | 1, u32::MAX] {
         let key = Key32::from_bits(bits).unwrap();
@@ -99,7 +99,7 @@ fn a_guard_keeps_its_element_and_the_last_guard_drops_it() {
 }
 
 #[test]
-fn a_slot_retires_or_wraps_when_its_generations_are_used_up() {
+fn a_slot_with_no_generation_left_is_retired_or_starts_over() {
     let map = SharedSlotMap::<ShortKey, u8>::new();
     let mut seen = HashSet::new();
     let rounds = if cfg!(miri) { 100 } else { 7 * 4095 };
@@ -139,7 +139,7 @@ fn a_panic_leaves_the_slot_free_and_the_map_usable() {
 }
 
 #[test]
-fn without_memory_the_error_returns_the_value() {
+fn if_memory_is_exhausted_the_error_returns_the_value() {
     for successes in 0..9 {
         let source = Counting::default();
         source.0 .1.store(successes, Ordering::Relaxed);
@@ -166,7 +166,7 @@ fn without_memory_the_error_returns_the_value() {
 }
 
 #[test]
-fn all_memory_is_given_back_to_the_source() {
+fn all_memory_is_returned_to_the_source() {
     let source = Counting::default();
     source.0 .1.store(usize::MAX, Ordering::Relaxed);
     let growth = Growth::fixed(1 << 17);
@@ -197,7 +197,7 @@ fn zero_sized_and_over_aligned_elements_work() {
 }
 
 #[test]
-fn a_copy_equals_the_inserted_element() {
+fn a_copied_element_equals_the_inserted_one() {
     fn same<V: Plain + PartialEq + std::fmt::Debug>(values: &[V]) {
         let map = SharedSlotMap::<Key64, V, Copied>::new();
         let keys: Vec<_> = values.iter().map(|&v| map.insert(v)).collect();
@@ -238,7 +238,7 @@ fn keys_from_all_threads_are_distinct_and_valid() {
 }
 
 #[test]
-fn one_of_many_threads_removes_each_element() {
+fn of_many_threads_that_remove_an_element_exactly_one_succeeds() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key64, Counted>::new();
     let keys: Vec<_> = (0..MANY as u64).map(|i| map.insert(Counted::new(&alive, i))).collect();
@@ -264,7 +264,7 @@ fn one_of_many_threads_removes_each_element() {
 }
 
 #[test]
-fn a_copy_never_mixes_two_elements() {
+fn a_copied_element_is_never_a_mixture_of_two_elements() {
     let map = SharedSlotMap::<Key64, [u64; 4], Copied>::new();
     let shared = [const { std::sync::atomic::AtomicU64::new(0) }; 4];
     let done = AtomicUsize::new(0);
@@ -297,7 +297,7 @@ fn a_copy_never_mixes_two_elements() {
 }
 
 #[test]
-fn random_programs_of_several_threads_agree_with_a_model() {
+fn random_operations_of_several_threads_have_the_same_results_as_a_model() {
     let alive = Arc::new(AtomicUsize::new(0));
     let map = SharedSlotMap::<Key32, Counted>::new();
     // All threads share a list of keys. Each key is removed from the list once, and then from the

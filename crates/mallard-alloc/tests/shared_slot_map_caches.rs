@@ -119,7 +119,7 @@ fn time_on_processor() -> Duration {
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore)] // Miri has no clock of CPU time
-fn threads_beyond_the_63rd_sleep_while_one_of_them_grows_the_map() {
+fn the_64th_and_later_threads_sleep_while_one_of_them_grows_the_map() {
     let (numbers_taken, done) = (Barrier::new(64), Barrier::new(64));
     std::thread::scope(|scope| {
         for _ in 0..63 {

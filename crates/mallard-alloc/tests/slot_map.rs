@@ -17,7 +17,7 @@ mallard::key_type! {
 const MANY: usize = if cfg!(miri) { 600 } else { 20_000 };
 
 #[test]
-fn an_empty_map_takes_no_memory_and_finds_nothing() {
+fn an_empty_map_uses_no_memory_and_finds_no_key() {
     static EMPTY: SlotMap<Key32, u8> = SlotMap::new();
     assert_eq!((EMPTY.len(), EMPTY.capacity(), EMPTY.statistics().bytes_taken), (0, 0, 0));
     for bits in [1, 2, 0xfff, 0x10_0000, 0x10_0001, u32::MAX] {
@@ -57,7 +57,7 @@ fn values_keep_their_addresses() {
 }
 
 #[test]
-fn any_integer_is_a_key_that_names_nothing() {
+fn a_key_from_an_arbitrary_integer_finds_no_element() {
     let mut map = SlotMap::<Key32, u64>::new();
     let keys: HashSet<_> = (0..MANY as u64 / 10).map(|i| map.insert(i)).collect();
     let mut random = Random::new(5);
@@ -87,7 +87,7 @@ fn an_option_of_a_key_is_as_small_as_the_key() {
 }
 
 #[test]
-fn a_slot_retires_when_its_generations_are_used_up() {
+fn a_slot_with_no_generation_left_is_retired() {
     let mut map = SlotMap::<TinyKey, u32>::new(); // 7 slots, and 7 generations of each
     let mut seen = HashSet::new();
     let mut count = 0;
@@ -105,7 +105,7 @@ fn a_slot_retires_when_its_generations_are_used_up() {
 }
 
 #[test]
-fn a_wrapping_key_restarts_at_the_first_generation() {
+fn the_generations_of_a_wrapping_key_restart_at_the_first() {
     let mut map = SlotMap::<RoundKey, u32>::new();
     let first = map.insert(0);
     let mut key = first;
@@ -172,7 +172,7 @@ fn removing_many_elements_without_memory_for_their_keys_loses_no_key() {
 }
 
 #[test]
-fn a_limit_bounds_all_memory_that_is_taken() {
+fn a_limit_bounds_all_memory_that_a_map_allocates() {
     let source = Flaky::new();
     let growth = Growth::fixed(1).limit(100_000);
     let mut map = SlotMap::<Key32, u64, _>::with_growth_in(growth, source.clone());
@@ -182,7 +182,7 @@ fn a_limit_bounds_all_memory_that_is_taken() {
 }
 
 #[test]
-fn a_growth_step_adds_several_chunks() {
+fn a_map_can_grow_by_several_chunks_in_one_request() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::with_growth_in(Growth::fixed(1 << 18), source.clone());
     (0..MANY as u64).for_each(|i| {
@@ -193,7 +193,7 @@ fn a_growth_step_adds_several_chunks() {
 }
 
 #[test]
-fn a_map_lives_in_a_buffer_and_in_another_allocator() {
+fn a_map_can_use_the_memory_of_a_buffer_or_of_another_allocator() {
     let mut bytes = vec![MaybeUninit::<u8>::uninit(); 1 << 16];
     let buffer = Buffer::new(&mut bytes);
     let mut map = SlotMap::<MidKey, u32, _>::new_in(buffer);
@@ -239,7 +239,7 @@ fn a_key_is_known_before_its_element_in_insert_with_key_and_vacant_entry() {
 }
 
 #[test]
-fn disjoint_elements_can_be_changed_at_once() {
+fn several_distinct_elements_can_be_borrowed_mutably_together() {
     let mut map = SlotMap::<Key32, u32>::new();
     let keys: [Key32; 3] = std::array::from_fn(|i| map.insert(i as u32));
     let [a, b, c] = map.get_disjoint_mut(keys).unwrap();
@@ -252,7 +252,7 @@ fn disjoint_elements_can_be_changed_at_once() {
 }
 
 #[test]
-fn a_detached_key_waits_for_its_element() {
+fn a_detached_key_is_reserved_until_its_element_is_reattached() {
     let mut map = SlotMap::<Key32, String>::new();
     let key = map.insert("away".into());
     let other = map.insert("here".into());
@@ -287,7 +287,7 @@ fn indexing_with_a_stale_key_panics_with_a_message() {
 }
 
 #[test]
-fn maps_are_send_and_sync_like_their_values() {
+fn maps_are_send_and_sync_if_their_values_are() {
     fn both<T: Send + Sync>() {}
     both::<SlotMap<Key32, u64>>();
     both::<mallard::slot_map::Iter<'_, Key32, u64>>();
@@ -298,7 +298,7 @@ fn maps_are_send_and_sync_like_their_values() {
 }
 
 #[test]
-fn removing_from_an_empty_map_takes_no_memory() {
+fn removing_from_an_empty_map_allocates_no_memory() {
     let source = Flaky::new();
     source.fail_after(0);
     let mut map: SlotMap<Key32, u8, Flaky> = SlotMap::new_in(source.clone());

@@ -135,7 +135,7 @@ fn retain_drain_and_into_iter_remove_the_right_elements() {
 }
 
 #[test]
-fn trim_gives_memory_back_and_no_key_is_reused() {
+fn trim_returns_memory_and_no_key_is_reused() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
     let mut dead = HashSet::new();
@@ -158,7 +158,7 @@ fn trim_gives_memory_back_and_no_key_is_reused() {
 }
 
 #[test]
-fn reserve_takes_memory_before_it_is_used() {
+fn reserve_allocates_the_memory_for_later_elements() {
     let source = Flaky::new();
     let mut map = SlotMap::<Key32, u64, _>::new_in(source.clone());
     map.reserve(MANY);

@@ -49,7 +49,7 @@ fn other_elements_stay_valid_after_a_destructor_panics() {
 }
 
 #[test]
-fn a_clone_that_panics_drops_the_values_made_so_far() {
+fn a_clone_that_panics_drops_the_values_cloned_so_far() {
     struct Fussy(Rc<Cell<isize>>, u32);
     impl Clone for Fussy {
         fn clone(&self) -> Self {
@@ -146,7 +146,7 @@ fn program<K: Key>(seed: u64, steps: usize) {
 }
 
 #[test]
-fn random_programs_agree_with_a_hash_map() {
+fn random_operations_have_the_same_results_as_a_hash_map() {
     let (seeds, steps) = if cfg!(miri) { (1, 100) } else { (30, 4_000) };
     for seed in 0..seeds {
         program::<Key32>(seed, steps);
@@ -156,7 +156,7 @@ fn random_programs_agree_with_a_hash_map() {
 }
 
 #[test]
-fn random_programs_with_few_slots_agree_with_a_hash_map() {
+fn random_operations_on_few_slots_have_the_same_results_as_a_hash_map() {
     let (seeds, steps) = if cfg!(miri) { (2, 150) } else { (60, 1_000) };
     for seed in 0..seeds {
         program::<TinyKey>(seed, steps);

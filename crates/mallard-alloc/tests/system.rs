@@ -27,7 +27,7 @@ fn use_and_give(pages: &Pages, bytes: usize, align: usize) {
 }
 
 #[test]
-fn chunks_are_whole_zeroed_aligned_pages() {
+fn chunks_are_whole_pages_zeroed_and_aligned() {
     let huge = PagesOptions { huge: Huge::Advise, ..Default::default() };
     let guarded = PagesOptions { guarded: true, ..Default::default() };
     let populated = PagesOptions { populated: true, ..Default::default() };
@@ -46,7 +46,7 @@ fn chunks_are_whole_zeroed_aligned_pages() {
 }
 
 #[test]
-fn a_chunk_larger_than_memory_fails_with_an_error() {
+fn a_request_for_a_chunk_larger_than_memory_is_an_error() {
     let pages = Pages::new();
     assert!(pages.last_error().is_none());
     assert!(pages.try_take(layout(1 << 60, 8)).is_none());
@@ -61,7 +61,7 @@ fn a_chunk_larger_than_memory_fails_with_an_error() {
 }
 
 #[test]
-fn a_multipool_lives_on_pages() {
+fn a_multipool_can_use_pages_as_its_source() {
     let pool = Multipool::new_in(Pages::new());
     let blocks: Vec<_> = (0..1000).map(|_| pool.allocate(layout(100, 8))).collect();
     for block in blocks {
@@ -80,7 +80,7 @@ fn temporary(name: &str) -> PathBuf {
 }
 
 #[test]
-fn two_mappings_of_a_segment_share_its_memory() {
+fn two_mappings_of_a_shared_memory_segment_have_the_same_contents() {
     let one = SharedMemory::anonymous(10_000).unwrap();
     assert_eq!(one.bytes(), 12_288);
     let block = one.allocate(layout(8, 8));
@@ -105,7 +105,7 @@ fn two_mappings_of_a_segment_share_its_memory() {
 }
 
 #[test]
-fn a_segment_serves_several_threads_until_it_is_full() {
+fn several_threads_can_allocate_from_a_segment_until_it_is_full() {
     let segment = SharedMemory::anonymous(1 << 16).unwrap();
     let count: usize = std::thread::scope(|scope| {
         let take = || std::iter::from_fn(|| segment.try_allocate(layout(64, 64))).count();
@@ -117,7 +117,7 @@ fn a_segment_serves_several_threads_until_it_is_full() {
 }
 
 #[test]
-fn attaching_a_file_that_is_no_segment_fails() {
+fn attaching_to_a_file_that_is_not_a_segment_fails() {
     use std::os::fd::AsFd;
     let path = temporary("no_segment");
     fs::write(&path, vec![1; 4096]).unwrap();

@@ -30,7 +30,7 @@ impl Drop for Noted {
 }
 
 #[test]
-fn a_new_typed_arena_takes_no_memory() {
+fn a_new_typed_arena_allocates_no_memory() {
     static _CONST: std::sync::Mutex<TypedArena<u8>> = std::sync::Mutex::new(TypedArena::new());
     let source = Flaky::new();
     let arena = TypedArena::<String, _>::new_in(source.clone());
@@ -39,7 +39,7 @@ fn a_new_typed_arena_takes_no_memory() {
 }
 
 #[test]
-fn values_lie_side_by_side_and_are_dropped_in_order() {
+fn values_are_contiguous_and_are_dropped_in_order() {
     let source = Flaky::new();
     let arena = TypedArena::new_in(source.clone());
     let first = &raw const *arena.alloc(Noted::new(0));
@@ -80,7 +80,7 @@ fn a_reset_drops_the_values_and_keeps_the_memory() {
 }
 
 #[test]
-fn all_values_are_visited_in_order_and_become_a_vector() {
+fn all_values_are_visited_in_order_and_can_be_moved_into_a_vector() {
     let mut arena = TypedArena::new();
     for n in 0..300 {
         arena.alloc(n.to_string());
@@ -130,7 +130,7 @@ fn large_alignments_work() {
 }
 
 #[test]
-fn an_iterator_may_use_the_arena() {
+fn an_iterator_passed_to_the_arena_may_allocate_from_it() {
     let arena = TypedArena::new();
     let outer = arena.alloc_extend((0..500).map(|n| {
         if n % 50 == 0 {
@@ -191,7 +191,7 @@ fn the_other_destructors_run_after_one_panics() {
 }
 
 #[test]
-fn when_the_source_is_exhausted_the_error_returns_the_value() {
+fn if_the_source_is_exhausted_the_error_returns_the_value() {
     let arena = TypedArena::new_in(Null);
     assert_eq!(arena.try_alloc(String::from("mine")).unwrap_err().into_inner(), "mine");
     assert_eq!(arena.try_alloc_extend([String::new()]).unwrap_err().cause(), Cause::NoMemory);
@@ -201,7 +201,7 @@ fn when_the_source_is_exhausted_the_error_returns_the_value() {
 }
 
 #[test]
-fn reserved_capacity_is_taken_in_one_chunk() {
+fn reserved_capacity_is_requested_in_one_chunk() {
     let source = Flaky::new();
     let arena = TypedArena::new_in(source.clone());
     arena.alloc(0_u64);
@@ -213,7 +213,7 @@ fn reserved_capacity_is_taken_in_one_chunk() {
 }
 
 #[test]
-fn random_programs_agree_with_a_vector() {
+fn random_operations_have_the_same_results_as_a_vector() {
     for seed in 0..if cfg!(miri) { 3 } else { 300 } {
         let mut random = Random::new(seed);
         let source = Flaky::new();

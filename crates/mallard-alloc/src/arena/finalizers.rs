@@ -216,7 +216,7 @@ mod models {
     }
 
     #[test]
-    fn values_that_several_threads_push_are_dropped_once_each_threads_newest_first() {
+    fn values_pushed_by_several_threads_are_dropped_once_newest_first_within_each_thread() {
         model(|| {
             let gone = Gone::new(Vec::new());
             let list = Arc::new(AtomicPtr::new(ptr::null_mut()));

@@ -276,7 +276,7 @@ mod models {
     }
 
     #[test]
-    fn the_thread_that_takes_the_only_strong_handle_owns_the_object_alone() {
+    fn the_thread_that_unwraps_the_only_strong_handle_owns_the_object_alone() {
         model(|| {
             let of = Counted::new();
             of.counts.add_weak();
@@ -292,7 +292,7 @@ mod models {
     }
 
     #[test]
-    fn the_only_handle_can_be_dropped_without_counting() {
+    fn the_only_handle_can_be_dropped_without_an_atomic_decrement() {
         model(|| {
             let of = Counted::new();
             of.counts.add_strong();

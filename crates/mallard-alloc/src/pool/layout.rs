@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // takes long, because of much arithmetic
-    fn bytes_for_suffices_wherever_the_memory_begins() {
+    fn bytes_for_returns_enough_bytes_for_memory_at_any_address() {
         for layout in layouts() {
             let chunk = layout.shape.bytes;
             for count in (1..300).chain([1000, 2000, 4000, 7777, 50_000]) {

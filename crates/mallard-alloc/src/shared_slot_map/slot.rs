@@ -258,7 +258,7 @@ mod models {
     }
 
     #[test]
-    fn a_copy_never_mixes_two_elements() {
+    fn a_copied_element_is_never_a_mixture_of_two_elements() {
         loom::model(|| {
             let slot = Arc::new((SlotState::new(1), AtomicU64::new(1), AtomicU64::new(1)));
             slot.0.begin();

@@ -393,7 +393,7 @@ mod models {
     use sync::{Arc, Mutex};
 
     #[test]
-    fn a_thread_that_reclaims_data_sees_all_writes_of_the_last_owner() {
+    fn a_thread_that_reclaims_data_sees_all_writes_of_the_previous_owner() {
         model(|| {
             let part = Arc::new((ThreadPart::new(), TrackedCell::new(0), Mutex::new(())));
             let use_it = |part: Arc<(ThreadPart, TrackedCell<u32>, Mutex<()>)>| {

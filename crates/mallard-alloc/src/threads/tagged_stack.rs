@@ -125,7 +125,7 @@ mod models {
     }
 
     #[test]
-    fn a_thread_with_a_stale_link_does_not_corrupt_the_list() {
+    fn a_thread_that_has_read_a_stale_link_does_not_corrupt_the_list() {
         model(|| {
             let pool = Pool::new(2);
             let other = pool.clone();
@@ -147,7 +147,7 @@ mod models {
     }
 
     #[test]
-    fn no_number_is_lost_when_two_threads_push() {
+    fn no_index_is_lost_when_two_threads_push() {
         model(|| {
             let pool = Pool::new(1);
             let other = pool.clone();
@@ -159,7 +159,7 @@ mod models {
     }
 
     #[test]
-    fn a_number_is_popped_by_one_thread_at_a_time() {
+    fn an_index_is_popped_by_one_thread_at_a_time() {
         model(|| {
             let pool = Pool::new(2);
             let work = |pool: &Pool| {
@@ -182,7 +182,7 @@ mod models {
     /// thread pushes a full magazine and pops an empty one, then pops a full one and pushes the
     /// empty one. A thread cache of a slot map does the same when it flushes and then refills.
     #[test]
-    fn pop_any_finds_a_magazine_of_each_kind_while_other_threads_exchange_theirs() {
+    fn pop_any_finds_full_and_empty_magazines_while_other_threads_exchange_theirs() {
         const THREADS: usize = 3;
         struct Magazines {
             stacks: [[TaggedStack; 2]; THREADS], // for each thread: full and empty magazines

@@ -6,7 +6,7 @@ use mallard::{Arena, BlockAllocator, Buffer, Growth, Owns, Source};
 use std::mem::MaybeUninit;
 
 #[test]
-fn a_fresh_arena_owns_no_memory() {
+fn a_new_arena_owns_no_memory() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     assert_eq!((source.taken(), arena.statistics().chunks), (0, 0));
@@ -23,7 +23,7 @@ fn blocks_have_rising_addresses_without_gaps() {
 }
 
 #[test]
-fn with_a_minimum_alignment_blocks_begin_at_its_multiples() {
+fn with_a_minimum_alignment_each_block_begins_at_a_multiple_of_it() {
     let arena = Arena::<_, 8>::with_min_align();
     let a = arena.alloc(1_u8) as *mut u8;
     let b = arena.alloc_str("twelve bytes").as_mut_ptr();
@@ -61,7 +61,7 @@ fn a_large_request_gets_its_own_chunk_and_the_current_one_stays() {
 }
 
 #[test]
-fn a_growth_step_without_memory_is_halved_down_to_the_request() {
+fn a_chunk_request_that_fails_is_halved_down_to_the_requested_size() {
     let mut bytes = [MaybeUninit::uninit(); 3000];
     let arena = Arena::new_in(Buffer::new(&mut bytes));
     assert!(arena.try_alloc([0_u8; 700]).is_ok());
@@ -70,7 +70,7 @@ fn a_growth_step_without_memory_is_halved_down_to_the_request() {
 }
 
 #[test]
-fn the_last_growth_step_is_cut_to_the_limit() {
+fn the_last_chunk_request_is_reduced_to_the_rest_of_the_limit() {
     let source = Flaky::new();
     let arena = Arena::with_growth_in(Growth::new().limit(10_000), source.clone());
     let count = (0..2000).take_while(|_| arena.try_alloc([0_u8; 10]).is_ok()).count();
@@ -80,7 +80,7 @@ fn the_last_growth_step_is_cut_to_the_limit() {
 
 #[test]
 #[cfg_attr(miri, ignore)] // Miri aborts if the heap returns null
-fn impossible_sizes_fail() {
+fn requests_for_impossible_sizes_fail() {
     let arena = Arena::new();
     arena.alloc(1_u8);
     let half = isize::MAX as usize;
@@ -139,7 +139,7 @@ fn the_last_block_grows_and_shrinks_in_place() {
 }
 
 #[test]
-fn an_arena_can_be_the_source_of_another() {
+fn an_arena_can_be_the_source_of_another_arena() {
     let source = Flaky::new();
     let outer = Arena::new_in(source.clone());
     let by_reference = Arena::new_in(&outer);
@@ -183,7 +183,7 @@ fn allocated_chunks_yields_the_used_bytes_oldest_first() {
 }
 
 #[test]
-fn reserved_capacity_is_taken_in_one_chunk() {
+fn reserved_capacity_is_requested_in_one_chunk() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     arena.reserve(10_000);

@@ -27,7 +27,7 @@ fn a_reset_keeps_every_chunk_and_restarts_in_the_newest() {
 }
 
 #[test]
-fn trim_gives_the_oldest_idle_chunks_back() {
+fn trim_returns_the_oldest_idle_chunks() {
     let source = Flaky::new();
     let mut arena = Arena::new_in(source.clone());
     arena.alloc_iter(0..100_u64);
@@ -46,7 +46,7 @@ fn trim_gives_the_oldest_idle_chunks_back() {
 }
 
 #[test]
-fn a_rewind_frees_what_was_made_after_the_mark_and_nothing_else() {
+fn a_rewind_frees_only_what_was_allocated_after_the_mark() {
     let source = Flaky::new();
     let arena = Arena::new_in(source.clone());
     let a = arena.alloc(17);
@@ -69,7 +69,7 @@ fn a_rewind_frees_what_was_made_after_the_mark_and_nothing_else() {
 }
 
 #[test]
-fn nested_scopes_free_what_was_made_in_them() {
+fn nested_scopes_free_what_was_allocated_in_them() {
     let mut arena = Arena::new();
     arena.scope(|outer| {
         let kept = outer.alloc(String::from("leaks nothing if taken"));
@@ -117,7 +117,7 @@ fn a_scope_can_own_values_that_borrow_local_variables() {
 }
 
 #[test]
-fn a_guard_frees_its_objects_if_dropped_and_not_if_leaked() {
+fn a_scope_guard_frees_its_objects_if_it_is_dropped_and_not_if_it_is_leaked() {
     let mut arena = Arena::new();
     {
         let mut outer = arena.guard();
@@ -188,7 +188,7 @@ fn the_other_destructors_run_after_one_panics() {
 }
 
 #[test]
-fn a_rewind_returns_to_the_chunk_of_the_mark() {
+fn after_a_rewind_blocks_are_allocated_in_the_chunk_of_the_mark() {
     let arena = Arena::new();
     let first = arena.alloc(1_u8) as *mut u8;
     arena.alloc_uninit_slice::<u8>(50_000); // has a separate chunk; the cursor stays in the first

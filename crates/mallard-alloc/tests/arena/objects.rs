@@ -32,7 +32,7 @@ fn when_the_source_is_exhausted_the_error_returns_the_value_or_closure() {
 }
 
 #[test]
-fn zero_sized_values_are_dangling_and_take_no_memory() {
+fn zero_sized_values_have_dangling_pointers_and_use_no_memory() {
     let arena = Arena::new_in(Null);
     #[repr(align(64))]
     struct Wide;
@@ -126,7 +126,7 @@ fn text_and_slices_are_copied() {
 }
 
 #[test]
-fn a_formatting_error_is_not_reported_as_lack_of_memory() {
+fn a_formatting_error_is_not_reported_as_an_allocation_failure() {
     struct Mute;
     impl std::fmt::Display for Mute {
         fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

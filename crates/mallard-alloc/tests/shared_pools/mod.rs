@@ -13,7 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{mpsc, Mutex};
 use std::thread;
 
-fn random_programs_agree_with_a_model<C: Core<Books>>(grows: bool, shape: SlotShape, seed: u64) {
+fn random_operations_have_the_same_results_as_a_model<C: Core<Books>>(
+    grows: bool,
+    shape: SlotShape,
+    seed: u64,
+) {
     let books = Books::default();
     let mut pool = with_room::<C>(grows, shape, steps(20_000, 200), &books);
     assert_eq!(books.bytes(), 0, "a new core takes no memory");
@@ -84,7 +88,7 @@ fn recovers_after_the_source_refused<C: Core<Books>>() {
     assert_eq!(pool.live(), 0);
 }
 
-fn a_pool_with_a_bound_holds_exactly_that_many_blocks<C: Core<Books>>() {
+fn a_pool_with_a_maximum_holds_exactly_that_many_blocks<C: Core<Books>>() {
     for most in [1, 3, 100, 1000, 5000].into_iter().take(steps(5, 3)) {
         let books = Books::default();
         let shape = SlotShape { most, ..WORD };
@@ -101,7 +105,7 @@ fn a_pool_with_a_bound_holds_exactly_that_many_blocks<C: Core<Books>>() {
     }
 }
 
-fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
+fn a_thread_can_free_blocks_of_another_thread<C: Core<Books> + Sync>(
     grows: bool,
     producers: usize,
     consumers: usize,
@@ -139,7 +143,7 @@ fn a_thread_frees_blocks_of_another<C: Core<Books> + Sync>(
 
 /// Starts threads that exit again. Each thread puts blocks into shared bins, and frees the blocks
 /// that it finds there.
-fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
+fn short_lived_threads_can_free_blocks_of_each_other<C: Core<Books> + Sync>(
     grows: bool,
     threads: usize,
     generations: usize,
@@ -194,7 +198,9 @@ fn threads_that_come_and_go_exchange_blocks<C: Core<Books> + Sync>(
     assert_eq!(books.bytes(), 0);
 }
 
-fn statistics_and_classify_may_run_beside_other_calls<C: Core<Books> + Sync>(grows: bool) {
+fn statistics_and_classify_may_run_concurrently_with_other_calls<C: Core<Books> + Sync>(
+    grows: bool,
+) {
     let books = Books::default();
     let pool = with_room::<C>(grows, WORD, steps(5000, 200), &books);
     let done = AtomicBool::new(false);
@@ -230,13 +236,13 @@ macro_rules! tests_of {
         mod $name {
             use super::*;
             #[test]
-            fn random_programs_agree_with_a_model() {
+            fn random_operations_have_the_same_results_as_a_model() {
                 for (i, (stride, align)) in
                     [(16, 8), (8, 8), (24, 8), (40, 8), (64, 64), (208, 16), (512, 512)]
                         .into_iter()
                         .enumerate()
                 {
-                    super::random_programs_agree_with_a_model::<$core>(
+                    super::random_operations_have_the_same_results_as_a_model::<$core>(
                         $grows,
                         shape(stride, align, usize::MAX),
                         i as u64 * 77,
@@ -244,26 +250,32 @@ macro_rules! tests_of {
                 }
             }
             #[test]
-            fn a_pool_with_a_bound_holds_exactly_that_many_blocks() {
-                super::a_pool_with_a_bound_holds_exactly_that_many_blocks::<$core>();
+            fn a_pool_with_a_maximum_holds_exactly_that_many_blocks() {
+                super::a_pool_with_a_maximum_holds_exactly_that_many_blocks::<$core>();
             }
             #[test]
-            fn a_thread_frees_blocks_of_another() {
-                super::a_thread_frees_blocks_of_another::<$core>($grows, 1, 1);
+            fn a_thread_can_free_blocks_of_another_thread() {
+                super::a_thread_can_free_blocks_of_another_thread::<$core>($grows, 1, 1);
                 if cfg!(miri) {
                     return;
                 }
-                super::a_thread_frees_blocks_of_another::<$core>($grows, 2, 1);
-                super::a_thread_frees_blocks_of_another::<$core>($grows, 1, 3);
+                super::a_thread_can_free_blocks_of_another_thread::<$core>($grows, 2, 1);
+                super::a_thread_can_free_blocks_of_another_thread::<$core>($grows, 1, 3);
             }
             #[test]
-            fn threads_that_come_and_go_exchange_blocks() {
-                super::threads_that_come_and_go_exchange_blocks::<$core>($grows, 2, 3);
-                super::threads_that_come_and_go_exchange_blocks::<$core>($grows, 4, steps(8, 1));
+            fn short_lived_threads_can_free_blocks_of_each_other() {
+                super::short_lived_threads_can_free_blocks_of_each_other::<$core>($grows, 2, 3);
+                super::short_lived_threads_can_free_blocks_of_each_other::<$core>(
+                    $grows,
+                    4,
+                    steps(8, 1),
+                );
             }
             #[test]
-            fn statistics_and_classify_may_run_beside_other_calls() {
-                super::statistics_and_classify_may_run_beside_other_calls::<$core>($grows);
+            fn statistics_and_classify_may_run_concurrently_with_other_calls() {
+                super::statistics_and_classify_may_run_concurrently_with_other_calls::<$core>(
+                    $grows,
+                );
             }
         }
     };
@@ -277,7 +289,7 @@ fn a_growing_pool_works_again_after_the_source_has_failed() {
 }
 
 #[test]
-fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
+fn a_lock_free_pool_allocates_all_its_memory_in_one_request_or_none() {
     let books = Books::default();
     let count = steps(5000, 100);
     let pool = with_room::<LockFree>(false, WORD, count, &books);
@@ -292,7 +304,7 @@ fn a_lock_free_pool_takes_its_memory_at_once_or_not_at_all() {
 }
 
 #[test]
-fn threads_that_make_the_first_allocation_of_a_lock_free_pool_at_once_all_succeed() {
+fn simultaneous_first_allocations_from_a_lock_free_pool_all_succeed() {
     for _ in 0..steps(200, 5) {
         let books = Books::default();
         let pool = &with_room::<LockFree>(false, WORD, 4, &books);

@@ -9,7 +9,7 @@ use std::thread;
 type CachedPool = Pool<Cached>;
 
 #[test]
-fn a_new_thread_reclaims_the_cache_of_a_thread_that_ended() {
+fn a_new_thread_reclaims_the_cache_of_an_exited_thread() {
     let books = Books::default();
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
     let mut bytes = 0;
@@ -29,7 +29,7 @@ fn a_new_thread_reclaims_the_cache_of_a_thread_that_ended() {
 }
 
 #[test]
-fn a_pool_may_end_before_its_threads() {
+fn a_pool_may_be_dropped_before_its_threads_exit() {
     let books = Books::default();
     let barrier = Barrier::new(2);
     let pool = Arc::new(CachedPool::new(WORD, Growth::new(), &books));
@@ -70,7 +70,7 @@ fn a_thread_may_have_caches_of_any_number_of_pools() {
 }
 
 #[test]
-fn a_destructor_of_a_thread_may_allocate_and_free() {
+fn a_thread_local_destructor_may_allocate_and_free() {
     struct Late(Option<(Arc<CachedPool>, Block)>);
     impl Drop for Late {
         fn drop(&mut self) {
@@ -120,7 +120,7 @@ fn a_thread_without_memory_for_a_cache_can_use_the_pool() {
 }
 
 #[test]
-fn a_pool_at_its_limit_passes_free_blocks_between_threads() {
+fn a_pool_at_its_limit_moves_free_blocks_between_threads() {
     let books = Books::default();
     let shape = SlotShape { most: 200, ..WORD };
     let pool = CachedPool::new(shape, Growth::none(65536), &books);

@@ -180,7 +180,7 @@ programs! {
 
 #[test]
 #[cfg_attr(miri, ignore)]
-fn every_program_of_the_specification_has_a_test() {
+fn every_program_in_the_specification_has_a_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -200,7 +200,7 @@ fn a_program_whose_expectations_hold_passes() {
 }
 
 #[test]
-fn the_error_of_a_wrong_expectation_names_its_line() {
+fn the_error_for_an_unmet_expectation_names_its_line() {
     assert_eq!(
         run_text("arena\na = allocate 40 8\n\nb = allocate 40 8\nexpect b is a\n"),
         "spec/it.ops:5: failed: expect b is a"
@@ -212,7 +212,7 @@ fn the_error_of_a_wrong_expectation_names_its_line() {
 }
 
 #[test]
-fn a_line_outside_the_language_is_an_error() {
+fn an_invalid_line_in_a_program_is_an_error() {
     for (text, line, why) in [
         ("arena\na = conjure 40 8\n", 2, "there is no verb conjure here"),
         ("multipool\na = insert 7\n", 2, "there is no verb insert here"),
@@ -232,7 +232,7 @@ fn a_line_outside_the_language_is_an_error() {
 }
 
 #[test]
-fn a_call_that_succeeds_but_must_fail_is_an_error() {
+fn a_call_that_succeeds_although_it_must_fail_is_an_error() {
     assert_ne!(run_text("arena\nrefuses allocate 40 8\n"), "");
     assert_ne!(run_text("arena\nthrows free a\n"), "");
 }

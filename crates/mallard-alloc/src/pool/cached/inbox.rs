@@ -200,19 +200,19 @@ mod models {
     }
 
     #[test]
-    fn every_block_returns_once_if_two_threads_free_blocks_of_one_word() {
+    fn each_block_is_returned_once_if_two_threads_free_blocks_in_one_bitmap_word() {
         every_block_returns_once(1, &[&[(0, 0)], &[(0, 1)]]);
     }
     #[test]
-    fn every_block_returns_once_if_two_threads_free_blocks_of_two_words() {
+    fn each_block_is_returned_once_if_two_threads_free_blocks_in_two_bitmap_words() {
         every_block_returns_once(1, &[&[(0, 0), (0, 1)], &[(0, 2)]]);
     }
     #[test]
-    fn every_block_returns_once_if_a_chunk_is_posted_again_during_the_collection() {
+    fn each_block_is_returned_once_if_a_chunk_is_queued_again_while_the_inbox_is_emptied() {
         every_block_returns_once(1, &[&[(0, 0), (0, 1), (0, 2)]]);
     }
     #[test]
-    fn every_block_returns_once_if_two_threads_free_blocks_of_two_chunks() {
+    fn each_block_is_returned_once_if_two_threads_free_blocks_of_two_chunks() {
         every_block_returns_once(2, &[&[(0, 0), (1, 0)], &[(1, 1)]]);
     }
 }
