@@ -13,7 +13,7 @@ unsafe extern "C" {
 }
 
 #[test]
-fn c_code_keeps_the_malloc_of_the_c_library() {
+fn in_a_rust_program_with_mallard_c_code_still_uses_the_malloc_of_the_c_library() {
     let before = statistics().large_bytes;
     // SAFETY: the block is written within its size and freed once.
     unsafe {
@@ -30,7 +30,10 @@ fn c_code_keeps_the_malloc_of_the_c_library() {
 fn environment_variables_have_the_same_effect_as_in_the_c_malloc() {
     let run = |name: &str, value: &str| {
         std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "c_code_keeps_the_malloc_of_the_c_library"])
+            .args([
+                "--exact",
+                "in_a_rust_program_with_mallard_c_code_still_uses_the_malloc_of_the_c_library",
+            ])
             .env(name, value)
             .output()
             .unwrap()

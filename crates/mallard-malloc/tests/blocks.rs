@@ -116,7 +116,7 @@ fn realloc_keeps_contents_and_alignment() {
 
 #[cfg(mallard_engine)]
 #[test]
-fn a_vector_that_shrinks_in_steps_frees_its_memory() {
+fn a_vector_that_shrinks_gradually_frees_its_memory() {
     let mut live = Vec::new();
     for _ in 0..1000 {
         let mut v: Vec<u8> = Vec::with_capacity(1 << 13);
@@ -138,7 +138,7 @@ fn a_vector_that_shrinks_in_steps_frees_its_memory() {
 }
 
 #[test]
-fn random_operations_agree_with_a_model() {
+fn random_malloc_operations_have_the_same_results_as_a_model() {
     let mut model: HashMap<usize, (usize, Layout, usize)> = HashMap::new();
     let mut random = 88_172_645_463_325_252_u64;
     let mut next = |below: usize| {
@@ -209,7 +209,7 @@ fn an_impossible_size_returns_null_and_leaves_the_block_unchanged() {
 
 #[cfg(mallard_engine)]
 #[test]
-fn a_freed_huge_block_returns_to_the_system() {
+fn a_freed_huge_block_is_returned_to_the_system() {
     let huge = vec![1u8; 100 << 20];
     let with = statistics();
     assert!(with.large_bytes >= huge.len());

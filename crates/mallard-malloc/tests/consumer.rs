@@ -69,7 +69,7 @@ fn main() {
 "#;
 
 #[test]
-fn a_fresh_project_uses_the_package() {
+fn a_new_cargo_project_can_use_the_packaged_crate() {
     let manifest = "[package]\nname = \"fresh\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
                     [workspace]\n[dependencies]\nmallard-malloc = { path = \"../mallard-malloc\" }\n";
     let project = project("fresh", &[("Cargo.toml", manifest), ("src/main.rs", MAIN)]);
@@ -136,7 +136,7 @@ fn main() {
 "#;
 
 #[test]
-fn threads_that_used_a_plugin_can_end_after_it_is_closed() {
+fn threads_that_used_a_plugin_can_exit_after_it_is_closed() {
     let manifest = "[package]\nname = \"plugin\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
                     [workspace]\n[lib]\ncrate-type = [\"cdylib\"]\npath = \"src/plugin.rs\"\n\
                     [dependencies]\nmallard-malloc = { path = \"../mallard-malloc\" }\n";

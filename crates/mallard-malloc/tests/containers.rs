@@ -47,7 +47,7 @@ fn containers_of_several_threads_share_one_heap() {
 }
 
 #[test]
-fn mallard_and_heap_implement_every_trait_version() {
+fn mallard_and_heap_implement_every_version_of_the_allocator_trait() {
     fn old<A: allocator_api2_02::alloc::Allocator>(_: A) {}
     old(Mallard);
     #[cfg(feature = "allocator-api2-03")]
@@ -65,7 +65,7 @@ fn mallard_and_heap_implement_every_trait_version() {
 }
 
 #[test]
-fn a_container_that_owns_its_heap_moves_to_another_thread() {
+fn a_container_that_owns_its_heap_can_move_to_another_thread() {
     let mut numbers = Vec::new_in(Heap::new());
     numbers.extend(0..10_000u32);
     let numbers = std::thread::spawn(move || {

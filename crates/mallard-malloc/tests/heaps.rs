@@ -25,7 +25,7 @@ fn reset_frees_all_blocks_and_keeps_the_memory() {
 }
 
 #[test]
-fn a_heap_owns_its_blocks_and_no_others() {
+fn owns_is_true_only_for_blocks_of_the_heap() {
     let (one, other) = (Heap::new(), Heap::shared());
     for bytes in [1, 100, 5000, 100_000, 3 << 20] {
         let layout = Layout::from_size_align(bytes, 1).unwrap();
@@ -36,7 +36,7 @@ fn a_heap_owns_its_blocks_and_no_others() {
 }
 
 #[test]
-fn a_heap_moves_from_thread_to_thread_with_its_blocks() {
+fn a_heap_and_its_blocks_can_move_between_threads() {
     let mut heap = Heap::new();
     heap.alloc(1u32);
     for i in 2..20usize {
@@ -58,7 +58,7 @@ fn a_heap_moves_from_thread_to_thread_with_its_blocks() {
 }
 
 #[test]
-fn other_threads_free_blocks_of_a_heap() {
+fn other_threads_can_free_blocks_of_a_heap() {
     let mut heap = Heap::new();
     let blocks: Vec<usize> =
         (0..1000).map(|_| heap.allocate(Layout::new::<[u8; 64]>()).as_ptr() as usize).collect();
@@ -75,7 +75,7 @@ fn other_threads_free_blocks_of_a_heap() {
 }
 
 #[test]
-fn several_threads_allocate_in_a_shared_heap() {
+fn several_threads_can_allocate_from_a_shared_heap() {
     let heap = Heap::shared();
     thread::scope(|s| {
         for t in 0..4usize {
@@ -122,7 +122,7 @@ fn reallocated_blocks_stay_in_their_heap_aligned_and_with_their_contents() {
 }
 
 #[test]
-fn an_allocation_over_the_limit_calls_the_function_and_then_fails() {
+fn an_allocation_over_the_limit_calls_the_limit_callback_and_then_fails() {
     static REACHED: AtomicUsize = AtomicUsize::new(0);
     let met = |_, limit| {
         REACHED.store(limit, Ordering::Relaxed);
@@ -138,7 +138,7 @@ fn an_allocation_over_the_limit_calls_the_function_and_then_fails() {
 }
 
 #[test]
-fn a_block_of_size_zero_is_aligned_and_takes_no_memory() {
+fn a_block_of_size_zero_is_aligned_and_uses_no_memory() {
     let heap = Heap::new();
     let layout = Layout::from_size_align(0, 256).unwrap();
     let block = heap.allocate(layout);

@@ -12,7 +12,7 @@ unsafe extern "C" {
 }
 
 #[test]
-fn malloc_calls_mallards_malloc() {
+fn with_the_override_feature_malloc_calls_the_malloc_of_mallard() {
     let before = statistics().large_bytes;
     // SAFETY: the block is freed once.
     unsafe {
@@ -23,7 +23,7 @@ fn malloc_calls_mallards_malloc() {
 }
 
 #[test]
-fn the_c_library_allocates_from_mallard() {
+fn with_the_override_feature_the_c_library_allocates_from_mallard() {
     // SAFETY: the string ends with a zero, and the copy is freed once.
     unsafe {
         let copy = strdup(c"seventeen letters".as_ptr());
@@ -35,7 +35,7 @@ fn the_c_library_allocates_from_mallard() {
 }
 
 #[test]
-fn rusts_system_allocator_allocates_from_mallard() {
+fn with_the_override_feature_the_rust_system_allocator_allocates_from_mallard() {
     let before = statistics().large_bytes;
     // The block is from the default global allocator, `System`, which calls malloc.
     let block = vec![1u8; 48 << 20];

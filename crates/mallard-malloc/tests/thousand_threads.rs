@@ -10,7 +10,7 @@ use std::thread;
 static A: Mallard = Mallard;
 
 #[test]
-fn a_thousand_ended_threads_leave_no_memory_behind() {
+fn a_thousand_exited_threads_leave_no_memory_behind() {
     let work = || {
         let all: Vec<String> = (0..100).map(|i| format!("line {i} of this thread")).collect();
         assert_eq!(all[99], "line 99 of this thread");

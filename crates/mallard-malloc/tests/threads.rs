@@ -9,7 +9,7 @@ static A: Mallard = Mallard;
 
 #[cfg(mallard_engine)]
 #[test]
-fn blocks_that_other_threads_free_are_used_again() {
+fn blocks_that_other_threads_free_are_reused() {
     use mallard_malloc::statistics;
     use std::sync::mpsc;
     let (to_others, from_us) = mpsc::sync_channel::<Vec<Box<[u8; 200]>>>(4);
@@ -28,7 +28,7 @@ fn blocks_that_other_threads_free_are_used_again() {
 }
 
 #[test]
-fn a_thread_frees_and_allocates_in_the_destructors_of_its_locals() {
+fn thread_local_destructors_may_allocate_and_free() {
     struct Last(Vec<String>);
     impl Drop for Last {
         fn drop(&mut self) {
@@ -48,7 +48,7 @@ fn a_thread_frees_and_allocates_in_the_destructors_of_its_locals() {
 }
 
 #[test]
-fn blocks_of_an_ended_thread_stay_valid_and_are_freed_by_others() {
+fn blocks_of_an_exited_thread_stay_valid_and_can_be_freed_by_others() {
     let made: Vec<Vec<u64>> =
         (0..50).map(|i| thread::spawn(move || vec![i; 1000])).map(|t| t.join().unwrap()).collect();
     for (i, v) in made.into_iter().enumerate() {

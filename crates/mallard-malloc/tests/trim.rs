@@ -7,7 +7,7 @@ use mallard_malloc::{statistics, trim, Mallard};
 static A: Mallard = Mallard;
 
 #[test]
-fn trim_leaves_no_idle_memory() {
+fn trim_returns_all_idle_memory() {
     let boxes: Vec<Box<[u8; 320]>> = (0..1000).map(|_| Box::new([1; 320])).collect();
     assert!(trim(0) || statistics().bytes_idle == 0);
     drop(boxes);

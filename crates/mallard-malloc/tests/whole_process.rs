@@ -11,7 +11,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn a_dropped_heap_returns_its_memory() {
+fn dropping_a_heap_returns_its_memory_to_the_system() {
     let _alone = alone();
     drop(Heap::new());
     let before = statistics().bytes_live;
@@ -25,7 +25,7 @@ fn a_dropped_heap_returns_its_memory() {
 
 #[cfg(feature = "allocator-api2-02")]
 #[test]
-fn mallard_works_beside_another_global_allocator() {
+fn mallard_works_together_with_another_global_allocator() {
     use allocator_api2_02::vec::Vec;
     use mallard_malloc::Mallard;
     let _alone = alone();
