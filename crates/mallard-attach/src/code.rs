@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_fits_its_page_and_has_its_entries_where_they_are_expected() {
+    fn the_injected_code_fits_its_page_and_has_its_entry_points_at_the_expected_offsets() {
         let code = bytes();
         assert!(code.len() < PAGE, "{}", code.len());
         assert!([0xe9, 0xeb].contains(&code[OPERATIONS as usize]), "jmp");

@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_modules_of_this_process_have_the_functions_that_it_calls() {
+    fn the_symbols_of_called_functions_are_found_in_the_modules_of_this_process() {
         let own = std::process::id();
         let memory = Memory::open(own).unwrap();
         let modules = modules(own, &memory).unwrap().unwrap();

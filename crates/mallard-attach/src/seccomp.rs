@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_forbids_a_needed_call_is_found_by_the_name_of_the_call() {
+    fn a_seccomp_filter_that_forbids_a_needed_system_call_is_reported_with_the_call() {
         let forbids = |number: libc::c_long, action: u32| {
             vec![load(0), jump_if_equal(number as u32, 0, 1), end(action), end(ALLOW)]
         };

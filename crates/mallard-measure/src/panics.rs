@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_three_lines() {
+    fn a_panic_is_reported_in_three_lines() {
         let hook = std::panic::take_hook();
         let failed = without(|| -> Result<(), Failure> { panic!("no {}\nmore", "luck") });
         std::panic::set_hook(hook);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_in_per_cent() {
+    fn shares_are_parsed_as_percentages() {
         assert_eq!(share("2%"), Ok(0.02));
         assert_eq!(share("0.5"), Ok(0.005));
         assert!(share("-1%").is_err() && share("200%").is_err() && share("much").is_err());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_may_be_open_at_an_end() {
+    fn a_time_window_may_have_no_begin_or_no_end() {
         assert_eq!(window("1.5s..2m"), Ok(Duration::from_millis(1500)..Duration::from_secs(120)));
         assert_eq!(window("..5s").unwrap().start, Duration::ZERO);
         assert_eq!(window("10s..").unwrap().end, Duration::MAX);

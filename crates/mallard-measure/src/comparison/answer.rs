@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_no_if_no_interval_reaches_beyond_the_precision() {
+    fn no_gain_is_concluded_if_no_interval_exceeds_the_precision() {
         let (a, b) = (judged(0.01, -0.02, 0.029), judged(-0.1, -0.2, -0.01));
         let of = |all: &[(&'static str, Judgement)], min_gain| {
             let answer = Answer::of(all.iter().map(|(name, of)| (*name, of)), min_gain);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_half_the_width_needs_four_times_the_runs() {
+    fn halving_the_width_of_an_interval_needs_four_times_the_runs() {
         assert_eq!(times_to_decide(&judged(0.04, -0.04, 0.12), 0.02), 4.0);
         assert_eq!(times_to_decide(&judged(-0.01, -0.13, 0.11), 0.02), 9.0);
         assert_eq!(times_to_decide(&judged(0.01, -0.01, 0.031), 0.02), TIMES.0);

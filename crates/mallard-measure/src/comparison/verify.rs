@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_runs_only_commands_with_shell_syntax() {
+    fn a_shell_is_used_only_for_commands_with_shell_syntax() {
         let words = |command| subject("after", command).unwrap().words;
         assert_eq!(words("true  a -b"), ["true", "a", "-b"]);
         assert_eq!(words("true | cat")[..2], ["/bin/sh", "-c"]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_command_is_refused() {
+    fn an_empty_command_is_rejected() {
         assert!(subject("before", " ")
             .unwrap_err()
             .what()

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_of_the_plan_is_in_front_of_the_malloc() {
+    fn the_plan_library_is_preloaded_before_the_malloc() {
         let plan =
             AppliedPlan { file: "/a.plan".into(), library: "/lib/libmallard-plan.so".into() };
         let of = |own: &Allocator, applies| {

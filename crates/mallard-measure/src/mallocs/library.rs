@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_preloaded_is_refused() {
+    fn a_file_that_cannot_be_preloaded_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("libtext.so");
         std::fs::write(&text, "text").unwrap();

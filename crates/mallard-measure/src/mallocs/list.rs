@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_list_is_whole() {
+    fn every_entry_in_the_list_of_mallocs_is_complete_and_unique() {
         let mut names = std::collections::HashSet::new();
         let all = &Mallocs::get().lines;
         for entry in all {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malloc_that_is_added_to_the_list_is_known_everywhere() {
+    fn a_malloc_added_to_the_list_is_recognised_everywhere() {
         let text = include_str!("../../../../spec/allocators.csv");
         let line = "duckalloc-1.2,duckalloc-1.2,crate,libduckalloc.so,,,,libduckalloc,duck_alloc,\
                     duck_version,made up\n";
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn mallocs_are_recognised_by_files_and_functions() {
+    fn mallocs_are_recognised_by_file_names_and_exported_functions() {
         let mallocs = Mallocs::get();
         let file = |name| mallocs.in_file(name).map(|entry| entry.name.as_str());
         assert_eq!(file("libjemalloc.so.2"), Some("jemalloc"));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allocator_has_a_name_a_library_and_variables() {
+    fn an_allocator_option_has_a_name_a_library_and_environment_variables() {
         assert_eq!(parsed("jemalloc"), ("jemalloc".into(), "jemalloc".into(), None, vec![]));
         let library = Some(PathBuf::from("./x.so"));
         assert_eq!(parsed("mine=./x.so"), ("mine".into(), "mine".into(), library.clone(), vec![]));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_glibc_is_not_taken_for_a_library() {
+    fn a_glibc_setting_is_not_mistaken_for_a_library() {
         assert_eq!(parsed("glibc:arenas=1").2, None);
         assert_eq!(
             "glibc:arenas=1".parse::<Wanted>().unwrap().find().unwrap().environment.len(),
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_be_a_list() {
+    fn an_environment_variable_in_an_allocator_option_may_contain_commas() {
         let variables = parsed("jemalloc,MALLOC_CONF=narenas:1,tcache:false,B=2").3;
         let list = pair("MALLOC_CONF", "narenas:1,tcache:false");
         assert_eq!(variables, [list, pair("B", "2")]);
     }
 
     #[test]
-    fn a_version_may_be_left_out_if_only_one_is_known() {
+    fn the_version_of_a_malloc_may_be_omitted_if_only_one_is_known() {
         let entry = |name: &str| name.parse::<Wanted>().unwrap().entry().map(|e| e.name.clone());
         assert_eq!(entry("snmalloc").unwrap(), "snmalloc-0.7.6");
         assert_eq!(entry("mimalloc").unwrap(), "mimalloc");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_texts_are_refused() {
+    fn invalid_allocator_options_are_rejected() {
         for text in ["", "=x.so", "mine=", "mine,A", "mine,=1"] {
             assert!(text.parse::<Wanted>().is_err(), "{text}");
         }

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_that_would_fill_the_screen_is_cut() {
+    fn a_very_long_command_line_is_truncated() {
         let words = |number: usize| vec![OsString::from("cc"); number];
         assert_eq!(
             quoted_words(&words(600)),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_to_type_names_mallard_as_the_user_called_it() {
+    fn a_suggested_command_names_mallard_as_the_user_called_it() {
         let shown = |line| called(line, "bin/mallard");
         let in_folder = shown("cd 'a b' && X=1 mallard run -- a");
         assert_eq!(in_folder, "cd 'a b' && X=1 bin/mallard run -- a");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_quoted_so_that_no_command_takes_it_for_an_option() {
+    fn a_path_is_quoted_so_that_no_command_mistakes_it_for_an_option() {
         let quoted = ["a/b.mallard", "sp ace", "-.mallard", "-a;b", "it's"]
             .map(|path| quoted_path(Path::new(path)));
         assert_eq!(quoted, ["a/b.mallard", "'sp ace'", "./-.mallard", "'./-a;b'", r"'it'\''s'"]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_each_quoted_word_as_it_is() {
+    fn a_shell_reads_each_quoted_word_unchanged() {
         let words: [&[u8]; 12] = [
             b"plain",
             b"",

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_with_one_thread_each_are_not_called_threads() {
+    fn several_single_threaded_processes_are_not_called_threads() {
         assert_eq!(of_threads(0, 0), "");
         assert_eq!(of_threads(1, 1), " of 1 thread");
         assert_eq!(of_threads(3, 1), " of 3 threads");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_two_digits_or_no_decimals() {
+    fn figures_are_printed_with_two_digits_or_without_decimals() {
         assert_eq!(bytes(512), "512 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(20 << 20), "20 MiB");

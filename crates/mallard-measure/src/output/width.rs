@@ -246,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_fit_stay_as_they_are() {
+    fn lines_that_fit_are_left_unchanged() {
         let text = "  a   b\n\nc  \n";
         assert_eq!(fitted(text, 8), text);
     }
 
     #[test]
-    fn a_wide_line_is_wrapped_below_its_text() {
+    fn a_wrapped_line_continues_below_the_start_of_its_text() {
         assert_eq!(lines("  note: one two three", 14), ["  note: one", "    two three"]);
         assert_eq!(
             lines("name    one two three", 14),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_stands_on_one_line_without_a_comma() {
+    fn a_command_is_printed_on_one_line_without_a_trailing_comma() {
         let command = "cd 'a b' && X=1 mallard run -- a 'b, c' d";
         assert_eq!(
             lines(&format!("  note: so {command}, or not"), 20),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_quoted_texts_and_unbroken_texts_are_not_broken() {
+    fn paths_and_quoted_texts_are_not_wrapped() {
         let path = "/a/rather::long/path(1)/of<a>/file";
         assert_eq!(lines(&format!("in {path} now"), 20), ["in", &format!("  {path}"), "  now"]);
         assert_eq!(lines("of 'a b c d e f' now", 12), ["of", "  'a b c d e f'", "  now"]);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_broken_between_their_parts_or_shortened() {
+    fn long_names_are_wrapped_between_their_parts_or_shortened() {
         assert_eq!(
             lines("in std::map<int,std::list<long>>::f", 16),
             ["in std::map<int,", "  std::list<", "  long>>::f"]

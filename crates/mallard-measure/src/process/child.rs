@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_output_is_read() {
+    fn all_output_of_a_child_process_is_read() {
         let mut child = started(
             "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done; echo no >&2; exit 3",
             None,
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_a_malloc_is_whole_and_a_longer_one_says_that_it_is_cut() {
+    fn the_message_of_a_crashing_malloc_is_complete_or_marked_as_truncated() {
         let last_error = |line: &str| {
             let mut output = Output::default();
             output.add_error(line.as_bytes());
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_loaded_is_reported() {
+    fn a_preloaded_library_that_the_process_does_not_load_is_reported() {
         let mut child = started("sleep 1.2; :", Some("/proc/self/exe"));
         assert!(matches!(wait(&mut child, 60), End::Ended(..)));
         assert_eq!(child.seen, Seen::No);

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_installed_command_looks_in_each_folder_of_libraries_below_its_prefix() {
+    fn an_installed_command_searches_each_library_directory_below_its_prefix() {
         let debian = match () {
             () if cfg!(target_arch = "x86_64") => "lib/x86_64-linux-gnu",
             () if cfg!(target_arch = "aarch64") => "lib/aarch64-linux-gnu",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_a_clone_looks_in_its_build_folders() {
+    fn a_command_in_a_source_tree_searches_the_build_directories() {
         let places =
             malloc("libmallard.so").places_about(Path::new("/c/build/cargo/debug/mallard"));
         for folder in ["release/", "bench/", "dev/", ""] {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_command_without_a_part_names_the_component_and_its_own_prefix() {
+    fn an_installed_command_with_a_missing_file_names_the_component_and_its_prefix() {
         let help = PLAYER.help_about(Path::new("/home/me/my tools/bin/mallard"));
         let install = "cmake --install build --prefix '/home/me/my tools' --component record";
         assert_eq!(
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_a_clone_without_a_part_names_the_script_that_builds_it() {
+    fn a_command_in_a_source_tree_with_a_missing_file_names_the_build_script() {
         let help = RECORDER.help_about(Path::new("/clone/build/cargo/release/mallard"));
         let variable = "MALLARD_RECORDER=/path/to/libmallard-record.so";
         assert_eq!(help, format!("./x build release in the clone, or {variable}"));

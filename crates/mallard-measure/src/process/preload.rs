@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_has_a_path_without_a_space_or_a_colon() {
+    fn a_preloaded_library_gets_a_path_without_spaces_or_colons() {
         let plain = Path::new("/lib/libmany.so");
         assert_eq!(preloadable(plain), plain);
         for library in ["/a folder/libmany.so", "/a:folder/libmany.so", "/lib/lib many.so"] {

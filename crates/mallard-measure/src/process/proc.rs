@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_any_bytes_does_not_move_the_fields_of_a_process() {
+    fn arbitrary_bytes_in_a_process_name_do_not_shift_the_fields_of_proc_stat() {
         let fields = " S 1 7 7 0 -1 4194304 11 0 13 0 15 16 0 0 20 0 2 0 22 6 7";
         for name in [&b"a) b) c"[..], b"\xc3\xa4 (\n", b"\xff", b"", b"x) Z 1 1 (y"] {
             let text = [b"7 (", name, b")", fields.as_bytes()].concat();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_mappings_is_parsed_with_any_name() {
+    fn a_line_of_proc_maps_is_parsed_with_any_file_name() {
         let line = b"7fa0-7fb0 r-xp 00001000 08:02 17        /opt/a b\xff (deleted)";
         let expected = Mapping {
             range: 0x7fa0..0x7fb0,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_read() {
+    fn the_proc_files_of_the_current_process_are_parsed() {
         let own = std::process::id();
         assert!(processes().contains(&own) && threads(own).contains(&own) && has_thread(own, own));
         assert!(cpu_ns_of_thread(own, own).is_some());
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_module_names_a_file_below_proc() {
+    fn no_other_module_contains_paths_in_proc() {
         fn check(folder: &Path) {
             for entry in fs::read_dir(folder).unwrap().flatten() {
                 let path = entry.path();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_stopped_the_measurement_is_noted() {
+    fn cpu_quota_throttling_during_a_measurement_is_noted() {
         let calm = notes_after(|_| ());
         assert!(calm.contains("may use 1.5 cores, and was throttled 0 times"), "{calm}");
         let stat = |root: &Path| write(root, "sys/fs/cgroup/pod/cpu.stat", "nr_throttled 11\n");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_frequency_is_noted() {
+    fn a_change_of_cpu_frequency_during_a_measurement_is_noted() {
         assert!(!notes_after(|_| ()).contains("frequency"));
         let file = format!("{CPUS}/cpu1/cpufreq/scaling_cur_freq");
         let noted = notes_after(|root| write(root, &file, "2000000\n"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn other_processes_are_noted() {
+    fn cpu_time_of_other_processes_during_a_measurement_is_noted() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "proc/loadavg", "2.50 1.00 0.50 3/100 1234\n");
         let notes = Host::under(folder.path()).notes().join("\n");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_a_number_of_cores() {
+    fn a_cpu_quota_is_converted_to_a_number_of_cores() {
         assert_eq!(parse_quota("150000 100000\n"), Some(1.5));
         assert_eq!(parse_quota("max 100000\n"), None);
         assert_eq!(parse_quota(""), None);

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_differs_is_shown() {
+    fn the_first_different_line_of_two_outputs_is_shown() {
         assert_eq!(difference(&output("a\nb\n"), &output("a\nb\n")), None);
         let found = difference(&output("a\nb\n"), &output("a\nc\n")).unwrap();
         assert_eq!(found, "line 2 of its output is 'c', instead of 'b'");
@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_behind_the_kept_bytes_is_found() {
+    fn a_difference_after_the_stored_bytes_of_an_output_is_detected() {
         let long = "x\n".repeat(1 << 20);
         let found = difference(&output(&long), &output(&format!("{long}y\n"))).unwrap();
         assert!(found.contains("differs after 1 MiB"), "{found}");
     }
 
     #[test]
-    fn a_missing_newline_at_the_end_is_a_difference() {
+    fn a_missing_newline_at_the_end_of_an_output_is_a_difference() {
         assert!(difference(&output("a\n"), &output("a")).is_some());
     }
 }

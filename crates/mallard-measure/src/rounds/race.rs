@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_candidates_go_on_after_each_round() {
+    fn half_of_the_candidates_remain_after_each_round() {
         assert_eq!(
             [0.0, 0.49, 0.5, 0.99, 1.0, 3.0].map(|share| most(10, share)),
             [10, 10, 5, 5, 3, 3]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_clearly_worse_than_the_best_are_dropped_and_two_stay() {
+    fn candidates_clearly_worse_than_the_best_are_dropped_but_at_least_two_remain() {
         let rounds: [&[f64]; 3] = [
             &[100.0, 101.0, 90.0, 99.0, 70.0, 95.0, 120.0],
             &[101.0, 100.0, 91.0, 101.0, 70.5, 96.0, 121.0],
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_that_saves_memory_stays_if_it_costs_no_time() {
+    fn a_candidate_that_saves_memory_is_not_dropped_if_it_costs_no_time() {
         let rounds: [&[f64]; 3] = [
             &[100.0, 101.0, 80.0, 81.0, 100.0, 130.0],
             &[101.0, 100.0, 81.0, 80.0, 101.0, 131.0],
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn one_round_tells_nothing_about_noise() {
+    fn no_candidate_is_dropped_after_one_round_because_the_noise_is_unknown() {
         let standing =
             Standing::of(&measured(&[&[100.0, 101.0, 50.0, 99.0, 200.0]], &[50.0; 5]), 0.02);
         assert_eq!(standing.order, [0, 1, 2]);

@@ -290,7 +290,7 @@ fn count(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 6] {
 }
 
 #[test]
-fn the_best_is_named_at_least_as_often_as_without_dropping() {
+fn the_best_candidate_is_chosen_at_least_as_often_as_without_dropping() {
     for noise in ALL {
         for budget in [30.0, 60.0] {
             let named = |drops| {
@@ -308,7 +308,7 @@ fn the_best_is_named_at_least_as_often_as_without_dropping() {
 }
 
 #[test]
-fn ten_equal_candidates_rarely_have_a_gain_or_a_loss() {
+fn ten_equal_candidates_rarely_get_the_verdict_gain_or_loss() {
     for noise in ALL {
         for (budget, wall) in [(30.0, 1.0), (30.0, 1.6), (60.0, 1.0)] {
             let of = Trial { noise, drops: true, budget, wall };
@@ -351,7 +351,7 @@ fn a_plan_and_its_control_run_in_all_rounds() {
 }
 
 #[test]
-fn the_best_plan_and_the_best_malloc_run_again_beside_the_control_of_the_plan() {
+fn the_best_plan_its_control_and_the_best_malloc_run_in_the_confirmation_rounds() {
     // Four mallocs, three plans, and the control of each plan. Without the cost of deciding, plan 4
     // saves 30 %.
     let savings = [0.1, 0.2, 0.18, 0.15, 0.14, 0.02, -0.6, -0.16, -0.1, -0.1];
@@ -382,7 +382,7 @@ fn the_best_plan_and_the_best_malloc_run_again_beside_the_control_of_the_plan() 
 }
 
 #[test]
-fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_peak() {
+fn a_setting_is_measured_only_if_its_first_run_changes_page_faults_or_peak_memory() {
     let subjects: Vec<Subject> =
         (0..4).map(|i| Subject { is_setting: i > 0, ..subject(&i.to_string()) }).collect();
     // The first subject is another malloc, and the third saves memory.
@@ -399,7 +399,7 @@ fn a_setting_is_measured_only_if_its_first_run_has_other_page_faults_or_another_
 }
 
 #[test]
-fn a_small_budget_leaves_out_settings_first() {
+fn a_small_budget_omits_settings_first() {
     let subjects: Vec<Subject> =
         (0..8).map(|i| Subject { is_setting: i > 1, ..subject(&i.to_string()) }).collect();
     let truths = [0.2, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(saving);
@@ -417,7 +417,7 @@ fn a_small_budget_leaves_out_settings_first() {
 }
 
 #[test]
-fn one_plan_and_one_malloc_need_no_choice() {
+fn with_one_plan_and_one_malloc_all_runs_are_confirmation_runs() {
     let truths = [saving(0.2), saving(0.1), saving(-0.1)];
     let runs = race_runs(2, 1);
     assert_eq!(runs, 39);
@@ -435,7 +435,7 @@ fn one_plan_and_one_malloc_need_no_choice() {
 }
 
 #[test]
-fn rounds_that_a_verdict_needs_may_last_a_little_longer_than_the_budget() {
+fn rounds_that_a_verdict_needs_may_slightly_exceed_the_budget() {
     let truths = [saving(0.2), saving(0.1), saving(-0.1)];
     // One run of each subject, and seven rounds of five runs, take 11.9 s, and 12.4 s if the second
     // half is slower.
@@ -477,7 +477,7 @@ fn the_saving_of_the_winner_is_not_exaggerated() {
 }
 
 #[test]
-fn the_last_candidates_have_most_of_the_runs() {
+fn the_remaining_candidates_get_most_of_the_runs() {
     let of = Trial { noise: Noise::Normal(0.02), drops: true, budget: 30.0, wall: 1.0 };
     let outcome = trial(of, &ten(), 1);
     let measured = &outcome.measured;
@@ -498,7 +498,7 @@ fn the_last_candidates_have_most_of_the_runs() {
 }
 
 #[test]
-fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
+fn no_candidate_is_dropped_in_the_first_fifth_of_the_selection_time() {
     // Half of 400 s is for the choice. A fifth of that half has ten rounds of twelve runs.
     let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
     for seed in 0..10 {
@@ -508,7 +508,7 @@ fn no_candidate_is_dropped_in_the_first_fifth_of_the_choice() {
 }
 
 #[test]
-fn a_budget_that_is_too_small_is_refused_with_one_that_decides() {
+fn a_budget_that_is_too_small_is_rejected_with_a_sufficient_one() {
     for (drops, candidates, runs) in
         [(true, 15, 55), (true, 3, 40), (false, 15, 187), (true, 1, 21)]
     {
@@ -526,7 +526,7 @@ fn a_budget_that_is_too_small_is_refused_with_one_that_decides() {
 }
 
 #[test]
-fn a_candidate_that_saves_memory_alone_is_measured_to_the_end() {
+fn a_candidate_that_saves_only_memory_is_measured_to_the_end() {
     let saver = Truth { cpu: 0.0, memory: 0.2 };
     for (others, index) in [(ten(), 4), (vec![saving(0.0); 10], 9)] {
         let mut truths = others;
@@ -543,7 +543,7 @@ fn a_candidate_that_saves_memory_alone_is_measured_to_the_end() {
 }
 
 #[test]
-fn none_of_three_candidates_is_dropped() {
+fn three_or_fewer_candidates_are_all_measured_to_the_end() {
     let of = Trial { noise: Noise::Normal(0.02), drops: true, budget: 20.0, wall: 1.0 };
     let outcome = trial(of, &[saving(-0.3)], 1);
     assert_eq!(outcome.cpu.candidates[0].verdict, Verdict::Loss);
@@ -582,7 +582,7 @@ fn lost(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 4] {
 }
 
 #[test]
-fn the_best_is_dropped_in_less_than_2_of_100_races() {
+fn the_best_candidate_is_dropped_in_less_than_2_of_100_selections() {
     for program in [0, 1] {
         for (count, budget) in [(4, 20.0), (8, 20.0), (4, 60.0), (8, 60.0)] {
             for in_order in [false, true] {
@@ -612,7 +612,7 @@ fn the_best_is_dropped_in_less_than_2_of_100_races() {
 }
 
 #[test]
-fn print_how_often_the_best_is_lost() {
+fn print_how_often_the_best_candidate_is_dropped() {
     println!("dropped early, lost; rounds of the choice, fresh rounds");
     for program in [0, 1] {
         for (count, budget) in [(4, 20.0), (8, 20.0), (4, 60.0), (8, 60.0)] {

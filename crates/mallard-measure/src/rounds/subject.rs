@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_has_no_effect_if_its_page_faults_and_its_peak_change_less_than_the_least_gain() {
+    fn a_setting_that_changes_page_faults_and_peak_by_less_than_the_minimum_gain_has_no_effect() {
         // The figures of perl with 500,000 strings under glibc, and under glibc with two settings.
         let of =
             |cpu_ns, faults, peak_rss| Figures { cpu_ns, faults, peak_rss, ..Figures::default() };

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_for_lack_of_a_terminal_is_recognised() {
+    fn a_failure_caused_by_a_missing_terminal_is_recognised() {
         for errors in [
             "Error opening terminal: unknown.\n",
             "stty: 'standard input': Inappropriate ioctl for device\n",
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_for_lack_of_input_names_the_option() {
+    fn for_a_failure_caused_by_missing_input_the_stdin_option_is_suggested() {
         let failure = refused(1 << 8, "jq: error: unexpected end of input\n").unwrap();
         assert!(failure.help().contains("--stdin FILE"), "{}", failure.help());
     }
 
     #[test]
-    fn other_failures_and_successes_are_not_refused() {
+    fn other_failures_and_successes_are_accepted() {
         assert!(refused(1 << 8, "cannot open the database\n").is_none());
         assert!(refused(0, "Warning: Input is not from a terminal\n").is_none());
     }

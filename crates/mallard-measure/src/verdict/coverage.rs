@@ -90,7 +90,7 @@ fn of_simulated(noise: Noise, rounds: usize, repetitions: u64) -> Count {
 }
 
 #[test]
-fn intervals_have_the_true_saving_in_any_noise() {
+fn intervals_contain_the_true_saving_under_any_noise() {
     for rounds in [6, 8, 15, 30] {
         for noise in ALL {
             let covered = of_simulated(noise, rounds, 400).covered;
@@ -104,7 +104,7 @@ fn intervals_have_the_true_saving_in_any_noise() {
 }
 
 #[test]
-fn eight_runs_know_the_saving_of_recorded_programs_to_a_few_points() {
+fn eight_runs_estimate_the_saving_of_recorded_programs_within_a_few_percentage_points() {
     let [perl, json] = recorded();
     for (of, rounds, most) in [(&perl, 8, 9.0), (&json, 8, 4.8), (&perl, 15, 6.0), (&json, 15, 2.5)]
     {

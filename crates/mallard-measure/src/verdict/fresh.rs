@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn winners_are_those_with_a_gain_and_the_best_comes_first() {
+    fn candidates_with_a_gain_are_winners_and_the_best_comes_first() {
         let judged = judge(&rounds(&[0.05, 0.0, -0.1, 0.2], 10), 0.02);
         assert_eq!(winners(&judged), [3, 0]);
         assert_eq!(winners(&judge(&rounds(&[0.2], 10), 0.02)), [0; 0]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_that_fresh_rounds_do_not_show_is_not_measurable() {
+    fn a_gain_that_confirmation_rounds_do_not_show_is_not_measurable() {
         let mut judged = judge(&rounds(&[0.05, 0.0, 0.2], 10), 0.02);
         let confirmed = confirm(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
         assert_eq!(confirmed[&2].judgement.verdict, Verdict::Gain);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_rounds_replace_what_the_rounds_of_the_choice_showed() {
+    fn results_of_confirmation_rounds_replace_those_of_the_selection_rounds() {
         // Three rounds decide nothing, but eight confirmation rounds do.
         let mut judged = judge(&rounds(&[0.05, -0.3, 0.2], 3), 0.02);
         settle(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_winner_is_the_first_of_the_choice_that_fresh_rounds_confirm() {
+    fn the_winner_is_the_first_selected_candidate_that_confirmation_rounds_confirm() {
         let chosen = judge(&rounds(&[0.3, 0.2, 0.25, 0.1], 10), 0.02);
         let mut judged = chosen.clone();
         let confirmed = settle(&mut judged, &rounds(&[0.2, 0.0, 0.22], 8), &[1, 2, 3], 0.02);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_fresh_rounds_change_nothing() {
+    fn too_few_confirmation_rounds_change_nothing() {
         let mut judged = judge(&rounds(&[0.05, 0.0], 10), 0.02);
         let before = judged.clone();
         let few = rounds(&[0.0], rounds_needed(1) - 1);

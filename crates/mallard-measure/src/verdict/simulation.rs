@@ -183,7 +183,7 @@ fn simulate(
 }
 
 #[test]
-fn runs_of_one_program_are_rarely_called_different() {
+fn runs_of_the_same_program_are_rarely_called_different() {
     for noise in ALL {
         for length in [Length::Rounds(15), Length::UntilSure] {
             let (counts, _) = simulate(noise, length, &[0.0], 400);
@@ -195,7 +195,7 @@ fn runs_of_one_program_are_rarely_called_different() {
 }
 
 #[test]
-fn a_change_of_five_per_cent_is_called_and_never_reversed() {
+fn a_change_of_five_percent_is_detected_and_never_with_the_opposite_sign() {
     for noise in ALL {
         for (change, right) in [(0.05, Verdict::Gain), (-0.05, Verdict::Loss)] {
             let (counts, _) = simulate(noise, Length::UntilSure, &[change], 60);
@@ -226,7 +226,7 @@ fn choose(
 }
 
 #[test]
-fn fresh_rounds_do_not_exaggerate_the_saving_of_the_best() {
+fn confirmation_rounds_do_not_exaggerate_the_saving_of_the_best() {
     let mut random = fastrand::Rng::with_seed(1979);
     let (mut chosen, mut fresh, mut repetitions) = (0.0, 0.0, 0.0);
     for _ in 0..200 {
@@ -258,7 +258,7 @@ fn a_gain_among_equal_candidates_is_rarely_confirmed() {
 }
 
 #[test]
-fn a_gain_of_five_per_cent_among_others_is_confirmed() {
+fn a_gain_of_five_percent_among_equal_candidates_is_confirmed() {
     for noise in ALL {
         let mut random = fastrand::Rng::with_seed(1979);
         let mut gains = 0;
@@ -272,7 +272,7 @@ fn a_gain_of_five_per_cent_among_others_is_confirmed() {
 }
 
 #[test]
-fn print_the_tables_of_fresh_rounds() {
+fn print_the_tables_of_confirmation_rounds() {
     println!("A/A first, A/A fresh, 5 % first, 5 % fresh; saving of the best of six at 5 %: first, fresh");
     for noise in ALL {
         let mut random = fastrand::Rng::with_seed(1979);

@@ -49,7 +49,7 @@ fn p_by_enumeration(pairs: &[(f64, f64)]) -> f64 {
 }
 
 #[test]
-fn the_sign_flip_test_equals_a_count_of_all_exchanges() {
+fn the_sign_flip_test_equals_a_count_over_all_sign_combinations() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..40 {
         // Small integers often give figures of 0 and equal differences.
@@ -62,7 +62,7 @@ fn the_sign_flip_test_equals_a_count_of_all_exchanges() {
 }
 
 #[test]
-fn six_rounds_of_one_sign_have_a_p_of_2_in_64() {
+fn six_rounds_with_the_same_sign_have_a_p_value_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
     // The smallest score is negative, so 4 of 64 choices are as far from the middle: both ends and
     // their neighbours.
@@ -75,7 +75,7 @@ fn interval(pairs: impl IntoIterator<Item = (f64, f64)>) -> Interval {
 }
 
 #[test]
-fn what_slows_down_a_whole_round_does_not_widen_the_interval() {
+fn a_slowdown_of_a_whole_round_does_not_widen_the_interval() {
     // Ten rounds of very different speed, with savings of 0 to 10 %.
     let of = |round: i32| {
         let base = f64::from(1 + round * round);
@@ -86,7 +86,7 @@ fn what_slows_down_a_whole_round_does_not_widen_the_interval() {
 }
 
 #[test]
-fn runs_that_something_slowed_down_do_not_widen_the_interval() {
+fn slow_outlier_runs_do_not_widen_the_interval() {
     // Three of ten runs of the base are slow, and so are three others of the candidate. Every pair
     // but four has a slow run.
     let slow = |is_slow: bool| if is_slow { 1.5 } else { 1.0 };
@@ -99,13 +99,13 @@ fn runs_that_something_slowed_down_do_not_widen_the_interval() {
 }
 
 #[test]
-fn two_rounds_have_the_range_of_their_savings() {
+fn the_interval_of_two_rounds_is_the_range_of_their_savings() {
     let expected = Interval { saving: 0.375, low: 0.25, high: 0.5 };
     assert_eq!(of(&[0.5, 0.25]).interval(), expected);
 }
 
 #[test]
-fn holm_multiplies_by_the_number_that_is_left() {
+fn the_holm_correction_multiplies_by_the_number_of_remaining_hypotheses() {
     // From Holm 1979: 0.01 * 3; 0.03 * 2; 0.04 * 1, which is raised to the result before it.
     let expected = [0.03, 0.06, 0.06];
     for (found, expected) in holm(&[0.01, 0.04, 0.03]).into_iter().zip(expected) {
@@ -115,7 +115,7 @@ fn holm_multiplies_by_the_number_that_is_left() {
 }
 
 #[test]
-fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
+fn a_significant_saving_is_a_gain_and_a_significant_increase_is_a_loss() {
     let gain = first(&rounds(&[5.0, 4.0, 6.0, 5.0, 5.5, 4.5]));
     assert_eq!((gain.verdict, gain.why), (Verdict::Gain, None));
     assert!((gain.saving - 0.05).abs() < 3e-3, "{gain:?}");
@@ -125,7 +125,7 @@ fn a_significant_saving_is_a_gain_and_a_significant_excess_is_a_loss() {
 }
 
 #[test]
-fn an_interval_within_the_least_gain_is_no_difference() {
+fn an_interval_within_the_minimum_gain_is_no_difference() {
     let same = first(&rounds(&[1.0, -1.0, 0.5, 0.2, -0.3, 0.1]));
     assert_eq!((same.verdict, same.why), (Verdict::NoDifference, None));
     // The difference is certain, but smaller than the minimum gain.
@@ -140,7 +140,7 @@ fn an_interval_that_is_too_wide_needs_more_runs() {
 }
 
 #[test]
-fn five_rounds_are_too_few() {
+fn five_rounds_are_too_few_for_a_verdict() {
     let few = first(&rounds(&[30.0; 5]));
     let why = Some(Why::TooFewRounds { needed: 6 });
     assert_eq!((few.verdict, few.why), (Verdict::NotMeasurable, why));
@@ -162,7 +162,7 @@ fn more_candidates_need_more_rounds() {
 }
 
 #[test]
-fn a_control_that_varies_hides_small_differences_only() {
+fn a_noisy_control_hides_only_small_differences() {
     let noise = [4.0, -4.0, 3.0, -3.0, 2.0, -2.0];
     let small = judge(&with_control(rounds(&[3.0; 8]), &noise), GAIN);
     assert_eq!(small.control.why, Some(Why::ControlTooWide));
@@ -174,7 +174,7 @@ fn a_control_that_varies_hides_small_differences_only() {
 }
 
 #[test]
-fn a_control_that_differs_hides_differences_of_its_own_size() {
+fn a_biased_control_hides_differences_of_the_same_size() {
     let biased = |saving: f64| with_control(rounds(&[saving; 8]), &[3.0, 4.0, 5.0]);
     assert_eq!(judge(&biased(4.0), GAIN).control.why, Some(Why::ControlDiffers));
     assert_eq!(first(&biased(4.0)).why, Some(Why::ControlDiffers));
@@ -193,7 +193,7 @@ fn a_biased_control_does_not_turn_no_difference_into_a_gain() {
 }
 
 #[test]
-fn one_disturbed_run_changes_no_verdict() {
+fn one_outlier_run_changes_no_verdict() {
     for disturbed in [-900.0, 99.0] {
         let mut savings = vec![5.0; 15];
         savings[3] = disturbed;
@@ -205,7 +205,7 @@ fn one_disturbed_run_changes_no_verdict() {
 }
 
 #[test]
-fn figures_that_never_vary_get_a_verdict() {
+fn figures_without_variance_get_a_verdict() {
     let exact = first(&rounds(&[10.0; 6]));
     assert_eq!(exact.verdict, Verdict::Gain);
     assert!([exact.saving, exact.low, exact.high].iter().all(|end| (end - 0.1).abs() < 1e-12));
@@ -213,7 +213,7 @@ fn figures_that_never_vary_get_a_verdict() {
 }
 
 #[test]
-fn zero_is_a_figure() {
+fn zero_is_a_valid_measurement() {
     let zero =
         |candidate: f64| vec![Round { base: 0.0, control: 0.0, candidates: vec![candidate] }; 6];
     assert_eq!(first(&zero(0.0)).verdict, Verdict::NoDifference);
@@ -247,7 +247,7 @@ fn a_missing_negative_or_infinite_figure_is_not_measurable() {
 }
 
 #[test]
-fn the_half_width_is_that_of_the_widest_interval() {
+fn the_reported_half_width_is_that_of_the_widest_interval() {
     let savings: Vec<f64> = (1..=15).map(f64::from).collect();
     let expected = interval(savings.iter().map(|saving| (100.0, 100.0 - saving))).half_width();
     assert_eq!(half_width(&rounds(&savings)), expected);
@@ -257,7 +257,7 @@ fn the_half_width_is_that_of_the_widest_interval() {
 }
 
 #[test]
-fn many_rounds_are_merged() {
+fn many_rounds_are_merged_into_groups() {
     let mut random = fastrand::Rng::with_seed(3);
     let savings: Vec<f64> = (0..5_000).map(|_| 5.0 + 20.0 * (random.f64() - 0.5)).collect();
     let judgement = first(&rounds(&savings));
@@ -266,7 +266,7 @@ fn many_rounds_are_merged() {
 }
 
 #[test]
-fn words_are_the_same_in_json_and_in_print() {
+fn verdicts_are_the_same_words_in_json_and_in_text() {
     let all = [Verdict::Gain, Verdict::Loss, Verdict::NoDifference, Verdict::NotMeasurable];
     let words = ["gain", "loss", "no difference", "not measurable"];
     for (verdict, word) in all.into_iter().zip(words) {
@@ -281,7 +281,7 @@ fn words_are_the_same_in_json_and_in_print() {
 }
 
 #[test]
-fn a_replay_explains_a_share_of_the_real_saving() {
+fn the_share_of_a_real_saving_that_a_replay_explains_is_computed() {
     // The replay takes 40 % of the program's CPU time and saves a fifth of that: 8 % of the
     // program.
     let (replay, real) = (of(&[0.2; 9]), of(&[0.1; 9]));
@@ -297,7 +297,7 @@ fn a_replay_explains_a_share_of_the_real_saving() {
 }
 
 #[test]
-fn an_estimate_keeps_its_parts_apart() {
+fn an_estimate_reports_allocator_work_page_faults_and_locality_separately() {
     let work = Interval { saving: 0.05, low: 0.04, high: 0.06 };
     let pages = Interval { saving: 0.0, low: 0.0, high: 0.0 };
     let estimate = Estimate {

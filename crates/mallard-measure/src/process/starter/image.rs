@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_decoded_as_it_was_encoded() {
+    fn an_encoded_start_request_is_decoded_unchanged() {
         for words in [&["true"][..], &["", "a b", "", "\u{e4}"], &[]] {
             let image = image(words).unwrap();
             assert!(image.variables.contains(&c"EMPTY=".into()));
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_image_are_refused() {
+    fn invalid_bytes_are_rejected_as_a_start_request() {
         let (head, body) = image(&["true"]).unwrap().encode();
         assert_eq!(Image::decode(head, &[]), None);
         assert_eq!(Image::decode(head, &body[..body.len() - 1]), None);
     }
 
     #[test]
-    fn a_word_with_a_byte_0_is_refused() {
+    fn an_argument_with_a_zero_byte_is_rejected() {
         assert_eq!(image(&["a\0b"]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

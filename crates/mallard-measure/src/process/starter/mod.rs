@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_its_words_variables_streams_and_group() {
+    fn a_started_program_has_the_requested_arguments_environment_streams_and_process_group() {
         let script = "echo $GIVEN ${HOME-none}; ps -o pgid= -p $$ | grep -cw $$; read x; echo err >&2; exit 3";
         let wanted = (3, "a value none\n1\nerr\n".to_string());
         assert_eq!(run(start, script), wanted);
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_gets_sigpipe_and_no_blocked_signals() {
+    fn a_started_program_has_the_default_sigpipe_action_and_no_blocked_signals() {
         let blocked = run(start, "grep ^SigBlk /proc/self/status");
         assert_eq!(blocked, (0, "SigBlk:\t0000000000000000\n".to_string()));
         assert_eq!(run(start, "kill -PIPE $$; echo ignored"), (128 + 13, String::new()));
     }
 
     #[test]
-    fn a_program_that_cannot_be_executed_gives_the_error_of_exec() {
+    fn a_program_that_cannot_be_executed_returns_the_error_of_exec() {
         let null = File::open("/dev/null").unwrap();
         for (path, error) in [("/no/such/program", libc::ENOENT), ("/etc", libc::EACCES)] {
             let program = Program {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_starter_that_has_ended_is_an_error() {
+    fn starting_a_program_is_an_error_if_the_starter_process_has_exited() {
         let (ours, _) = UnixStream::pair().unwrap();
         let gone = Starter { process: Pid::this(), socket: Mutex::new(ours) };
         let null = File::open("/dev/null").unwrap();
