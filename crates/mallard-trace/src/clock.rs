@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn events_between_two_checkpoints_are_on_the_line_through_both() {
+    fn times_between_two_clock_checkpoints_are_interpolated() {
         let mut clock = Clock::new(&header(format::clock::TSC, 2_000_000_000));
         assert_eq!(clock.ns(3000), 1000);
         clock.checkpoint(2000, 1000);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_go_back_are_ignored() {
+    fn clock_readings_that_go_backwards_are_ignored() {
         let mut clock = Clock::new(&header(format::clock::TSC, 1_000_000_000));
         clock.checkpoint(2000, 1000);
         clock.checkpoint(1500, 900);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_for_a_refused_write_depends_on_the_cause() {
+    fn the_help_for_a_failed_write_depends_on_the_cause() {
         let help = |cause: Errno| help_to_write(&cause.into());
         assert!(help(Errno::NOSPC).starts_with("make room on the disk"));
         assert!(help(Errno::DQUOT).starts_with("make room on the disk"));

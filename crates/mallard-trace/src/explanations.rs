@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_letter_is_explained() {
+    fn each_letter_of_the_allocation_measures_is_explained() {
         let letters: String = EXPLANATIONS.iter().map(|explanation| explanation.letter).collect();
         assert_eq!(letters, "DVLUCF");
         assert_eq!(explain('u').unwrap().word, "utilisation");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn locality_and_fragmentability_advise_an_allocator_for_the_same_part() {
+    fn low_locality_and_high_fragmentability_both_suggest_a_local_allocator() {
         // L is high where blocks fill their pages, and F is high where blocks do not fill their
         // pages.
         let [l, f] = ['L', 'F'].map(|letter| explain(letter).unwrap());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_guide_has_the_same_words() {
+    fn the_table_in_the_guide_explains_the_measures_in_the_same_words() {
         let guide = doc("guide.md");
         for of in &EXPLANATIONS {
             let (first, rest) = of.question.split_at(1);

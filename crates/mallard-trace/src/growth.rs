@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_the_live_bytes_at_the_end_of_a_slice_of_any_width() {
+    fn live_bytes_are_recorded_at_the_end_of_each_time_slice() {
         let (mut width, mut levels) = (Width::default(), Levels::default());
         for ms in 0..100i64 {
             let slice = width.slice(ms * 1_000_000);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_grows_only_if_it_grows_until_the_end() {
+    fn a_site_counts_as_growing_only_if_it_grows_until_the_end() {
         assert!(only_grows(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
         assert!(only_grows(&[0.0, 2.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
         let filled_at_the_start = [8.0; 8];

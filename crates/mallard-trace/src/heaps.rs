@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_are_heaps_or_stacks_and_other_memory_is_of_files() {
+    fn resident_memory_is_divided_into_heaps_stacks_and_files() {
         let mut heaps = Heaps::new(true);
         heaps.add(0, 0x10010, 4000);
         let mappings = [mapped(0x10000, 0x20000, 0x3000), mapped(0x7f000, 0x80000, 0x1000)];
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampled_stream_and_one_without_mappings_have_no_parts() {
+    fn sampled_recordings_and_recordings_without_mappings_have_no_memory_breakdown() {
         let mut heaps = Heaps::new(false);
         heaps.add(0, 0x10010, 4000);
         heaps.announce(0, resident(0xa000, 0x4000, &[]));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_contradict_each_other_do_no_harm() {
+    fn contradictory_memory_figures_do_no_harm() {
         let mut heaps = Heaps::new(true);
         heaps.add(0, 16, 40);
         let mappings = [mapped(0, u64::MAX, u64::MAX), mapped(1, 2, u64::MAX)];

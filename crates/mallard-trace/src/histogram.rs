@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_in_a_bucket_whose_bound_is_at_most_a_quarter_above() {
+    fn each_number_is_in_a_histogram_bucket_whose_bound_is_at_most_a_quarter_larger() {
         let mut last = 0;
         for shift in 0..60 {
             for step in 0..8u64 {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_the_bucket_that_reaches_the_share() {
+    fn a_quantile_is_the_first_bucket_that_reaches_the_requested_share() {
         let mut histogram = Histogram::default();
         for number in 1..=100 {
             histogram.add(number, 1.0);

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_a_thousand_observations_are_too_few() {
+    fn fewer_than_a_thousand_observations_give_no_measure() {
         let estimate = variation(999, &[999.0]);
         assert!(estimate.is_too_few() && estimate.value.is_none());
         assert_eq!(contention(999, 0.0, 0.0, 4).value, None);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn density_is_calls_for_each_millisecond() {
+    fn density_is_the_number_of_calls_per_millisecond() {
         let (mut calls, mut cpu) = ([0.0; SLICES], [0.0; SLICES]);
         calls[..4].copy_from_slice(&[1000.0, 3000.0, 2000.0, 2000.0]);
         cpu[..4].copy_from_slice(&[1e6; 4]);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_has_locality_one_and_scattered_blocks_have_fragmentability_near_one() {
+    fn a_full_chunk_has_locality_1_and_scattered_blocks_have_fragmentability_near_1() {
         let mut chunk = Pages::default();
         chunk.add(100, PAGE_BYTES);
         assert_holds(locality(1000, &chunk), 1.0);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn contention_is_a_share_of_the_other_threads() {
+    fn contention_is_the_fraction_of_other_threads_that_allocate_at_the_same_time() {
         assert_holds(contention(1000, 1500.0, 3000.0, 4), 0.5);
         assert_holds(contention(1000, 0.0, 0.0, 1), 0.0);
     }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_end_and_mean_are_those_of_all_processes_together() {
+    fn peak_final_and_mean_memory_are_sums_over_all_processes() {
         let mut sums = Sums::default();
         sums.add(0, 1, &parts(100, 0));
         sums.add(10, 2, &parts(50, 50));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_part_is_the_cause_and_is_a_leak_if_half_of_it_grows() {
+    fn the_largest_part_of_memory_is_the_cause_and_is_a_leak_if_half_of_it_grows() {
         let summary = |mean: Parts, growing_bytes| {
             let mut summary =
                 MemorySummary { moments: 1, growing_bytes, growing_sites: 1, ..Default::default() };

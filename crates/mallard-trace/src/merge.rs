@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_event_is_counted() {
+    fn an_event_that_arrives_too_late_is_counted() {
         let mut merge = Merge::new(100);
         merge.push((7, 0));
         merge.before(8, |_| ());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_checkpoints_the_earlier_half_is_returned() {
+    fn without_checkpoints_the_earlier_half_of_the_events_is_returned() {
         let mut merge = Merge::new(4);
         let mut seen = Vec::new();
         for t in [4, 3, 2, 1] {

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_an_offset_in_a_file() {
+    fn a_stack_frame_is_stored_as_an_offset_in_a_module_file() {
         let mut modules = spaces();
         let frame = modules.frame(1, 0x1800);
         assert_eq!(modules.frame(1, 0x1800), frame);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_is_reported_late_is_found_at_the_end() {
+    fn a_module_that_is_reported_late_resolves_earlier_frames() {
         let mut modules = spaces();
         let frame = modules.frame(1, 0x5010);
         assert!(modules.module(1, 0x5000, "6000 1000 - /lib/b c", 2));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_at_the_addresses_of_another_ends_that_mapping() {
+    fn a_module_mapped_over_another_one_replaces_it() {
         let mut modules = spaces();
         let old = modules.frame(1, 0x1800);
         assert!(modules.module(1, 0x1800, "2800 0 cd /bin/b", 5));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_module_is_refused() {
+    fn an_invalid_module_record_is_rejected() {
         let mut modules = spaces();
         for text in ["", "zz 0 - a", "2000 0", "2000 0 ab", "500 0 ab /bin/a"] {
             assert!(!modules.module(1, 0x1000, text, 1), "{text}");

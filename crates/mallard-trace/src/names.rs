@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_standard_libraries_are_recognized_whatever_they_return() {
+    fn standard_library_functions_are_recognised_with_any_return_type() {
         let standard = [
             "std::pair<int, int>::pair(int, int)",
             "void std::vector<int>::push_back(int&&)",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_their_arguments() {
+    fn function_names_are_shortened_by_their_arguments() {
         assert_eq!(
             short("std::vector<int, std::allocator<int> >::push_back(int&&)"),
             "std::vector<…>::push_back"

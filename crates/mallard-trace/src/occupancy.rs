@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_never_held_a_block_is_no_heap() {
+    fn memory_that_never_contained_a_block_is_not_counted_as_heap() {
         let mut occupancy = occupancy(&[(0x10010, 40)]);
         occupancy.remove(0x10010, 40);
         assert_eq!(occupancy.within(0x11000, 0x14000).divide(4096), None);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_overlap_in_a_damaged_stream_never_make_more_than_is_resident() {
+    fn overlapping_blocks_in_a_corrupt_event_log_never_exceed_resident_memory() {
         let blocks: Vec<(u64, u64)> = (0..5000).map(|i| (0x10000 + i % 7, 1 << (i % 50))).collect();
         let mut occupancy = occupancy(&blocks);
         for resident in [0, 1, 4096, 1 << 20, 1 << 40] {

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_two_threads_that_overlap_count_each_other() {
+    fn concurrent_calls_of_two_threads_are_counted_as_contention() {
         let mut overlaps = Overlaps::default();
         let mut counts = [0; 3];
         let mut each = |site: u32, count: u32| counts[site as usize] += count;

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_waste_a_quarter_at_most_beyond_128_bytes() {
+    fn size_classes_waste_at_most_a_quarter_above_128_bytes() {
         let taken = |size| Rounding::Classes.taken(0, size);
         assert_eq!(
             [0, 1, 16, 17, 128, 129, 160, 161, 257].map(taken),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malloc_is_known_by_the_name_of_its_file() {
+    fn a_malloc_is_recognised_by_its_file_name() {
         let of = Rounding::of_module;
         assert_eq!(of("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"), Some(Rounding::Classes));
         assert_eq!(of("/opt/libmallard-malloc.so"), Some(Rounding::Classes));

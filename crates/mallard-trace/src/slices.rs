@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_double_when_the_run_is_longer_than_all_of_them() {
+    fn time_slices_double_when_the_run_exceeds_them() {
         let (mut width, mut slices) = (Width::default(), Slices::default());
         for ms in 0..100 {
             let slice = width.slice(ms * FIRST_SLICE_NS);

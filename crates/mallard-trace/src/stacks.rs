@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_stacks_have_one_node() {
+    fn equal_call_stacks_share_one_tree_node() {
         let mut tree = Tree::new(100);
         let a = tree.child(ROOT, 5);
         let b = tree.child(a, 6);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_tree_returns_the_parent_and_counts() {
+    fn a_full_call_stack_tree_returns_the_parent_and_counts_the_loss() {
         let mut tree = Tree::new(2);
         let a = tree.child(ROOT, 5);
         assert_eq!(tree.child(a, 6), a);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_outer_frames() {
+    fn the_recorder_can_keep_the_outer_frames_of_the_previous_call_stack() {
         let mut stack = ThreadStack::default();
         stack.push(1);
         stack.push(2);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_loses_only_a_letter_that_is_cut() {
+    fn only_an_incomplete_last_character_is_removed_from_a_kernel_thread_name() {
         assert_eq!(name_of_kernel("f\u{fc}nfzehn bytes".as_bytes()), "f\u{fc}nfzehn bytes");
         assert_eq!(name_of_kernel(b"a pool of gr\xc3"), "a pool of gr");
         assert_eq!(name_of_kernel(b"\xf0\x9f\xa6"), "");
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_read_from_json_as_it_was() {
+    fn every_text_survives_a_round_trip_through_json() {
         for bytes in [&b""[..], b"a b\n'", b"\xff\xc3", "\u{fc}".as_bytes()] {
             let text = OsStr::from_bytes(bytes);
             let value: Value = serde_json::from_str(&to_json(text).to_string()).unwrap();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_and_last_pages_are_listed_and_pages_between_are_counted() {
+    fn the_first_and_last_pages_of_a_block_are_listed_and_the_pages_between_are_counted() {
         let touched = |addr, size| {
             let mut touched = Touched::default();
             touched.add(addr, size);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_on_the_same_page_are_joined_so_that_memory_is_bounded() {
+    fn blocks_on_the_same_page_are_merged_so_that_memory_stays_bounded() {
         let mut touched = Touched::default();
         for i in 0..10 * ENTRIES_MIN as u64 {
             touched.add(i % 4096 * 8, 8);

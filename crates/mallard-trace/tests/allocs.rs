@@ -7,7 +7,7 @@ use mallard_trace::allocs;
 use mallard_trace::tables::schema::{ALLOCS, EVENTS};
 
 #[test]
-fn the_derived_blocks_equal_the_blocks_of_the_model() {
+fn blocks_derived_from_events_equal_those_of_a_model() {
     for seed in seeds(60) {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);

@@ -49,7 +49,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 }
 
 #[test]
-fn a_changed_stream_is_imported_or_refused() {
+fn a_randomly_changed_event_log_is_imported_or_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let golden = golden();
     let packed = support::rewritten(&golden, Compression::Packed);
@@ -65,7 +65,7 @@ fn a_changed_stream_is_imported_or_refused() {
 }
 
 #[test]
-fn a_changed_plan_is_read_or_refused() {
+fn a_randomly_changed_plan_is_parsed_or_rejected() {
     let golden = fs::read(support::root().join("spec/plan_format.golden")).unwrap();
     for seed in seeds(3000) {
         let mut random = Random(seed);
@@ -76,7 +76,7 @@ fn a_changed_plan_is_read_or_refused() {
 }
 
 #[test]
-fn a_trace_with_a_changed_file_is_read_or_refused() {
+fn a_trace_with_a_randomly_changed_file_is_read_or_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace_in(folder.path());
     hide_panics_of_parquet();
@@ -93,7 +93,7 @@ fn a_trace_with_a_changed_file_is_read_or_refused() {
 }
 
 #[test]
-fn what_fuzzing_has_found_is_refused() {
+fn inputs_that_fuzzing_has_found_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace_in(folder.path());
     let files = fuzz::files_of(&trace);
@@ -109,7 +109,7 @@ fn what_fuzzing_has_found_is_refused() {
 /// Writes the initial inputs for libFuzzer. `./x fuzz` runs only this test, with a directory in
 /// MALLARD_SEEDS.
 #[test]
-fn first_inputs_of_the_fuzz_targets_are_written() {
+fn seed_inputs_for_the_fuzz_targets_are_written() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = std::env::var_os("MALLARD_SEEDS").map_or(temporary.path().into(), PathBuf::from);
     for target in ["stream", "tables"] {

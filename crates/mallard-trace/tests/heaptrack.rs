@@ -135,7 +135,7 @@ fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
 }
 
 #[test]
-fn both_forms_of_a_random_program_have_the_sums_of_the_model() {
+fn raw_and_interpreted_heaptrack_files_of_random_programs_have_the_sums_of_a_model() {
     for seed in seeds(60) {
         let program = program(seed);
         for (form, text) in [("raw", &program.raw), ("interpreted", &program.interpreted)] {
@@ -155,7 +155,7 @@ fn both_forms_of_a_random_program_have_the_sums_of_the_model() {
 }
 
 #[test]
-fn a_trace_says_what_its_file_lacks() {
+fn an_imported_trace_records_what_the_heaptrack_file_lacks() {
     let program = program(3);
     let (_folder, raw) = trace_of(&program.raw);
     let (_other, interpreted) = trace_of(&program.interpreted);
@@ -204,7 +204,7 @@ fn inlined_functions_files_and_modules_keep_their_names() {
 }
 
 #[test]
-fn the_modules_of_a_raw_file_name_its_code() {
+fn the_modules_in_a_raw_heaptrack_file_identify_its_code() {
     let this = std::env::current_exe().unwrap();
     let this = this.to_str().unwrap();
     let text = format!(
@@ -224,7 +224,7 @@ fn the_modules_of_a_raw_file_name_its_code() {
 }
 
 #[test]
-fn a_file_may_be_plain_or_compressed() {
+fn a_heaptrack_file_may_be_plain_or_compressed() {
     let program = program(5);
     let folder = tempfile::tempdir().unwrap();
     let zstd = zstd::encode_all(program.raw.as_bytes(), 3).unwrap();
@@ -241,7 +241,7 @@ fn a_file_may_be_plain_or_compressed() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_refused_and_leaves_nothing() {
+fn a_truncated_heaptrack_file_is_rejected_and_leaves_no_trace() {
     let program = program(7);
     let text = program.interpreted.as_bytes();
     let zstd = zstd::encode_all(text, 3).unwrap();
@@ -261,7 +261,7 @@ fn a_file_that_is_cut_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_line_that_cannot_be_right_is_named() {
+fn an_implausible_line_in_a_heaptrack_file_is_reported() {
     let head = "v 10400 3\n";
     for (lines, number, what) in [
         ("t 5 1\n", 2, "there is no call stack 1 yet"),
@@ -316,7 +316,7 @@ fn random_bytes_in_a_file_never_crash_the_import() {
 }
 
 #[test]
-fn names_that_are_no_utf_8_are_imported_with_replacements() {
+fn names_with_invalid_utf_8_are_imported_with_replacement_characters() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = b"v 10400 3\ns 3 a\xff;\ni 5 0 1\nt 1 0\na 8 1\n+ 0\n".to_vec();
     let trace = import_bytes(folder.path(), &bytes).unwrap();
@@ -330,7 +330,7 @@ fn names_that_are_no_utf_8_are_imported_with_replacements() {
 }
 
 #[test]
-fn a_program_that_allocates_nothing_has_a_trace() {
+fn a_program_without_allocations_has_a_trace() {
     let (_folder, trace) = trace_of("v 10400 3\nX true\nc a\n");
     assert_eq!(trace.manifest().counts.events, 0);
     assert!(trace.sites().unwrap().is_empty());

@@ -12,7 +12,7 @@ use mallard_trace::Trace;
 use std::path::Path;
 
 #[test]
-fn the_golden_stream_becomes_a_trace() {
+fn the_golden_event_log_becomes_a_trace() {
     let (_folder, trace) = trace_of(&golden());
     let manifest = trace.manifest();
     assert_eq!(manifest.stream.ending, "complete");
@@ -45,7 +45,7 @@ fn the_golden_stream_becomes_a_trace() {
 }
 
 #[test]
-fn a_realloc_has_the_new_frames_of_both_of_its_records() {
+fn the_stack_frames_of_both_records_of_a_realloc_are_imported() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.thread(0, 1);
@@ -121,7 +121,7 @@ fn blocks_of(trace: &Trace) -> Vec<Block> {
 }
 
 #[test]
-fn the_blocks_of_random_programs_are_those_of_the_model() {
+fn blocks_of_random_programs_equal_those_of_a_model() {
     for seed in seeds(60) {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);
@@ -159,7 +159,7 @@ fn check_sites(trace: &Trace, blocks: &[Block]) {
 }
 
 #[test]
-fn the_share_of_the_peak_is_exact() {
+fn the_share_of_each_site_at_the_peak_is_exact() {
     let mut stream = StreamOf::new();
     let mut random = Random(7);
     let mut events = Vec::new();
@@ -221,7 +221,7 @@ fn frees_that_are_missing_or_too_many_are_counted() {
 }
 
 #[test]
-fn the_pages_at_the_peak_are_those_of_the_highest_peak() {
+fn pages_at_the_peak_are_those_of_the_highest_peak() {
     const PAGE: u64 = 4096;
     let mut stream = StreamOf::new();
     let mut events = Vec::new();
@@ -283,7 +283,7 @@ fn a_forked_process_has_its_own_blocks_and_the_code_of_its_parent() {
 }
 
 #[test]
-fn a_traced_allocator_ends_its_blocks_with_a_reset() {
+fn a_reset_of_a_traced_allocator_frees_its_blocks() {
     use mallard_trace::format::{pack, Record};
     let mut stream = StreamOf::new();
     let event =
@@ -311,7 +311,7 @@ fn a_traced_allocator_ends_its_blocks_with_a_reset() {
 }
 
 #[test]
-fn sampled_blocks_stand_for_more() {
+fn a_sampled_block_represents_several_blocks() {
     let mut stream =
         StreamOf::with(&mallard_trace::format::Header { sample_bytes: 1000, ..header() });
     stream.piece(1, &[call(op::MALLOC, 1001, 0x1000, 100, 0, &[1])]);
@@ -342,7 +342,7 @@ fn a_trace_is_replaced_only_with_force() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_an_error() {
+fn an_unwritable_destination_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let stream = folder.path().join("a.stream");
     std::fs::write(&stream, golden()).unwrap();
@@ -355,7 +355,7 @@ fn a_place_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn damaged_newer_and_foreign_traces_have_different_errors() {
+fn corrupt_newer_and_foreign_traces_have_different_errors() {
     let (folder, trace) = trace_of(&golden());
     let manifest = trace.folder().join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -373,7 +373,7 @@ fn damaged_newer_and_foreign_traces_have_different_errors() {
 }
 
 #[test]
-fn a_damaged_table_is_an_error() {
+fn a_corrupt_table_is_an_error() {
     let (_folder, trace) = trace_of(&program(11).0);
     let path = trace.folder().join("sites.parquet");
     let whole = std::fs::read(&path).unwrap();
@@ -398,7 +398,7 @@ fn a_damaged_table_is_an_error() {
 }
 
 #[test]
-fn changed_streams_are_safe_to_import() {
+fn randomly_changed_event_logs_are_safe_to_import() {
     let (stream, _) = program(5);
     for seed in seeds(60) {
         let mut random = Random(seed);
@@ -414,10 +414,10 @@ fn changed_streams_are_safe_to_import() {
 }
 
 #[test]
-fn the_cost_of_an_import_is_not_processes_times_mappings() {
+fn import_memory_does_not_grow_with_processes_times_mappings() {
     if std::env::var_os(ALONE).is_none() {
         // Run in a separate process, because peak memory can be measured only for a whole process.
-        let test = "import::the_cost_of_an_import_is_not_processes_times_mappings";
+        let test = "import::import_memory_does_not_grow_with_processes_times_mappings";
         alone(test, ":", Path::new("."));
         return;
     }
@@ -455,7 +455,7 @@ fn field_of(file: &str, find: impl Fn(&str) -> Option<&str>) -> u64 {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_behind() {
+fn an_import_to_a_full_disk_leaves_no_file_behind() {
     if let Some(folder) = std::env::var_os(ALONE) {
         return import_to_a_full_disk(Path::new(&folder));
     }
@@ -463,7 +463,8 @@ fn a_full_disk_leaves_nothing_behind() {
     std::fs::write(folder.path().join("a.stream"), program(9).0).unwrap();
     // Limit the size of each file to 1 or 2 KiB, so that writing fails as on a full disk.
     let limits = "trap '' XFSZ; ulimit -f 2";
-    let text = alone("import::a_full_disk_leaves_nothing_behind", limits, folder.path());
+    let text =
+        alone("import::an_import_to_a_full_disk_leaves_no_file_behind", limits, folder.path());
     assert!(text.contains("cannot write the tables"), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -510,7 +511,7 @@ fn the_time_of_timed_calls_is_scaled_to_all_calls() {
 }
 
 #[test]
-fn cpu_time_that_no_sample_saw_counts_as_well() {
+fn cpu_time_after_the_last_sample_counts_as_well() {
     let mut stream = StreamOf::new();
     stream.piece(1, &[call(op::MALLOC, 1001, 0x1000, 100, 0, &[1])]);
     stream.record(op::CPU, 1002, 1, 5_000);
@@ -554,7 +555,7 @@ fn resized_blocks(sample_bytes: u64, is_freed: bool) -> Vec<u8> {
 }
 
 #[test]
-fn the_sizes_of_blocks_follow_what_realloc_made_of_them() {
+fn block_sizes_are_updated_by_realloc() {
     let (_folder, trace) = trace_of(&resized_blocks(0, false));
     let site = &trace.sites().unwrap()[0];
     for of in [site, &trace.manifest().totals.sites] {
@@ -569,7 +570,7 @@ fn the_sizes_of_blocks_follow_what_realloc_made_of_them() {
 }
 
 #[test]
-fn resized_blocks_of_samples_leave_nothing_in_use_when_they_are_freed() {
+fn sampled_blocks_that_were_resized_leave_no_bytes_in_use_when_freed() {
     let (_folder, trace) = trace_of(&resized_blocks(1000, true));
     let site = &trace.sites().unwrap()[0];
     // The other 399 blocks of 16 bytes each stand for about 63 blocks.

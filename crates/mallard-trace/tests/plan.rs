@@ -85,7 +85,7 @@ fn the_golden_plan_is_written_and_read() {
 }
 
 #[test]
-fn each_cut_and_each_changed_byte_of_a_plan_is_refused() {
+fn a_plan_that_is_truncated_or_has_a_changed_byte_is_rejected() {
     let whole = golden().to_bytes();
     for length in 0..whole.len() {
         let error = refusal(&whole[..length]);
@@ -121,7 +121,7 @@ fn each_cut_and_each_changed_byte_of_a_plan_is_refused() {
 type Change = fn(&mut CompiledPlan);
 
 #[test]
-fn a_plan_whose_parts_contradict_each_other_is_refused() {
+fn a_plan_with_contradictory_parts_is_rejected() {
     let changes: [(Change, &str); 21] = [
         (|plan| plan.rules.clear(), "it has 0 rules"),
         (|plan| plan.rules = vec![plan.rules[0].clone(); 65], "it has 65 rules"),
@@ -233,7 +233,7 @@ fn any_plan(seed: u64) -> CompiledPlan {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_written_plan_is_read_back_unchanged() {
     for seed in seeds(300) {
         let plan = any_plan(seed);
         let bytes = plan.to_bytes();
@@ -250,7 +250,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn what_is_no_file_of_a_plan_is_refused() {
+fn a_file_that_is_not_a_plan_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let error = CompiledPlan::read(&folder.path().join("missing")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Missing);
@@ -331,7 +331,7 @@ fn at(function: Function) -> Place {
 }
 
 #[test]
-fn a_plan_of_a_recording_has_its_modules_callers_and_call_stacks() {
+fn a_plan_made_from_a_recording_has_its_modules_callers_and_call_stacks() {
     assert_eq!(planned_new_node(1) + planned_parse(1) + planned_visit(1) + planned_main(1), 52);
     let rules = "[[rule]]\nname = 'nodes'\nfunctions = '::planned_parse$'\nstrategy = 'pool'\n";
     let Made { plan, served, blocks, notes } = plan_of_this_program(rules);
@@ -358,7 +358,7 @@ fn a_plan_of_a_recording_has_its_modules_callers_and_call_stacks() {
 }
 
 #[test]
-fn a_region_has_the_code_of_its_function() {
+fn a_plan_for_a_region_contains_the_code_range_of_its_function() {
     let rules = "[[rule]]\nregion = 'planned_parse'\nstrategy = 'arena'\n";
     let error = plan_of(rules, &this_program()).err().unwrap();
     assert!(error.what().contains("no call stack has the function planned_parse"), "{error}");
@@ -378,7 +378,7 @@ fn a_region_has_the_code_of_its_function() {
 }
 
 #[test]
-fn a_rule_for_everything_has_all_code_and_malloc_can_be_left_alone() {
+fn a_rule_for_the_whole_program_covers_all_code_and_another_rule_can_keep_malloc() {
     let rules = "[[rule]]\nstrategy = 'multipool over arena'\n[[rule]]\nfunctions = 'planned_visit'\nstrategy = 'malloc'\n";
     let Made { plan, served, .. } = plan_of_this_program(rules);
     assert_eq!(plan.rules, [rule("everything", LocalAllocator::MultipoolOverArena, 5008, 5144)]);
@@ -394,7 +394,7 @@ fn a_rule_for_everything_has_all_code_and_malloc_can_be_left_alone() {
 }
 
 #[test]
-fn a_plan_of_a_recording_whose_program_is_gone_says_so() {
+fn a_plan_for_a_recording_whose_program_file_is_missing_is_an_error_that_says_so() {
     let rules = "[[rule]]\nstrategy = 'arena'\n";
     let error = plan_of(rules, std::path::Path::new("/no/such/program")).err().unwrap();
     let what = "a.toml would serve no block: /no/such/program is missing, or is another build";
@@ -403,7 +403,7 @@ fn a_plan_of_a_recording_whose_program_is_gone_says_so() {
 }
 
 #[test]
-fn rules_that_make_no_plan_are_refused() {
+fn rules_that_result_in_no_plan_are_rejected() {
     let refused = |rules: &str, what: &str| {
         let error = plan_of(rules, &this_program()).err().expect(what);
         assert!(error.what().contains(what), "{error}");

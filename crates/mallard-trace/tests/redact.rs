@@ -6,7 +6,7 @@ use mallard_trace::tables::schema::{MODULES, PROCESSES};
 use mallard_trace::{RunNotes, Trace};
 
 #[test]
-fn a_redacted_trace_has_names_of_files_in_the_place_of_paths() {
+fn a_redacted_trace_contains_file_names_instead_of_paths() {
     let notes = serde_json::json!({
         "program": "/home/me/secret/app", "arguments": ["app", "--key", "k"], "host": "pad",
         "folder": "/home/me", "environment": {"A": "b"}, "peak_rss": 7, "cpu": "EPYC", "warnings": ["text"]

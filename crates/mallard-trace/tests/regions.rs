@@ -57,7 +57,7 @@ fn a_function_that_frees_all_its_blocks_is_the_first_region() {
 }
 
 #[test]
-fn the_sizes_of_a_region_follow_what_realloc_made_of_its_blocks() {
+fn the_block_sizes_of_a_region_are_updated_by_realloc() {
     let mut script = Script::new();
     for document in 0..40u64 {
         let at = 0x10_0000 + 0x1000 * document;
@@ -84,7 +84,7 @@ fn a_block_that_outlives_the_function_escapes_and_its_site_is_named() {
 }
 
 #[test]
-fn a_loop_without_events_between_its_calls_has_drained_instances_only() {
+fn calls_in_a_loop_without_other_events_are_separated_only_where_all_blocks_are_freed() {
     let mut script = Script::new();
     for document in 0..50 {
         let at = 0x10_0000 + 0x1000 * document;
@@ -99,7 +99,7 @@ fn a_loop_without_events_between_its_calls_has_drained_instances_only() {
 }
 
 #[test]
-fn frees_by_other_threads_are_counted_apart() {
+fn frees_by_other_threads_are_counted_separately() {
     let mut script = Script::new();
     for document in 0..40 {
         let at = 0x10_0000 + 0x1000 * document;
@@ -111,7 +111,7 @@ fn frees_by_other_threads_are_counted_apart() {
 }
 
 #[test]
-fn a_thread_that_dies_inside_of_a_region_ends_the_region() {
+fn a_thread_exit_inside_a_region_ends_the_region() {
     let mut script = Script::new();
     let inside = &["start_thread", "parse_document"];
     for thread in 1..=35 {
@@ -126,7 +126,7 @@ fn a_thread_that_dies_inside_of_a_region_ends_the_region() {
 }
 
 #[test]
-fn a_function_that_calls_itself_has_an_instance_for_the_outermost_call() {
+fn a_recursive_function_has_an_instance_for_the_outermost_call() {
     let mut script = Script::new();
     let twice = &["main", "parse_document", "outer", "parse_document"];
     for document in 0..40 {
@@ -172,7 +172,7 @@ fn a_trace_without_events_has_no_regions() {
 }
 
 #[test]
-fn blocks_beyond_the_limit_count_as_never_freed() {
+fn region_blocks_beyond_the_limit_count_as_never_freed() {
     let mut script = Script::new();
     documents(&mut script, 40);
     let folder = tempfile::tempdir().unwrap();
@@ -224,7 +224,7 @@ fn a_marked_region_left_by_a_jump_ends_with_its_outer_region() {
 }
 
 #[test]
-fn the_table_is_made_once_and_kept_in_the_trace() {
+fn the_region_table_is_computed_once_and_saved_in_the_trace() {
     let mut script = Script::new();
     documents(&mut script, 40);
     let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

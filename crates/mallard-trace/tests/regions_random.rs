@@ -46,7 +46,7 @@ fn check(region: &Region, model: &Model, seed: u64) {
 }
 
 #[test]
-fn regions_of_a_thousand_random_programs_are_those_of_the_model() {
+fn regions_of_a_thousand_random_programs_equal_those_of_a_model() {
     let (mut regions_seen, mut with_escapes, mut without, mut marked) = (0, 0, 0, 0);
     for seed in seeds(1000) {
         let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn a_replay_counts_the_same_instances_of_each_region() {
 
 /// A plan must be rejected if it winks out a region from which, in the model, blocks escape.
 #[test]
-fn wink_out_is_refused_wherever_a_block_escapes() {
+fn wink_out_is_rejected_wherever_a_block_escapes() {
     let (mut refused, mut allowed) = (0, 0);
     for seed in 0..60 {
         let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use mallard_trace::format::{flag, op};
 use mallard_trace::replay::{Plan, RuleResult, Strategy};
 
 #[test]
-fn the_constants_are_those_of_the_header_for_c() {
+fn the_constants_equal_those_in_the_c_header() {
     let header = repository("include/mallard/trace/replay_format.h");
     let ours = repository("crates/mallard-trace/src/replay/format.rs");
     let number = |text: &str| {
@@ -128,7 +128,7 @@ fn a_block_of_operator_new_is_freed_by_operator_delete_and_no_other_block() {
 }
 
 #[test]
-fn gaps_are_from_the_end_of_a_call_to_the_next_one() {
+fn pauses_are_measured_from_the_end_of_a_call_to_the_next_call() {
     let mut script = Script::new();
     script.wait(99).malloc(0, 0x10, 8, MAIN);
     script.dur = 20;
@@ -143,7 +143,7 @@ fn gaps_are_from_the_end_of_a_call_to_the_next_one() {
 }
 
 #[test]
-fn a_block_of_another_thread_is_used_after_a_wait() {
+fn a_thread_waits_before_it_uses_a_block_of_another_thread() {
     let mut script = Script::new();
     script.malloc(0, 0xa0, 1, MAIN).malloc(0, 0x10, 2, CREATE);
     script.malloc(1, 0xb0, 3, WORKER);
@@ -180,7 +180,7 @@ fn a_block_of_another_thread_is_used_after_a_wait() {
 }
 
 #[test]
-fn a_wait_that_earlier_waits_imply_is_left_out() {
+fn a_wait_that_earlier_waits_imply_is_omitted() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 1, WORKER).malloc(2, 0x12, 1, WORKER);
     script.malloc(0, 0xa0, 7, MAIN).malloc(0, 0xb0, 8, MAIN);
@@ -199,7 +199,7 @@ fn a_wait_that_earlier_waits_imply_is_left_out() {
 }
 
 #[test]
-fn a_thread_that_has_ended_is_waited_for_by_its_creator_and_by_new_threads() {
+fn the_creator_of_an_exited_thread_and_new_threads_wait_for_it() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 2, WORKER).malloc(1, 0x12, 3, WORKER);
     script.wait(5).record(op::THREAD_END, 1, 0, 0);
@@ -220,7 +220,7 @@ fn a_thread_that_has_ended_is_waited_for_by_its_creator_and_by_new_threads() {
 }
 
 #[test]
-fn a_thread_that_has_ended_starts_no_other() {
+fn an_exited_thread_does_not_start_other_threads() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 2, WORKER);
     script.malloc(1, 0x12, 3, &["start_thread", "outer", "pthread_create"]);
@@ -243,7 +243,7 @@ fn a_resized_block_is_used_after_its_realloc() {
 }
 
 #[test]
-fn a_thread_is_started_by_the_thread_that_was_last_seen_creating_one() {
+fn a_thread_is_started_by_the_thread_that_last_called_pthread_create() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, MAIN).malloc(1, 0x11, 1, WORKER);
     script.malloc(1, 0x12, 1, &["start_thread", "outer", "pthread_create"]);
@@ -286,7 +286,7 @@ fn the_instances_of_a_drained_region_end_with_their_last_block() {
 }
 
 #[test]
-fn wink_out_drops_the_frees_after_the_last_allocation_and_closes_at_the_end() {
+fn wink_out_omits_the_frees_after_the_last_allocation_and_closes_the_allocator_at_the_end() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 40, PARSE).malloc(0, 0x20, 50, NODE);
     script.free(0, 0x10, PARSE).malloc(0, 0x30, 60, PARSE);
@@ -308,7 +308,7 @@ fn wink_out_drops_the_frees_after_the_last_allocation_and_closes_at_the_end() {
 }
 
 #[test]
-fn a_sure_region_ends_at_an_event_outside_or_in_another_call() {
+fn a_region_with_sure_ends_ends_at_an_event_outside_or_in_another_call() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, PARSE).free(0, 0x10, PARSE);
     // The frame of main has changed, so main calls parse_document again.
@@ -336,7 +336,7 @@ fn a_sure_region_ends_at_an_event_outside_or_in_another_call() {
 }
 
 #[test]
-fn an_allocator_stays_until_the_last_block_of_its_region_is_freed() {
+fn an_allocator_exists_until_the_last_block_of_its_region_is_freed() {
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, CREATE).malloc(1, 0x11, 1, WORKER);
     script.malloc(0, 0x20, 40, PARSE).malloc(0, 0x30, 50, MAIN);
@@ -401,7 +401,7 @@ fn the_whole_program_under_a_strategy_has_one_instance() {
 }
 
 #[test]
-fn a_call_stack_comes_before_a_site_and_a_site_before_a_region() {
+fn call_stack_rules_override_site_rules_which_override_region_rules() {
     let script = || {
         let mut script = Script::new();
         script.malloc(0, 0x10, 1, &["main", "outer", "parse_document"]);
@@ -443,7 +443,7 @@ fn a_call_stack_comes_before_a_site_and_a_site_before_a_region() {
 }
 
 #[test]
-fn a_thread_that_would_run_ahead_waits_for_the_others() {
+fn a_replayed_thread_that_would_run_far_ahead_waits_for_the_others() {
     let mut script = Script::new();
     for turn in 0..4 {
         script.malloc(0, 0x10 + turn, 8 << 20, MAIN);
@@ -466,7 +466,7 @@ fn a_thread_that_would_run_ahead_waits_for_the_others() {
 }
 
 #[test]
-fn a_thread_runs_less_far_ahead_of_the_thread_that_frees_its_blocks() {
+fn a_replayed_thread_stays_closer_to_the_thread_that_frees_its_blocks() {
     let mut script = Script::new();
     script.malloc(1, 0x70, 16, MAIN);
     for turn in 0..4 {

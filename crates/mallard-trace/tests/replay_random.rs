@@ -166,7 +166,7 @@ fn program(seed: u64, threads: usize, steps: usize) -> (Program, Random) {
 }
 
 #[test]
-fn every_order_of_threads_makes_the_calls_of_the_program() {
+fn a_replay_makes_the_recorded_calls_in_every_order_of_threads() {
     for seed in seeds(60) {
         let mut random = Random(seed);
         let (threads, steps) = (1 + random.below(8), 1 + random.below(1500));
@@ -177,7 +177,7 @@ fn every_order_of_threads_makes_the_calls_of_the_program() {
 }
 
 #[test]
-fn slots_of_other_threads_are_used_after_their_free() {
+fn slots_of_other_threads_are_reused_only_after_their_blocks_are_freed() {
     for seed in seeds(30) {
         let (program, mut random) = program(seed, 5, 1200);
         let step_bytes = 1 + random.below(20_000) as u64;
@@ -187,7 +187,7 @@ fn slots_of_other_threads_are_used_after_their_free() {
 }
 
 #[test]
-fn a_program_under_each_strategy_makes_its_calls() {
+fn a_replay_under_each_strategy_makes_the_recorded_calls() {
     for strategy in Strategy::all() {
         for seed in seeds(4) {
             let (program, mut random) = program(seed, 1 + seed as usize, 600);
@@ -204,7 +204,7 @@ fn a_program_under_each_strategy_makes_its_calls() {
 }
 
 #[test]
-fn plans_with_regions_and_sites_make_the_calls_of_the_program() {
+fn a_replay_under_plans_with_regions_and_sites_makes_the_recorded_calls() {
     let ends = ["drained", "sure"];
     let strategies = ["AS2", "AS3", "AS7", "AS11", "AS13"];
     for seed in seeds(40) {
@@ -222,7 +222,7 @@ fn plans_with_regions_and_sites_make_the_calls_of_the_program() {
 }
 
 #[test]
-fn frees_of_escaped_blocks_are_left_out_if_the_caller_insists() {
+fn frees_of_escaped_blocks_are_omitted_if_wink_out_is_forced() {
     for seed in seeds(40) {
         let (program, mut random) = program(seed, 1 + seed as usize % 4, 800);
         let end = ["drained", "sure"][random.below(2)];
@@ -237,7 +237,7 @@ fn frees_of_escaped_blocks_are_left_out_if_the_caller_insists() {
 }
 
 #[test]
-fn two_compilations_give_the_same_bytes() {
+fn compiling_a_trace_twice_gives_the_same_op_stream() {
     let folder = tempfile::tempdir().unwrap();
     let (program, _) = program(7, 6, 2000);
     let trace = program.script.trace(folder.path());

@@ -18,7 +18,7 @@ fn escaping() -> Script {
 }
 
 #[test]
-fn wink_out_of_blocks_that_are_used_afterwards_is_refused() {
+fn wink_out_of_blocks_that_are_used_later_is_rejected() {
     let plan = region("parse_document", "AS8", "sure");
     let error = error(escaping(), &plan);
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -46,7 +46,7 @@ fn wink_out_of_blocks_that_are_used_afterwards_is_refused() {
 }
 
 #[test]
-fn a_region_that_never_ends_is_not_winked_out() {
+fn wink_out_of_a_region_that_never_ends_is_rejected() {
     let script = || {
         let mut script = Script::new();
         script.malloc(0, 0x10, 40, PARSE).malloc(0, 0x20, 50, PARSE).free(0, 0x20, PARSE);
@@ -61,7 +61,7 @@ fn a_region_that_never_ends_is_not_winked_out() {
 }
 
 #[test]
-fn a_plan_that_does_not_fit_the_trace_is_refused() {
+fn a_plan_that_does_not_match_the_trace_is_rejected() {
     let script = || {
         let mut script = Script::new();
         script.malloc(0, 0x10, 1, NODE).malloc(0, 0x20, 1, &["Node* app::build<int>(int)"]);
@@ -99,7 +99,7 @@ fn a_plan_that_does_not_fit_the_trace_is_refused() {
 }
 
 #[test]
-fn more_instances_than_targets_are_refused() {
+fn more_region_instances_than_available_targets_are_rejected() {
     let mut script = Script::new();
     for block in 0..8192 {
         script.malloc(0, 0x10 + 0x10 * block, 8, PARSE).malloc(0, 0x90_0000 + block, 1, MAIN);
@@ -118,7 +118,7 @@ fn with_manifest(trace: &Trace, change: impl Fn(&mut Manifest)) -> Trace {
 }
 
 #[test]
-fn what_a_trace_lacks_is_in_the_validity_of_its_replay() {
+fn the_validity_of_a_replay_lists_what_the_trace_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, MAIN).free(0, 0x70, MAIN).realloc(0, 0x80, 0x90, 5, MAIN);
@@ -145,7 +145,7 @@ fn what_a_trace_lacks_is_in_the_validity_of_its_replay() {
 }
 
 #[test]
-fn a_sampled_trace_is_refused_unless_the_caller_insists() {
+fn a_sampled_trace_is_rejected_unless_the_caller_allows_it() {
     let header = mallard_trace::format::Header { sample_bytes: 4096, ..header() };
     let script = || {
         let mut script = Script::with(&header);
@@ -161,7 +161,7 @@ fn a_sampled_trace_is_refused_unless_the_caller_insists() {
 }
 
 #[test]
-fn one_process_is_compiled() {
+fn only_one_process_of_a_trace_is_compiled() {
     let script = || {
         let mut script = Script::new();
         script.malloc(0, 0x10, 1, MAIN);
@@ -183,7 +183,7 @@ fn one_process_is_compiled() {
 }
 
 #[test]
-fn the_process_with_the_most_events_is_compiled_unless_all_cpu_times_are_known() {
+fn the_process_with_the_most_cpu_time_or_else_the_most_events_is_compiled() {
     for (cpu_of_second, wanted) in [(None, 2), (Some(3000), 1), (Some(7000), 2)] {
         let mut script = Script::new();
         script.malloc(0, 0x10, 1, MAIN).cpu(0, 5000);
@@ -195,14 +195,14 @@ fn the_process_with_the_most_events_is_compiled_unless_all_cpu_times_are_known()
 }
 
 #[test]
-fn a_trace_without_events_is_refused() {
+fn a_trace_without_events_cannot_be_replayed() {
     let error = error(Script::new(), &Plan::default());
     assert_eq!(error.kind(), ErrorKind::Missing);
     assert!(error.what().ends_with("a.mallard has no events"), "{error}");
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named() {
+fn an_op_stream_file_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::new();
     script.malloc(0, 0x10, 1, MAIN);
@@ -214,7 +214,7 @@ fn a_file_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn events_of_traced_allocators_are_left_out() {
+fn events_of_traced_allocators_are_omitted_from_a_replay() {
     let folder = tempfile::tempdir().unwrap();
     let (_other, trace) = trace_of(&golden());
     let path = folder.path().join("ops");

@@ -214,7 +214,7 @@ fn program(seed: u64) -> (Vec<u8>, Vec<(i64, Parts)>) {
 }
 
 #[test]
-fn the_parts_are_those_of_a_list_of_all_blocks() {
+fn the_memory_breakdown_equals_that_computed_from_a_list_of_all_blocks() {
     for seed in seeds(40) {
         let (stream, expected) = program(seed);
         let (_folder, trace) = trace_of(&stream);
@@ -240,7 +240,7 @@ fn the_parts_are_those_of_a_list_of_all_blocks() {
 }
 
 #[test]
-fn a_process_that_has_ended_has_no_memory_and_a_forked_one_is_left_out() {
+fn an_exited_process_has_no_memory_and_a_forked_one_is_omitted() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.text(op::PROCESS, 1000, 2, 43, 0, "start /bin/b");
@@ -269,7 +269,7 @@ fn a_process_that_has_ended_has_no_memory_and_a_forked_one_is_left_out() {
 }
 
 #[test]
-fn a_program_that_a_child_executed_has_its_own_memory_and_blocks() {
+fn a_program_that_a_child_executes_has_separate_memory_and_blocks() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.thread(0, 1);
@@ -300,7 +300,7 @@ fn an_exec_ends_a_process_and_the_status_of_a_grandchild_is_unknown() {
 }
 
 #[test]
-fn a_trace_without_mappings_has_no_parts() {
+fn a_trace_without_mappings_has_no_memory_breakdown() {
     let mut stream = StreamOf::new();
     stream.piece(0, &[call(op::MALLOC, 1001, 0x100, 8, 0, &[0x10])]);
     stream.text(op::MEMORY, 1010, 0, 0, 0, "rss=8192 anonymous=4096");

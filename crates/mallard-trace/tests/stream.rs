@@ -20,7 +20,7 @@ fn read(bytes: &[u8]) -> (Vec<(Record, String, Vec<u64>)>, Ending) {
 }
 
 #[test]
-fn the_golden_stream_is_read() {
+fn the_golden_event_log_is_read() {
     let (events, ending) = read(&golden());
     let ops: Vec<u8> = events.iter().map(|(record, ..)| record.op()).collect();
     const UNKNOWN: u8 = 10;
@@ -71,19 +71,19 @@ fn the_golden_stream_is_read() {
 }
 
 #[test]
-fn the_writer_makes_the_bytes_of_the_golden_stream() {
+fn the_writer_produces_the_bytes_of_the_golden_event_log() {
     assert_eq!(rewritten(&golden(), Compression::None), golden());
 }
 
 #[test]
-fn the_writer_makes_the_bytes_of_the_golden_packed_stream() {
+fn the_writer_produces_the_bytes_of_the_golden_packed_event_log() {
     let golden_packed =
         std::fs::read(support::root().join("spec/trace_format_packed.golden")).unwrap();
     assert_eq!(rewritten(&golden(), Compression::Packed), golden_packed);
 }
 
 #[test]
-fn a_packed_stream_has_the_events_of_the_plain_one() {
+fn a_packed_event_log_has_the_same_events_as_the_unpacked_one() {
     for seed in seeds(20) {
         let mut random = Random(seed);
         let mut plain = Writer::new(Vec::new(), &header(), Compression::None).unwrap();
@@ -136,7 +136,7 @@ fn random_piece(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn a_changed_byte_of_a_packed_stream_is_found() {
+fn a_changed_byte_in_a_packed_event_log_is_detected() {
     let whole = rewritten(&golden(), Compression::Packed);
     let (events, _) = read(&whole);
     for at in 72..whole.len() {
@@ -149,7 +149,7 @@ fn a_changed_byte_of_a_packed_stream_is_found() {
 }
 
 #[test]
-fn the_constants_are_those_of_the_header_for_c() {
+fn the_constants_equal_those_in_the_c_header() {
     let header = repository("include/mallard/trace/trace_format.h");
     let mut values = HashMap::new();
     for line in header.lines() {
@@ -196,7 +196,7 @@ fn the_constants_are_those_of_the_header_for_c() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_is_read_up_to_its_last_whole_event() {
+fn a_truncated_event_log_is_read_up_to_its_last_complete_event() {
     let golden = golden();
     let (whole, _) = read(&golden);
     let mut before = 0;
@@ -219,7 +219,7 @@ fn a_stream_cut_at_any_byte_is_read_up_to_its_last_whole_event() {
 }
 
 #[test]
-fn a_packed_stream_is_good_up_to_the_last_flush_before_the_writer_was_killed() {
+fn a_packed_event_log_is_readable_up_to_the_last_flush_before_the_writer_was_killed() {
     let mut writer = Writer::new(Vec::new(), &header(), Compression::Packed).unwrap();
     let mut whole = Writer::new(Vec::new(), &header(), Compression::None).unwrap();
     for pass in 0..20 {
@@ -282,7 +282,7 @@ fn each_kind_of_unreadable_file_has_its_own_error() {
 }
 
 #[test]
-fn a_longer_header_is_skipped() {
+fn unknown_bytes_of_a_longer_header_are_skipped() {
     let mut bytes = golden();
     bytes[16] = 64 + 8;
     bytes.splice(64..64, [0xee; 8]);
@@ -290,7 +290,7 @@ fn a_longer_header_is_skipped() {
 }
 
 #[test]
-fn an_end_with_a_wrong_count_of_records_is_damage() {
+fn an_event_log_whose_end_has_an_incorrect_record_count_is_corrupt() {
     let mut bytes = golden();
     let at = bytes.len() - 24;
     bytes[at] ^= 1;
@@ -298,7 +298,7 @@ fn an_end_with_a_wrong_count_of_records_is_damage() {
 }
 
 #[test]
-fn any_changed_bytes_are_safe_to_read() {
+fn event_logs_with_randomly_changed_bytes_are_safe_to_read() {
     let golden = golden();
     let packed = rewritten(&golden, Compression::Packed);
     for seed in seeds(10_000) {
@@ -318,7 +318,7 @@ fn any_changed_bytes_are_safe_to_read() {
 }
 
 #[test]
-fn the_longest_text_of_each_kind_is_read_and_a_longer_one_is_cut_between_characters() {
+fn texts_of_maximum_length_are_read_and_longer_ones_are_truncated_between_characters() {
     let kinds: Vec<u8> = (0..64).filter(|&op| format::has_text(op)).collect();
     assert!(kinds.len() >= 5, "{kinds:?}");
     let longest = "a".repeat(format::TEXT_BYTES_MAX);

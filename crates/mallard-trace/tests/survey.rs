@@ -54,7 +54,7 @@ fn changes(lives: &[Life], end: i64) -> Vec<i64> {
 }
 
 #[test]
-fn the_timeline_has_the_most_bytes_in_use_of_each_part_of_the_run() {
+fn the_timeline_shows_the_peak_bytes_in_use_in_each_interval() {
     for seed in seeds(30) {
         let Lives { stream, lives, times, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
@@ -84,7 +84,7 @@ fn the_timeline_has_the_most_bytes_in_use_of_each_part_of_the_run() {
 }
 
 #[test]
-fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
+fn blocks_are_counted_by_their_final_size_and_their_lifetime() {
     const BOUNDS: [i64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
     for seed in seeds(30) {
         let Lives { stream, lives, .. } = lives(seed, 700);
@@ -118,7 +118,7 @@ fn blocks_are_counted_by_their_last_size_and_their_lifetime() {
 }
 
 #[test]
-fn frees_are_counted_by_pairs_of_threads() {
+fn frees_are_counted_by_allocating_and_freeing_thread() {
     for seed in seeds(30) {
         let Lives { stream, lives, threads, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
@@ -148,7 +148,7 @@ fn frees_are_counted_by_pairs_of_threads() {
 }
 
 #[test]
-fn bytes_in_use_of_chosen_sites_are_noted_at_equal_intervals() {
+fn bytes_in_use_of_selected_sites_are_recorded_at_equal_intervals() {
     for seed in seeds(20) {
         let Lives { stream, lives, times, .. } = lives(seed, 700);
         let (_folder, trace) = trace_of(&stream);
@@ -185,7 +185,7 @@ fn fill(map: &AddressMap, lives: &[Life], t: i64, site: Option<usize>) -> Vec<u8
 }
 
 #[test]
-fn the_address_map_shows_how_full_memory_was_at_each_moment() {
+fn the_address_map_shows_how_full_memory_was_over_time() {
     for seed in seeds(20) {
         let Lives { stream, lives, .. } = lives(seed, 500);
         let (_folder, trace) = trace_of(&stream);
@@ -212,7 +212,7 @@ fn the_address_map_shows_how_full_memory_was_at_each_moment() {
 }
 
 #[test]
-fn blocks_beyond_the_limit_are_estimated_from_a_part_of_the_blocks() {
+fn blocks_beyond_the_limit_are_estimated_from_a_sample() {
     let mut stream = StreamOf::new();
     let mut t = 1000;
     let mut malloc = |count: u64, size: u64, base: u64| -> Vec<Vec<u8>> {
@@ -255,7 +255,7 @@ fn a_trace_without_events_and_one_with_a_single_event_are_surveyed() {
 }
 
 #[test]
-fn blocks_end_with_their_process_unless_it_is_the_only_one() {
+fn blocks_are_freed_when_their_process_exits_unless_it_is_the_only_one() {
     let mut stream = StreamOf::new();
     stream.text(op::PROCESS, 1000, 1, 42, 0, "start /bin/a");
     stream.thread(1, 1);
@@ -278,7 +278,7 @@ fn blocks_end_with_their_process_unless_it_is_the_only_one() {
 }
 
 #[test]
-fn a_reset_ends_the_blocks_of_its_allocator_alone() {
+fn a_reset_frees_only_the_blocks_of_its_allocator() {
     let mut stream = StreamOf::new();
     let event =
         |op, t, addr, number| Record { t, addr, what: pack(64, 3, op, 0), stack: number, dur: 5 };
@@ -297,7 +297,7 @@ fn a_reset_ends_the_blocks_of_its_allocator_alone() {
 }
 
 #[test]
-fn a_block_whose_address_is_allocated_again_has_ended() {
+fn a_block_whose_address_is_allocated_again_counts_as_freed() {
     let mut stream = StreamOf::new();
     let events = [
         call(op::MALLOC, 1001, 0x1000, 100, 0, &[SITES[0]]),

@@ -100,7 +100,7 @@ fn a_file_with_another_build_id_gives_no_names() {
 }
 
 #[test]
-fn a_file_that_is_no_program_has_no_names() {
+fn a_file_that_is_not_a_program_gives_no_names() {
     let folder = tempfile::tempdir().unwrap();
     for path in ["/dev/zero", "/etc/passwd", "/", "[vdso]", ""] {
         let part = folder.path().join(path.replace('/', "_"));

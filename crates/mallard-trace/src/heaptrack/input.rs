@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_hexadecimal() {
+    fn numbers_in_a_heaptrack_file_are_hexadecimal() {
         let mut numbers = Numbers(b" 1f  a");
         assert_eq!((numbers.must().unwrap(), numbers.next().unwrap()), (31, Some(10)));
         assert_eq!(numbers.next().unwrap(), None);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_in_a_missing_file_are_distances_in_memory() {
+    fn offsets_in_a_missing_module_file_are_relative_to_its_load_address() {
         let parts = parts("/no such file", &mut Numbers(b" 1000 0 10 200 30 400 0")).unwrap();
         let text = |text: &str| text.to_string();
         assert_eq!(
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_come_from_the_file_if_it_exists() {
+    fn offsets_are_computed_from_the_module_file_if_it_exists() {
         let this = std::env::current_exe().unwrap();
         let this = this.to_str().unwrap();
         let disk = on_disk(this).unwrap();

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_block_of_a_kind_is_freed_first() {
+    fn of_indistinguishable_heaptrack_blocks_the_newest_is_freed_first() {
         let mut kinds = Kinds::default();
         kinds.add(8, 1).unwrap();
         kinds.add(9, 1).unwrap();

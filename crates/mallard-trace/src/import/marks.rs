@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_put_together_from_the_records_of_its_thread() {
+    fn a_region_name_is_assembled_from_the_records_of_its_thread() {
         for name in ["", "a", "sixteen_letters_", "a name that takes three records, no less"] {
             let mut marks = Marks::default();
             let records = Record::mark(op::REGION_END, 7, name);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_name_without_its_begin_is_left_out() {
+    fn a_region_name_whose_beginning_is_missing_is_omitted() {
         let records = Record::mark(op::REGION_BEGIN, 7, "a name that takes two records");
         let mut marks = Marks::default();
         assert_eq!(marks.take(&records[1], 1), None);

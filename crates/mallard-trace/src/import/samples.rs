@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_numbers_and_mappings_in_any_order() {
+    fn memory_samples_may_list_figures_and_mappings_in_any_order() {
         let text = "rss=9 map=1000-3000:4096 recorder=2 pss=x map=5-:1 anonymous=5 new=1";
         let (numbers, mapped) = parse(text);
         assert_eq!(numbers[..4], [Some(9), None, Some(5), None]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_without_numbers_belong_to_the_next_record_of_their_process() {
+    fn mappings_without_figures_belong_to_the_next_memory_sample_of_their_process() {
         let mut waiting = Waiting::default();
         let mut said = |process, text: &str| {
             let (numbers, mapped) = parse(text);

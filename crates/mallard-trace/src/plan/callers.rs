@@ -118,7 +118,7 @@ mod tests {
     const B: Choice = Choice::Rule(1);
 
     #[test]
-    fn a_caller_with_one_answer_decides_alone() {
+    fn a_caller_with_one_possible_allocator_needs_no_call_stacks_in_the_plan() {
         let all =
             vec![chosen(&[2, 5], A, 1), chosen(&[1, 5], Choice::Malloc, 1), chosen(&[2, 6], A, 1)];
         let callers = vec![(1, Answer::Same(Choice::Malloc)), (2, Answer::Same(A))];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_number_of_frames_tells_call_stacks_apart() {
+    fn a_plan_stores_the_fewest_frames_that_distinguish_its_call_stacks() {
         let all = vec![
             chosen(&[1, 2, 3, 9], A, 1),
             chosen(&[1, 2, 4, 9], B, 1),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn among_call_stacks_that_look_the_same_the_most_blocks_decide() {
+    fn among_indistinguishable_call_stacks_the_allocator_of_most_blocks_is_chosen() {
         let found =
             Callers::of(vec![chosen(&[1, 2], A, 3), chosen(&[1, 2], B, 5), chosen(&[1, 3], A, 1)]);
         assert_eq!(found.callers[0].answer, Answer::ByStack(3));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_stack_whose_next_frame_is_not_known_is_left_out() {
+    fn a_call_stack_with_an_unknown_next_frame_is_omitted_from_a_plan() {
         let mut cut = chosen(&[1, 2], B, 7);
         cut.stack.is_whole = false;
         let found = Callers::of(vec![cut, chosen(&[1, 2, 3], A, 1), chosen(&[1, 2, 4], B, 1)]);

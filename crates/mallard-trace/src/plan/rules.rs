@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_have_names_and_sizes_that_a_replay_ignores() {
+    fn a_replay_ignores_the_names_and_block_sizes_of_plan_rules() {
         let text = r#"
             [[rule]]
             name = "nodes"
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_rule_is_refused_before_anything_is_made() {
+    fn an_invalid_rule_is_rejected_before_a_plan_is_written() {
         let of = |keys: &str| format!("[[rule]]\nstrategy = 'pool'\n{keys}");
         let cases = [
             (

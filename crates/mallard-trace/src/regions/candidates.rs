@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_that_are_not_known_are_no_region() {
+    fn unknown_frames_are_not_regions() {
         let of = |function| {
             is_kind(&FrameInfo { function, file: "", line: None, module: "", is_inlined: false })
         };

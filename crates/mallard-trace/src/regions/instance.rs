@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signature_of_a_part_does_not_depend_on_what_was_before() {
+    fn the_signature_of_a_region_instance_does_not_depend_on_earlier_blocks() {
         let part = |before: &[u64], sizes: &[u64]| {
             let mut all = Signature::default();
             before.iter().for_each(|&size| all.add(size));

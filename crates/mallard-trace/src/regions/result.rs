@@ -473,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_with_most_of_the_frees_are_named_if_they_are_few_and_have_names() {
+    fn the_functions_that_free_most_blocks_are_listed_if_they_are_few_and_named() {
         let of = |sums: &[(&'static str, u64)]| most_of(sums.iter().copied().collect());
         assert_eq!(of(&[("clear", 3), ("~node", 60), ("grow", 37)]), ["~node"]);
         assert_eq!(of(&[("clear", 40), ("~node", 40), ("grow", 20)]), ["clear", "~node"]);

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_few_instances_are_exact_and_those_of_many_are_near() {
+    fn quantiles_are_exact_for_few_instances_and_approximate_for_many() {
         let mut tally = Tally::default();
         for number in 0..100_000u64 {
             let peak = number * 7919 % 100_000;

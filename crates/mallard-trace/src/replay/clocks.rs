@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_knows_what_it_has_waited_for() {
+    fn a_vector_clock_contains_the_positions_that_its_thread_has_waited_for() {
         let mut clocks = clocks(2);
         assert!(!clocks.knows(0, 1, 1));
         clocks.wait(0, 5, 1, 7);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_knows_what_the_other_knew_at_that_position() {
+    fn a_wait_also_transfers_what_the_other_thread_had_waited_for() {
         let mut clocks = clocks(3);
         clocks.wait(1, 10, 2, 100);
         clocks.wait(1, 20, 2, 200);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_position_is_not_known() {
+    fn a_discarded_position_counts_as_not_waited_for() {
         let mut clocks = clocks(OTHERS_MAX + 2);
         for other in 1..OTHERS_MAX + 2 {
             clocks.wait(0, other as u64, other, 1);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_has_quantiles() {
+    fn quantiles_of_a_distribution_are_computed() {
         let mut spread = Spread::default();
         assert_eq!((spread.median(), spread.max()), (0, 0));
         for value in [5, 1, 9, 5, 7] {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_takes_what_it_gave_back_last() {
+    fn a_thread_gets_the_slot_index_that_it_returned_last() {
         let mut numbers = Numbers::new(10, 1);
         assert_eq!(numbers.take(0, true), taken(0, None, true));
         assert_eq!(numbers.take(0, true), taken(1, None, true));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_others_are_taken_if_there_are_many() {
+    fn slot_indices_of_other_threads_are_reused_if_many_are_free() {
         let mut numbers = Numbers::new(2, 1);
         (0..3).for_each(|_| assert!(numbers.take(0, true).is_some()));
         for number in 0..3 {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_takes_one_number_reserves_the_rest_of_the_group() {
+    fn a_thread_that_gets_one_slot_index_reserves_the_rest_of_its_group() {
         let mut numbers = Numbers::new(10, 4);
         assert_eq!(numbers.take(0, true), taken(0, None, true));
         assert_eq!(numbers.take(1, true), taken(4, None, true));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_smaller_if_more_numbers_would_be_free_than_allowed() {
+    fn a_group_of_slot_indices_is_smaller_if_too_many_would_be_free() {
         let mut numbers = Numbers::new(2, 4);
         assert_eq!(numbers.take(0, true), taken(0, None, true));
         assert_eq!(numbers.take(1, true), taken(3, None, true));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_set_takes_any_free_number_or_none() {
+    fn when_all_slot_indices_exist_any_free_one_is_reused() {
         let mut numbers = Numbers::new(10, 1);
         assert_eq!(numbers.take(0, false), None);
         numbers.take(0, true);

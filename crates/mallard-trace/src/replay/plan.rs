@@ -400,7 +400,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_plan_is_read() {
+    fn a_plan_file_is_parsed() {
         let plan = Plan::parse(WHOLE, "a.toml").unwrap();
         assert_eq!(plan.default.name, "jemalloc");
         assert_eq!(plan.default.library.as_deref(), Some("libjemalloc.so.2"));
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_is_named_by_its_allocator_and_needs_no_end() {
+    fn a_plan_may_name_a_strategy_by_its_allocator_without_an_end() {
         let of = |rule: &str| {
             Plan::parse(&format!("[[rule]]\n{rule}"), "a.toml").unwrap().rules[0].clone()
         };
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_plan_is_refused() {
+    fn an_invalid_plan_is_rejected() {
         let rule = |keys: &str| format!("[[rule]]\nstrategy = \"AS3\"\n{keys}");
         let cases = [
             ("default = ".to_string(), "a.toml:1 is not valid TOML", "toml.io"),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_not_there_is_named() {
+    fn a_missing_plan_file_is_named_in_the_error() {
         let error = Plan::read(Path::new("/no/such/plan.toml")).unwrap_err();
         assert!(error.what().starts_with("cannot read the plan /no/such/plan.toml"), "{error}");
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_strategies_is_the_one_of_the_talk() {
+    fn the_table_of_strategies_equals_the_one_published_by_lakos() {
         let numbers = |chosen: &dyn Fn(Strategy) -> bool| -> Vec<usize> {
             Strategy::all().filter(|&s| chosen(s)).map(Strategy::number).collect()
         };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_and_written() {
+    fn names_of_strategies_are_parsed_and_printed() {
         for strategy in Strategy::all() {
             assert_eq!(strategy.to_string().parse(), Ok(strategy));
         }

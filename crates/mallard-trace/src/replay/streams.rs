@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_makes_the_bytes_of_the_golden_file() {
+    fn the_op_stream_writer_produces_the_bytes_of_the_golden_file() {
         let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
         let page = std::fs::read_to_string(spec.join("replay_format.md")).unwrap();
         let mut streams = Streams::new(tempfile::tempfile().unwrap());
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_published_after_their_op_in_any_chunk() {
+    fn publish_ops_are_inserted_after_the_right_op_in_any_chunk() {
         let mut streams = Streams::new(tempfile::tempfile().unwrap());
         streams.add_thread(1, 0);
         let count = 2 * CHUNK_OPS as u64 + 100;

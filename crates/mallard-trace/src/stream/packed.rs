@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_of_a_block_are_safe_to_unpack() {
+    fn arbitrary_bytes_in_a_packed_block_are_safe_to_unpack() {
         let mut random = 1_u64;
         let mut next = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_in_the_first_column_that_is_not_smaller() {
+    fn a_size_belongs_to_the_first_heat_map_column_that_is_not_smaller() {
         assert_eq!(names(0, None), ("16 B", "never freed"));
         assert_eq!(names(16, Some(0)), ("16 B", "< 1 us"));
         assert_eq!(names(17, Some(999)), ("32 B", "< 1 us"));

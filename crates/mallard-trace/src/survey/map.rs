@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_fills_the_granules_that_it_lies_in() {
+    fn a_block_is_counted_in_each_granule_of_the_address_map_that_it_overlaps() {
         let mut granules = Granules::new(SHIFT_MIN);
         granules.add(0x1ff, 0x102, 1);
         let mut bytes: Vec<_> = granules.bytes.iter().map(|(&g, &b)| (g, b)).collect();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn granules_grow_so_that_memory_is_bounded() {
+    fn address_map_granules_grow_so_that_memory_stays_bounded() {
         let mut map = Map::new(100, 4);
         for block in 0..100_000u64 {
             map.add(0x7000_0000_0000 + block * 4096, 100, 1);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_without_blocks_is_left_out_of_the_ranges() {
+    fn memory_without_blocks_is_omitted_from_the_address_map() {
         let mut map = Map::new(90, 4);
         map.add(0x10000, 256, 1);
         map.before(40);

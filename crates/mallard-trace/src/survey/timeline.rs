@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_the_run_has_its_highest_value() {
+    fn each_interval_of_the_timeline_has_its_highest_value() {
         let values = [(1, 5.0), (2, 9.0), (3, 4.0), (10, 6.0), (25, 1.0), (29, 2.0)];
         let Timeline { t_ns, live } = timeline(29, 4, &values);
         assert_eq!(t_ns, [2, 10, 20, 29]);
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_events_keeps_the_value_before_it() {
+    fn a_timeline_interval_without_events_repeats_the_previous_value() {
         let Timeline { t_ns, live } = timeline(99, 11, &[(5, 1.0), (95, 3.0)]);
         assert_eq!(t_ns, [5, 10, 20, 30, 40, 50, 60, 70, 80, 95]);
         assert_eq!(live, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0]);
     }
 
     #[test]
-    fn moments_beyond_the_end_that_the_manifest_names_belong_to_the_last_part() {
+    fn times_after_the_end_in_the_manifest_belong_to_the_last_timeline_interval() {
         let Timeline { t_ns, live } = timeline(1, 3, &[(0, 1.0), (1000, 7.0), (2000, 5.0)]);
         assert_eq!((t_ns, live), (vec![0, 1000, 2000], vec![1.0, 7.0, 5.0]));
         assert_eq!(timeline(0, 800, &[(0, 1.0)]).live, [1.0]);

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marks_of_copies_are_cut() {
+    fn suffixes_of_compiler_generated_function_clones_are_removed() {
         let cut = ["f.cold", "f.part.0", "f.isra.0.cold", "_Z1fv.constprop.2", "f.llvm.123", "f"];
         let [rest @ .., last] = cut.map(without_clone);
         assert_eq!((rest, last), (["f", "f", "f", "_Z1fv", "f"], "f"));

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_whose_template_is_not_understood_keeps_its_name() {
+    fn a_function_name_with_an_unparsable_template_is_left_unchanged() {
         let assign = "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6assign\
                       ISt17basic_string_viewIcS2_EEENSt9enable_ifIXsrSt6__and_IJSt14is_convertible\
                       IRKT_S7_ESt6__not_ISA_IPSC_PKS4_EESF_ISA_ISD_PKcEEEE5valueERS4_E4typeESD_";
