@@ -153,7 +153,7 @@ fn rows(advice: &Value) -> &Vec<Value> {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it() {
+fn a_program_that_hardly_allocates_gets_no_recommendation_and_an_upper_bound_as_proof() {
     let advice = advised(&program(NUMERIC), &["--budget", "20s"]);
     assert_eq!(advice["verdict"], "leave", "{advice}");
     assert_eq!(advice["cards"][0]["action"], "leave", "{advice}");
@@ -166,7 +166,7 @@ fn a_program_that_hardly_allocates_is_left_alone_with_the_bound_that_proves_it()
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_region_is_found_and_replayed_beside_mallocs() {
+fn a_region_is_found_and_its_replay_is_compared_with_mallocs() {
     let advice = advised(&program(PARSER), &["--budget", "6s"]);
     let regions = advice["regions"].as_array().unwrap();
     let is_it = |region: &&Value| region["shown"] == "parse_document";
@@ -203,7 +203,7 @@ fn plans_run_in_a_program_without_symbols() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn each_plan_has_one_row_whatever_the_budget_is() {
+fn each_plan_has_one_result_whatever_the_budget_is() {
     let folder = program(&several_parsers());
     folder.mallard(&["record", "-o", "run", "--", "./program"]);
     let plans = |budget: &str| {
@@ -228,7 +228,7 @@ fn each_plan_has_one_row_whatever_the_budget_is() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_does_not_begin_with_the_memory_of_the_command() {
+fn the_measured_memory_of_a_program_excludes_that_of_the_mallard_command() {
     let mark = "int main(void) {
         struct rusage own;
         getrusage(RUSAGE_SELF, &own);
@@ -245,7 +245,7 @@ fn a_program_does_not_begin_with_the_memory_of_the_command() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_malloc_of_the_program_itself_gets_no_pool() {
+fn no_pool_is_proposed_for_a_malloc_that_the_program_defines() {
     let advice = advised(&program(OWN_MALLOC), &["--budget", "4s", "--no-try"]);
     let sites = advice["sites"].as_array().unwrap();
     assert!(sites.iter().any(|site| site["function"] == "my_malloc"), "{advice}");
@@ -255,7 +255,7 @@ fn a_malloc_of_the_program_itself_gets_no_pool() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_block_from_a_function_of_the_c_library_belongs_to_its_caller() {
+fn a_block_that_a_c_library_function_allocates_is_attributed_to_the_caller() {
     let source = "#include <stdlib.h>\n#include <string.h>\n
         __attribute__((noinline)) static char* copy(const char* text) { char* p = strdup(text); *p = 'd'; return p; }
         int main(void) { for (int i = 0; i < 90000; ++i) free(copy(\"a text of a duck\")); return 0; }";
@@ -268,7 +268,7 @@ fn a_block_from_a_function_of_the_c_library_belongs_to_its_caller() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_advice_has_keys_that_scripts_can_rely_on() {
+fn the_json_of_the_advice_has_the_documented_keys() {
     let advice = advised(&program(PARSER), &["--budget", "4s", "-o", "named"]);
     for key in ["name", "program", "verdict", "sentence", "next"] {
         assert!(advice[key].is_string(), "{key}: {advice}");
@@ -313,7 +313,7 @@ fn the_advice_has_keys_that_scripts_can_rely_on() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_advice_is_kept_in_the_folder_of_the_trace() {
+fn the_advice_is_saved_in_the_directory_of_the_trace() {
     let folder = program(NUMERIC);
     let advice = advised(&folder, &["--budget", "4s", "-o", "run"]);
     let kept = folder.path("run.mallard/advice.json");
@@ -332,7 +332,7 @@ fn the_advice_is_kept_in_the_folder_of_the_trace() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn what_the_program_prints_is_no_part_of_the_json() {
+fn the_output_of_the_program_is_not_mixed_into_the_json() {
     let folder = program("#include <stdio.h>\nint main(void) { puts(\"{\"); return 3; }");
     let ran = folder.mallard(&["advise", "--json", "--budget", "4s", "--", "./program"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -352,7 +352,7 @@ fn what_the_program_prints_is_no_part_of_the_json() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn reviewers_get_the_cards_beside_the_code() {
+fn sarif_output_attaches_each_recommendation_to_its_source_line() {
     let folder = program(PARSER);
     let command = ["advise", "--sarif", "--budget", "4s", "-o", "run", "--", "./program"];
     let ran = folder.mallard(&command);
@@ -382,7 +382,7 @@ fn wink_outs(advice: &Value) -> usize {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn no_memory_is_dropped_at_once_without_a_second_recording() {
+fn wink_out_is_not_recommended_without_a_second_recording() {
     let advice = advised(&program(PARSER), &["--budget", "4s", "--no-try"]);
     assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
@@ -404,7 +404,7 @@ fn no_memory_is_dropped_at_once_without_a_second_recording() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
+fn wink_out_is_not_recommended_if_blocks_escape_in_the_second_run() {
     // From the second run on, the program keeps one node of each document.
     let keeps = PARSER
         .replacen("struct node {", "static int again;\nstatic void* volatile kept;\nstruct node {", 1)
@@ -427,7 +427,7 @@ fn a_program_that_keeps_blocks_in_its_second_run_never_drops_memory_at_once() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_second_recording_is_another_one_of_the_same_program_and_of_a_whole_run() {
+fn a_second_recording_must_be_another_complete_run_of_the_same_program() {
     let folder = program(PARSER);
     folder.compile("other", NUMERIC, &["-O1"]);
     for options in [
@@ -489,7 +489,7 @@ fn dangling_blocks_of_more_functions_than_are_named_are_counted() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
+fn a_forced_strategy_frees_its_memory_at_the_end_of_the_marked_calls() {
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
     let folder = Folder::new();
     folder.compile("program", MARKED, &["-O1", include]);
@@ -508,7 +508,7 @@ fn a_forced_strategy_ends_with_the_marked_calls_of_a_function() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
+fn the_result_of_a_forced_strategy_does_not_replace_saved_advice() {
     let replayed = Replayed::new(DOCUMENTS);
     let folder = &replayed.folder;
     let wish = ["advise", "recorded", "--budget", "3s", "--region", "load_config", "--force"];
@@ -535,7 +535,7 @@ fn a_forced_strategy_is_no_advice_and_keeps_the_advice_that_there_is() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_function_that_is_no_region_is_refused() {
+fn forcing_a_strategy_on_a_function_that_is_not_a_region_is_an_error() {
     let replayed = Replayed::new(DOCUMENTS);
     let ran = replayed.folder.mallard(&["advise", "recorded", "--region", "parse"]);
     ran.refuses(3, "the trace has no region for the function parse");
@@ -550,7 +550,7 @@ fn a_function_that_is_no_region_is_refused() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_interrupted_run_keeps_and_shows_what_was_found() {
+fn an_interrupted_run_saves_and_prints_what_was_found() {
     let replayed = Replayed::new(PARSER);
     let folder = &replayed.folder;
     let mut command = folder.command(MALLARD);
@@ -601,7 +601,7 @@ fn interrupted(folder: &Folder, program: &[&str], lines: usize, signal: Signal) 
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_interrupted_recording_is_not_measured_and_says_what_it_shows() {
+fn an_interrupted_recording_gets_no_measurements_but_a_report_of_its_findings() {
     // The program runs until a signal ends it. It restores the default actions, because a shell
     // makes its background processes ignore SIGINT.
     let mark = "int main(void) {\n    signal(SIGINT, SIG_DFL); signal(SIGHUP, SIG_DFL);\n    FILE* runs = fopen(\"runs\", \"a\"); fputs(\"x\\n\", runs); fclose(runs);";
@@ -621,7 +621,7 @@ fn an_interrupted_recording_is_not_measured_and_says_what_it_shows() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn interrupted_runs_under_other_mallocs_end_with_the_status_of_the_signal() {
+fn interrupted_runs_under_other_mallocs_give_the_exit_status_of_the_signal() {
     // Most of the CPU time is spent in a program that is not recorded, so no call is replayed.
     let folder = program(PARSER);
     let script = "echo x >> runs; for i in 1 2 3 4 5; do ./program; done";
@@ -633,7 +633,7 @@ fn interrupted_runs_under_other_mallocs_end_with_the_status_of_the_signal() {
 }
 
 #[test]
-fn a_trace_or_a_program_must_be_named_and_not_both() {
+fn either_a_trace_or_a_program_must_be_given() {
     let folder = Folder::new();
     folder.mallard(&["advise"]).refuses(2, "required");
     folder.mallard(&["advise", "a", "--", "true"]).refuses(2, "cannot be used with");

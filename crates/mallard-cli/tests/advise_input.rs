@@ -57,7 +57,7 @@ fn a_sampled_recording_is_not_replayed() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_part_of_a_run_is_named_as_such() {
+fn advice_on_a_partial_recording_says_that_it_is_partial() {
     let windowed = Replayed::recorded(BLOCKS, &["--window", "0s..10s"]);
     let advice = advice(&windowed.folder, &["recorded", "--budget", "3s", "--no-try"]);
     assert!(texts(&advice["validity"]).contains("the trace covers only"), "{advice}");
@@ -65,7 +65,7 @@ fn a_part_of_a_run_is_named_as_such() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_cut_stream_is_no_reason_to_leave_the_allocator() {
+fn a_truncated_event_log_does_not_lead_to_advice_to_keep_the_allocator() {
     let few = BLOCKS.replace("2000", "20");
     let kept = Replayed::recorded(&few, &["--keep-stream"]);
     let stream = std::fs::read(kept.folder.path("recorded.stream")).unwrap();
@@ -79,7 +79,7 @@ fn a_cut_stream_is_no_reason_to_leave_the_allocator() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
+fn a_window_without_events_does_not_lead_to_advice_to_keep_the_allocator() {
     let windowed = Replayed::recorded(BLOCKS, &["--window", "100s.."]);
     let advice = advice(&windowed.folder, &["recorded", "--budget", "3s", "--no-try"]);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
@@ -88,7 +88,7 @@ fn a_window_without_events_is_no_reason_to_leave_the_allocator() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn programs_that_were_not_recorded_are_named_with_the_command_that_records_them() {
+fn unrecorded_programs_are_named_with_the_command_that_records_them() {
     let folder = Folder::new();
     folder.compile("program", &BLOCKS.replace("2000", "20000"), &["-O1"]);
     let options = ["--budget", "3s", "--no-try", "--", "env", "./program"];
@@ -102,7 +102,7 @@ fn programs_that_were_not_recorded_are_named_with_the_command_that_records_them(
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_that_allocates_nothing_is_left_alone() {
+fn no_change_is_recommended_for_a_program_that_allocates_nothing() {
     let advice = of_program("int main(void) { return 0; }", &["--budget", "3s"]);
     assert_eq!(advice["verdict"], "leave", "{advice}");
     assert_eq!(advice["regions"].as_array().unwrap().len(), 0, "{advice}");
@@ -111,7 +111,7 @@ fn a_program_that_allocates_nothing_is_left_alone() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_that_crashes_gets_advice_on_what_it_did_and_is_not_run_again() {
+fn a_program_that_crashes_gets_advice_from_its_recording_and_is_not_run_again() {
     let crash = BLOCKS.replace("return 0;", "abort();");
     let advice = of_program(&crash, &["--budget", "4s"]);
     assert_eq!(advice["run"]["failure"], "was ended by signal 6 (SIGABRT)", "{advice}");
@@ -121,7 +121,7 @@ fn a_program_that_crashes_gets_advice_on_what_it_did_and_is_not_run_again() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_first_and_the_last_line_say_that_the_recorded_run_failed() {
+fn the_first_and_the_last_line_report_that_the_recorded_run_failed() {
     let folder = Folder::new();
     for (end, failure) in [
         ("kill(getpid(), SIGSEGV);", "was ended by signal 11 (SIGSEGV)"),
@@ -146,7 +146,7 @@ fn the_first_and_the_last_line_say_that_the_recorded_run_failed() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_whose_output_differs_from_run_to_run_is_named() {
+fn output_that_differs_between_runs_is_reported() {
     let random = r#"
         #include <stdio.h>
         #include <stdlib.h>
@@ -172,7 +172,7 @@ fn a_program_whose_output_differs_from_run_to_run_is_named() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
+fn with_a_budget_that_is_too_small_the_advice_lists_what_is_undecided() {
     let replayed = Replayed::new(BLOCKS);
     let advice = advice(&replayed.folder, &["recorded", "--budget", "20ms", "--min-gain", "0%"]);
     assert_eq!(advice["verdict"], "undecided", "{advice}");
@@ -187,7 +187,7 @@ fn a_budget_that_is_too_small_says_what_could_not_be_decided() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_proposed_command_can_be_pasted_and_keeps_the_options_of_the_user() {
+fn the_suggested_command_can_be_pasted_and_repeats_the_options_of_the_user() {
     let folder = Folder::new();
     std::fs::write(folder.path("my input"), "7\n").unwrap();
     folder.compile("program", BLOCKS, &["-O1"]);
@@ -206,7 +206,7 @@ fn the_proposed_command_can_be_pasted_and_keeps_the_options_of_the_user() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
+fn on_a_busy_machine_the_advice_states_its_uncertainty() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = Arc::new(AtomicBool::new(false));
     let busy: Vec<_> = (0..3 * cores)
@@ -239,7 +239,7 @@ fn a_busy_machine_gives_an_answer_that_says_how_sure_it_is() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
+fn if_the_budget_ends_during_a_run_the_findings_so_far_are_printed() {
     let long = BLOCKS
         .replace("#include <stdlib.h>", "#include <stdlib.h>\n#include <unistd.h>")
         .replace("return 0;", "sleep(4); return 0;");
@@ -262,7 +262,7 @@ fn a_budget_that_ends_while_the_program_runs_gives_what_is_known() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_server_is_tried_with_its_load_from_a_recording() {
+fn a_recorded_server_is_run_under_mallocs_with_its_recorded_load() {
     let server = r#"
         #include <signal.h>
         #include <stdio.h>
@@ -291,7 +291,7 @@ fn a_server_is_tried_with_its_load_from_a_recording() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_that_is_gone_is_not_run_again() {
+fn a_program_whose_file_no_longer_exists_is_not_run_again() {
     let replayed = Replayed::new(BLOCKS);
     std::fs::remove_file(replayed.folder.path("program")).unwrap();
     let ran = replayed.folder.mallard(&["advise", "recorded", "--budget", "3s"]);
@@ -300,7 +300,7 @@ fn a_program_that_is_gone_is_not_run_again() {
 }
 
 #[test]
-fn a_trace_of_another_tool_is_advised_on_without_running_anything() {
+fn advice_on_an_imported_trace_of_another_tool_runs_no_program() {
     let folder = Folder::new();
     std::fs::write(folder.path("app"), "v 10400 3\nX true\nc a\n").unwrap();
     let imported = folder.mallard(&["import", "app"]);
@@ -312,7 +312,7 @@ fn a_trace_of_another_tool_is_advised_on_without_running_anything() {
 }
 
 #[test]
-fn events_that_are_missing_are_named() {
+fn missing_events_are_reported() {
     let folder = orders();
     let advice = advice(&folder, &["orders", "--budget", "3s"]);
     assert!(texts(&advice["validity"]).contains("lacks 2 events"), "{advice}");
@@ -338,7 +338,7 @@ fn functions_without_symbols_are_named_by_module_and_offset() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn stdin_and_setup_are_used_for_each_run() {
+fn the_stdin_and_setup_options_apply_to_each_run() {
     let folder = Folder::new();
     std::fs::write(folder.path("in"), "7\n").unwrap();
     let source = r#"
@@ -359,7 +359,7 @@ fn stdin_and_setup_are_used_for_each_run() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn each_run_has_the_stdin_the_variables_and_the_folder_of_the_recording() {
+fn each_run_has_the_stdin_the_environment_and_the_directory_of_the_recording() {
     let folder = Folder::new();
     let source = r#"
         #include <stdio.h>
@@ -410,7 +410,7 @@ fn each_run_has_the_stdin_the_variables_and_the_folder_of_the_recording() {
 }
 
 #[test]
-fn a_pipe_with_input_is_refused() {
+fn a_pipe_as_stdin_is_rejected() {
     let folder = Folder::new();
     let command = format!("echo 7 | '{MALLARD}' advise -- true");
     let refused = Ran(folder.command("sh").args(["-c", &command]).output().unwrap());
@@ -420,7 +420,7 @@ fn a_pipe_with_input_is_refused() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_installed_command_finds_what_it_needs_beside_itself() {
+fn an_installed_command_finds_its_files_relative_to_itself() {
     let folder = Folder::new();
     let parts = folder.path("prefix/lib/mallard");
     std::fs::create_dir_all(folder.path("prefix/bin")).unwrap();
@@ -450,7 +450,7 @@ fn an_installed_command_finds_what_it_needs_beside_itself() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_with_a_malloc_library_of_its_own_has_no_share_that_was_not_measured() {
+fn no_cpu_share_is_invented_for_a_program_with_a_built_in_malloc() {
     const LIBRARY: &str = "libtcmalloc_minimal.so.4";
     let folder = Folder::new();
     let source = r#"
@@ -505,7 +505,7 @@ fn a_program_that_the_recorder_breaks_gets_no_advice() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_warning_of_the_recording_is_a_note_of_the_advice() {
+fn a_warning_of_the_recording_is_repeated_in_the_advice() {
     let folder = Folder::new();
     folder.compile("program", BLOCKS, &["-O1"]);
     let advise = format!("ulimit -v 8000000; '{MALLARD}' advise --no-try --budget 3s -- ./program");
@@ -520,7 +520,7 @@ fn a_warning_of_the_recording_is_a_note_of_the_advice() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
+fn a_program_with_a_built_in_allocator_gets_no_bound_and_no_verdict() {
     let allocator = r#"
         #include <stddef.h>
         static char memory[1 << 20];
@@ -571,7 +571,7 @@ fn a_program_with_an_allocator_of_its_own_gets_no_bound_and_no_verdict() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_process_that_does_the_smaller_part_of_the_work_does_not_stand_for_all() {
+fn a_process_that_does_less_than_half_of_the_work_does_not_represent_all() {
     let folder = Folder::new();
     folder.compile("program", &BLOCKS.replace("2000", "20"), &["-O1"]);
     let script = "./program; ./program; ./program; ./program; true";

@@ -38,7 +38,7 @@ fn advice(folder: &Folder, options: &[&str]) -> Value {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn what_a_part_of_a_run_saves_is_a_share_of_the_cpu_time_of_this_part() {
+fn savings_in_a_partial_recording_are_relative_to_the_cpu_time_of_that_part() {
     // The number of calls per second of CPU time is about the same in the part and in the whole
     // run.
     let calls = |options: &[&str]| {
@@ -76,7 +76,7 @@ fn handles(process: u32, signal: Signal) -> bool {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_was_interrupted() {
+fn interrupted_advice_on_a_complete_recording_does_not_call_the_recording_interrupted() {
     let recorded = Replayed::new(STEADY);
     let mut command = recorded.folder.command(MALLARD);
     command.args(["advise", "recorded", "--budget", "60s", "--json"]).stdout(Stdio::piped());
@@ -93,7 +93,7 @@ fn an_interrupted_advice_on_a_whole_recording_does_not_say_that_the_recording_wa
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn what_the_recording_and_a_run_find_of_a_program_is_said_once() {
+fn a_finding_of_both_the_recording_and_a_run_is_printed_once() {
     // Most of the CPU time is spent in a shell that is not recorded, so mallocs are compared only
     // by runs.
     let script = "import subprocess\nsubprocess.run(['sh', '-c', \

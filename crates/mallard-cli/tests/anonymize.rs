@@ -45,7 +45,7 @@ fn texts(path: &Path) -> String {
 }
 
 #[test]
-fn an_import_leaves_out_paths_on_request() {
+fn an_import_omits_paths_on_request() {
     let folder = orders();
     assert!(content(&folder.path("orders.mallard")).contains("/usr/bin/orders"));
     let words = ["import", "orders.stream", "--anonymize", "-o", "anonymous"];
@@ -56,7 +56,7 @@ fn an_import_leaves_out_paths_on_request() {
 }
 
 #[test]
-fn an_export_leaves_out_paths_on_request() {
+fn an_export_omits_paths_on_request() {
     let folder = orders();
     let add = ["export", "orders", "--fleet", "all", "--service", "shop", "--events"];
     assert_eq!(folder.mallard(&add).status(), 0);
@@ -69,7 +69,7 @@ fn an_export_leaves_out_paths_on_request() {
 }
 
 #[test]
-fn every_format_leaves_out_paths_on_request() {
+fn every_export_format_omits_paths_on_request() {
     let folder = orders();
     for format in ["csv", "folded", "pprof", "speedscope", "perfetto"] {
         let export = |options: &[&str]| {
@@ -87,7 +87,7 @@ fn every_format_leaves_out_paths_on_request() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_leaves_out_paths_arguments_variables_and_host_on_request() {
+fn a_recording_omits_paths_arguments_environment_and_host_name_on_request() {
     let folder = Folder::new();
     let program = folder.compile("three", THREE_BLOCKS, &[]);
     let host = nix::sys::utsname::uname().unwrap().nodename().to_str().unwrap().to_string();

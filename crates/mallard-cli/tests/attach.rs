@@ -166,7 +166,7 @@ fn bytes_of(folder: &Folder, name: &str, function: &str) -> u64 {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_running_process_is_recorded_and_runs_on_as_before() {
+fn a_running_process_is_recorded_and_continues_unchanged() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -272,7 +272,7 @@ fn an_idle_process_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_killed_mallard_leaves_the_process_as_it_was() {
+fn if_mallard_is_killed_the_attached_process_continues_unchanged() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -297,7 +297,7 @@ fn a_killed_mallard_leaves_the_process_as_it_was() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_second_recording_at_the_same_time_is_refused() {
+fn a_second_simultaneous_recording_of_a_process_is_rejected() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -313,7 +313,7 @@ fn a_second_recording_at_the_same_time_is_refused() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_ends_with_the_process_or_its_program() {
+fn an_attached_recording_ends_when_the_process_exits_or_executes_another_program() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -368,7 +368,7 @@ const LEAKING: &str = r#"
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_advice_on_a_running_process_names_its_leak_and_does_not_run_its_program() {
+fn advice_on_a_running_process_names_its_leak_and_does_not_run_its_program() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -434,7 +434,7 @@ fn a_child_that_is_forked_during_the_recording_is_not_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_process_that_cannot_be_recorded_is_refused_with_its_reason() {
+fn a_process_that_cannot_be_recorded_is_rejected_with_a_reason() {
     let folder = Folder::new();
     record(&folder, "4194305", &[]).refuses(127, "there is no process 4194305");
     for options in [&["--", "true"][..], &["--load", "true"], &["--follow", "fork"]] {
@@ -473,7 +473,7 @@ fn a_process_that_cannot_be_recorded_is_refused_with_its_reason() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_process_that_another_one_traces_or_has_stopped_is_refused() {
+fn a_process_that_is_traced_or_stopped_by_another_process_is_rejected() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -544,7 +544,7 @@ fn a_process_in_other_namespaces_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_process_with_a_filter_of_system_calls_is_recorded_if_the_filter_permits_that() {
+fn a_process_with_a_seccomp_filter_is_recorded_if_the_filter_permits_it() {
     if let Some(why) = obstacle() {
         return skip(why);
     }
@@ -601,7 +601,7 @@ fn a_process_with_a_filter_of_system_calls_is_recorded_if_the_filter_permits_tha
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_process_of_another_user_is_refused() {
+fn a_process_of_another_user_is_rejected() {
     let folder = Folder::new();
     let as_nobody = ["--reuid", "65534", "--clear-groups"];
     let can_run = folder.command("setpriv").args(as_nobody).arg(MALLARD).arg("--version").output();

@@ -115,7 +115,7 @@ fn model(blocks: &[(Vec<u64>, u64, bool)]) -> BTreeMap<Vec<u64>, [i64; 4]> {
 }
 
 #[test]
-fn the_numbers_of_random_programs_are_those_of_a_list_of_blocks() {
+fn diff_computes_the_same_numbers_as_a_model_for_random_traces() {
     let folder = Folder::new();
     for seed in seeds(20) {
         let mut state = seed;
@@ -169,7 +169,7 @@ fn the_numbers_of_random_programs_are_those_of_a_list_of_blocks() {
 }
 
 #[test]
-fn gates_pass_or_say_which_failed_and_by_how_much() {
+fn gates_pass_or_report_which_one_failed_and_by_how_much() {
     let folder = Folder::new();
     Program { blocks: &[(&[1], 1000, false)], ..Program::default() }
         .trace(&folder, "before.mallard");
@@ -195,7 +195,7 @@ fn gates_pass_or_say_which_failed_and_by_how_much() {
 }
 
 #[test]
-fn traces_that_are_hard_to_compare_are_compared_with_a_note() {
+fn traces_that_are_not_fully_comparable_are_compared_with_a_note() {
     let folder = Folder::new();
     let blocks: &[(&[u64], u64, bool)] = &[(&[1], 1000, false)];
     Program { blocks, ..Program::default() }.trace(&folder, "before.mallard");
@@ -220,7 +220,7 @@ fn traces_that_are_hard_to_compare_are_compared_with_a_note() {
 }
 
 #[test]
-fn traces_with_no_event_or_one_and_damaged_ones_end_in_a_table_or_an_error() {
+fn empty_tiny_or_corrupt_traces_give_a_table_or_an_error() {
     let folder = Folder::new();
     Program::default().trace(&folder, "before.mallard");
     Program { blocks: &[(&[], 5, true)], ..Program::default() }.trace(&folder, "after.mallard");
@@ -272,7 +272,7 @@ int main(int argc, char** argv)
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn two_traces_of_a_deterministic_program_differ_in_no_count() {
+fn two_traces_of_a_deterministic_program_have_equal_counts() {
     let folder = Folder::new();
     let program = folder.compile("same", DETERMINISTIC, &[]);
     for name in ["before", "after", "more"] {

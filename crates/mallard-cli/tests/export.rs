@@ -49,7 +49,7 @@ fn status_with(folder: &Folder, arguments: &str, redirected: &str) -> i32 {
 }
 
 #[test]
-fn a_full_disk_behind_stderr_changes_no_status() {
+fn an_unwritable_stderr_does_not_change_the_exit_status() {
     let folder = orders();
     let status = |arguments: &str| status_with(&folder, arguments, "2> /dev/full");
     assert_eq!(status("export orders --format csv"), 0);
@@ -60,7 +60,7 @@ fn a_full_disk_behind_stderr_changes_no_status() {
 }
 
 #[test]
-fn a_result_that_stdout_cannot_take_is_an_error_and_a_reader_that_has_enough_is_none() {
+fn a_failed_write_to_stdout_is_an_error_but_a_closed_pipe_is_not() {
     let folder = orders();
     for arguments in ["stats orders", "sites orders", "export orders --format csv -o -"] {
         let status = status_with(&folder, arguments, "> /dev/full 2> errors");
@@ -77,7 +77,7 @@ fn a_result_that_stdout_cannot_take_is_an_error_and_a_reader_that_has_enough_is_
 }
 
 #[test]
-fn the_next_command_can_be_pasted_whatever_the_name_of_the_trace() {
+fn the_suggested_next_command_can_be_pasted_whatever_the_trace_is_named() {
     let folder = orders();
     let pasted = |text: String| {
         let next = text.lines().find_map(|line| line.trim_start().strip_prefix("next: ")).unwrap();

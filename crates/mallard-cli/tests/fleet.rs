@@ -25,7 +25,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn words_that_name_no_run_are_refused() {
+fn invalid_arguments_for_a_fleet_are_rejected() {
     let folder = orders();
     add(&folder, "orders", &[]).refuses(2, "--service");
     add(&folder, "orders", &["--service", "a/b"]).refuses(2, "a name begins with a letter");
@@ -38,7 +38,7 @@ fn words_that_name_no_run_are_refused() {
 }
 
 #[test]
-fn a_run_is_added_once_and_replaced_with_force() {
+fn a_run_is_added_to_a_fleet_once_and_replaced_with_force() {
     let folder = orders();
     let run = ["--service", "shop", "--date", "2026-11-26", "--run", "first"];
     let ran = add(&folder, "orders", &[&run[..], &["--events"]].concat());
@@ -62,7 +62,7 @@ fn a_run_is_added_once_and_replaced_with_force() {
 }
 
 #[test]
-fn a_folder_of_another_layout_is_refused() {
+fn a_fleet_directory_with_another_layout_is_rejected() {
     let folder = orders();
     let run = ["--service", "shop"];
     for other in ["notes.txt", "shop/sites/part-0.parquet", "sites/2026/part-0.parquet"] {
@@ -81,7 +81,7 @@ fn a_folder_of_another_layout_is_refused() {
 }
 
 #[test]
-fn a_damaged_trace_is_not_added() {
+fn a_corrupt_trace_is_not_added_to_a_fleet() {
     let folder = orders();
     let frames = folder.path("orders.mallard/frames.parquet");
     let bytes = fs::read(&frames).unwrap();
@@ -92,7 +92,7 @@ fn a_damaged_trace_is_not_added() {
 }
 
 #[test]
-fn two_exports_at_once_both_succeed_unless_they_add_the_same_run() {
+fn two_simultaneous_exports_to_a_fleet_succeed_unless_they_add_the_same_run() {
     let folder = orders();
     let start = |run: &str| {
         let words =
@@ -113,7 +113,7 @@ fn two_exports_at_once_both_succeed_unless_they_add_the_same_run() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_fleet_as_it_was() {
+fn a_full_disk_leaves_the_fleet_unchanged() {
     let folder = orders();
     fs::create_dir(folder.path("small")).unwrap();
     // The script mounts a file system of 160 KiB in a mount namespace. Runs are added until the file

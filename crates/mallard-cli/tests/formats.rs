@@ -83,7 +83,7 @@ fn folded_stacks_have_a_line_for_each_call_stack() {
 }
 
 #[test]
-fn folded_stacks_add_up_to_the_sums_of_the_sites() {
+fn the_totals_of_folded_stacks_equal_those_of_the_sites() {
     for (folder, trace) in [(names(), "names"), (orders(), "orders")] {
         let sites = sites(&folder, trace);
         for (weight, column) in WEIGHTS {
@@ -105,7 +105,7 @@ fn profile(bytes: &[u8]) -> Message {
 }
 
 #[test]
-fn a_profile_of_pprof_has_the_sums_of_the_sites() {
+fn the_totals_of_a_pprof_profile_equal_those_of_the_sites() {
     for (folder, trace) in [(names(), "names"), (orders(), "orders")] {
         let profile = profile(&exported(&folder, trace, "pprof", &["--weight", "never"]));
         let strings = profile.texts(6);
@@ -137,7 +137,7 @@ fn a_profile_of_pprof_has_the_sums_of_the_sites() {
 }
 
 #[test]
-fn a_location_of_pprof_has_a_line_for_each_inlined_function() {
+fn a_pprof_location_has_a_line_for_each_inlined_function() {
     let folder = names();
     let profile = profile(&exported(&folder, "names", "pprof", &["--full"]));
     let strings = profile.texts(6);
@@ -163,7 +163,7 @@ fn a_location_of_pprof_has_a_line_for_each_inlined_function() {
 }
 
 #[test]
-fn a_file_of_speedscope_has_a_profile_for_each_weight() {
+fn a_speedscope_file_has_a_profile_for_each_weight() {
     for (folder, trace) in [(names(), "names"), (orders(), "orders")] {
         let bytes = exported(&folder, trace, "speedscope", &["--weight", "peak"]);
         let file: Value = serde_json::from_slice(&bytes).unwrap();
@@ -193,7 +193,7 @@ fn a_file_of_speedscope_has_a_profile_for_each_weight() {
 }
 
 #[test]
-fn a_trace_of_perfetto_has_counters_threads_and_the_heap() {
+fn a_perfetto_trace_has_counters_threads_and_the_heap() {
     for (folder, trace) in [(names(), "names"), (orders(), "orders")] {
         let file = Message::parse(&exported(&folder, trace, "perfetto", &[]));
         let packets = file.messages(1);
@@ -231,7 +231,7 @@ fn a_trace_of_perfetto_has_counters_threads_and_the_heap() {
 }
 
 #[test]
-fn an_export_says_what_its_trace_lacks() {
+fn an_export_reports_what_its_trace_lacks() {
     let folder = orders();
     for (format, file) in [
         ("folded", "orders.folded"),
@@ -255,7 +255,7 @@ fn an_export_says_what_its_trace_lacks() {
 }
 
 #[test]
-fn a_trace_without_events_makes_files_without_call_stacks() {
+fn a_trace_without_events_is_exported_without_call_stacks() {
     let folder = imported("empty", b"v 10400 3\nX true\nc a\n");
     assert!(exported(&folder, "empty", "folded", &[]).is_empty());
     assert!(profile(&exported(&folder, "empty", "pprof", &[])).messages(2).is_empty());
@@ -268,7 +268,7 @@ fn a_trace_without_events_makes_files_without_call_stacks() {
 }
 
 #[test]
-fn a_damaged_table_is_an_error_and_leaves_no_file() {
+fn a_corrupt_table_is_an_error_and_leaves_no_export_file() {
     let folder = names();
     fs::write(folder.path("names.mallard/stacks.parquet"), "no table").unwrap();
     for format in ["folded", "pprof", "speedscope", "perfetto"] {

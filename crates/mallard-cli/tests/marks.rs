@@ -29,7 +29,7 @@ fn fail() {
 }
 
 #[test]
-fn marks_do_nothing_in_a_program_that_is_not_recorded() {
+fn region_marks_have_no_effect_in_a_program_that_is_not_recorded() {
     assert_eq!(convert(10), 126);
     if std::env::var_os(RECORDED).is_none() {
         return;
@@ -46,10 +46,10 @@ fn marks_do_nothing_in_a_program_that_is_not_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn marks_of_a_rust_program_are_in_its_recording() {
+fn region_marks_of_a_rust_program_are_in_its_recording() {
     let folder = Folder::new();
     let own = std::env::current_exe().unwrap();
-    let name = "marks::marks_do_nothing_in_a_program_that_is_not_recorded";
+    let name = "marks::region_marks_have_no_effect_in_a_program_that_is_not_recorded";
     let command = ["record", "-q", "-o", "marked", "--", own.to_str().unwrap(), "--exact", name];
     let ran = folder.command(support::MALLARD).args(command).env(RECORDED, "1").output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));

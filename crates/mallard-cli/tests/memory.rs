@@ -42,7 +42,7 @@ fn distances(trace: &Trace) -> Vec<(f64, f64)> {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn four_programs_have_four_causes_and_the_parts_add_up() {
+fn memory_reports_name_the_cause_for_four_programs_and_their_parts_add_up() {
     let mut distances_of_all = Vec::new();
     for (name, cause, sentence) in [
         ("leak", Cause::Growing, "a leak"),
@@ -75,7 +75,7 @@ fn four_programs_have_four_causes_and_the_parts_add_up() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_parts_are_what_the_program_did() {
+fn the_parts_of_resident_memory_match_what_the_program_did() {
     const MIB: i64 = 1 << 20;
     let near = |bytes: i64, expected: i64| (bytes - expected).abs() < expected / 10;
     // The program has 60,000 blocks of 1,000 bytes, and 8 bytes of rounding for each.
@@ -102,7 +102,7 @@ fn the_parts_are_what_the_program_did() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_memory_of_the_recorder_is_not_that_of_the_program() {
+fn the_memory_of_the_recorder_is_not_attributed_to_the_program() {
     let (folder, trace) = recorded("use", &[]);
     let recorder = trace.manifest().memory.peak.parts.recorder as u64;
     let all = trace.manifest().notes.peak_rss.unwrap();
@@ -119,7 +119,7 @@ fn the_memory_of_the_recorder_is_not_that_of_the_program() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_sampled_recording_says_that_it_cannot_tell_where_the_memory_is() {
+fn a_sampled_recording_reports_that_it_cannot_show_where_memory_is() {
     let folder = Folder::new();
     let perl = ["--", "perl", "-e", "my @a = map { 'x' x 100 } 1..50000"];
     let ran = folder.mallard(&[&["record", "-o", "some", "--sample", "16KiB"], &perl[..]].concat());

@@ -82,7 +82,7 @@ fn decoded(text: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn the_sites_are_those_of_the_trace_with_their_call_stacks() {
+fn the_report_lists_the_sites_of_the_trace_with_their_call_stacks() {
     for seed in 0..5 {
         let (folder, trace) = folder_with(&lives(seed, 400).stream);
         let object = object(&folder);
@@ -112,7 +112,7 @@ fn the_sites_are_those_of_the_trace_with_their_call_stacks() {
 }
 
 #[test]
-fn the_figures_of_the_object_agree_with_each_other() {
+fn the_figures_in_the_report_data_are_consistent() {
     let (folder, trace) = folder_with(&lives(7, 2000).stream);
     let object = object(&folder);
     let whole = &trace.manifest().totals.sites;
@@ -151,7 +151,7 @@ fn the_figures_of_the_object_agree_with_each_other() {
 }
 
 #[test]
-fn each_sentence_has_figures_and_one_says_which_function_holds_the_peak() {
+fn each_summary_sentence_has_figures_and_one_names_the_function_with_the_most_memory_at_the_peak() {
     let mut stream = StreamOf::new();
     stream.text(op::NAME, 1000, 7, 0, 0, "parse_unit");
     let event = |op, t, addr, size, number| mallard_trace::format::Record {
@@ -181,7 +181,7 @@ fn each_sentence_has_figures_and_one_says_which_function_holds_the_peak() {
 }
 
 #[test]
-fn a_trace_without_events_and_one_with_a_single_event_make_a_page() {
+fn traces_with_no_event_or_a_single_event_produce_a_report_page() {
     let (folder, _) = folder_with(&StreamOf::new().finish());
     let empty = object(&folder);
     assert_eq!(empty["sentences"][0], "The program allocated nothing while it was recorded.");
@@ -199,7 +199,7 @@ fn a_trace_without_events_and_one_with_a_single_event_make_a_page() {
 }
 
 #[test]
-fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
+fn lost_events_sampling_and_a_truncated_event_log_are_mentioned() {
     let mut stream = StreamOf::new();
     stream.piece(1, &[call(op::FREE, 1001, 0x1000, 0, 0, &[0x10])]);
     stream.record(op::LOST, 1002, mallard_trace::format::loss::FULL, 0);
@@ -233,7 +233,7 @@ fn lost_events_sampling_and_a_cut_stream_are_mentioned() {
 }
 
 #[test]
-fn each_damaged_table_is_an_error_and_no_page_is_written() {
+fn each_corrupt_table_is_an_error_and_no_page_is_written() {
     let (folder, trace) = folder_with(&lives(1, 300).stream);
     for table in ["events/part-0000", "sites", "stacks", "frames", "modules", "threads", "samples"]
     {
@@ -253,7 +253,7 @@ fn each_damaged_table_is_an_error_and_no_page_is_written() {
 }
 
 #[test]
-fn any_bytes_in_a_table_make_a_page_or_an_error_of_three_lines() {
+fn arbitrary_bytes_in_a_table_produce_a_page_or_a_three_line_error() {
     let (folder, trace) = folder_with(&lives(2, 300).stream);
     let mut random = streams::Random(1);
     for _ in 0..length(60) {
@@ -276,7 +276,7 @@ fn any_bytes_in_a_table_make_a_page_or_an_error_of_three_lines() {
 }
 
 #[test]
-fn a_newer_trace_and_a_missing_one_are_errors() {
+fn traces_of_a_newer_version_and_missing_traces_are_errors() {
     let (folder, trace) = folder_with(&StreamOf::new().finish());
     let manifest = trace.folder().join("manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
@@ -286,7 +286,7 @@ fn a_newer_trace_and_a_missing_one_are_errors() {
 }
 
 #[test]
-fn names_that_are_not_utf_8_or_contain_tags_are_text() {
+fn names_with_html_tags_or_invalid_utf_8_are_shown_as_text() {
     let mut stream = StreamOf::new();
     stream.thread(1, 1);
     stream.text(op::NAME, 1000, 7, 0, 0, "</script><img onerror>");
@@ -315,7 +315,7 @@ fn names_that_are_not_utf_8_or_contain_tags_are_text() {
 }
 
 #[test]
-fn many_sites_are_listed_until_the_page_is_full_and_the_others_are_summed_up() {
+fn sites_beyond_the_maximum_of_a_page_are_summed_up() {
     const COUNT: u64 = 120_000;
     let mut stream = StreamOf::new();
     let mut events = Vec::new();
@@ -342,7 +342,7 @@ fn many_sites_are_listed_until_the_page_is_full_and_the_others_are_summed_up() {
 }
 
 #[test]
-fn only_reports_are_overwritten() {
+fn only_mallard_reports_are_overwritten() {
     let (folder, _) = folder_with(&lives(1, 100).stream);
     let made = folder.mallard(&["report", "a"]);
     assert!(made.out().contains("a.html (") && made.out().contains("next: "), "{}", made.out());
@@ -373,7 +373,7 @@ fn a_full_disk_keeps_the_old_file() {
 }
 
 #[test]
-fn the_same_trace_makes_the_same_page() {
+fn the_same_trace_produces_the_same_page() {
     let (folder, _) = folder_with(&lives(4, 2000).stream);
     let page = || folder.mallard(&["report", "a", "-o", "-"]).out();
     assert_eq!(page(), page());

@@ -85,7 +85,7 @@ fn split_debug_information_is_read_from_a_package() {
 
 #[test]
 #[ignore = "needs the recorder"]
-fn debug_information_that_dwz_has_moved_to_another_file_is_read() {
+fn debug_information_that_dwz_moved_to_another_file_is_read() {
     let script = "c++ -O2 -g a.cpp -o a && cp a b && dwz -m common.debug a b";
     let Some(folder) = built(INLINED, script) else { return skip("no dwz") };
     assert_eq!(recorded(&folder), whole());
@@ -96,7 +96,7 @@ fn debug_information_that_dwz_has_moved_to_another_file_is_read() {
 
 #[test]
 #[ignore = "needs the recorder"]
-fn sections_that_old_linkers_compressed_are_read() {
+fn debug_sections_compressed_by_old_linkers_are_read() {
     let script = "c++ -O2 -g a.cpp -o a && objcopy --compress-debug-sections=zlib-gnu a && \
                   readelf -SW a | grep -q '[.]zdebug_info'";
     let Some(folder) = built(INLINED, script) else { return skip("no objcopy that compresses so") };
@@ -105,7 +105,7 @@ fn sections_that_old_linkers_compressed_are_read() {
 
 #[test]
 #[ignore = "needs the recorder"]
-fn a_function_has_its_public_name() {
+fn a_function_with_several_aliases_is_shown_under_its_public_name() {
     let source = r#"
         #include <cstdlib>
         extern "C" {
@@ -221,7 +221,7 @@ fn missing_debug_information_is_fetched_from_a_server() {
 
 #[test]
 #[ignore = "needs the recorder"]
-fn a_server_that_does_not_answer_costs_no_names() {
+fn if_the_debuginfod_server_does_not_answer_other_names_are_still_found() {
     let folder = built(INLINED, "c++ -O2 a.cpp -o a").unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();

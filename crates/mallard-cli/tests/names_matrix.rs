@@ -92,7 +92,7 @@ struct Compared {
 
 #[test]
 #[ignore = "needs compilers, linkers and llvm-symbolizer"]
-fn functions_and_inlined_functions_are_those_of_llvm_symbolizer_in_every_build() {
+fn functions_and_inlined_functions_equal_those_of_llvm_symbolizer_in_every_build() {
     if newest("llvm-symbolizer").is_none() {
         return skip("no llvm-symbolizer");
     }
@@ -257,7 +257,7 @@ fn short(whole: &str) -> Option<&str> {
 }
 
 #[test]
-fn the_short_name_of_a_template_function_has_no_types_around_it() {
+fn the_short_name_of_a_template_function_contains_no_types() {
     let names = [
         ("std::enable_if<std::is<int>::value, void>::type std::swap<int>(int&, int&)", "std::swap"),
         (

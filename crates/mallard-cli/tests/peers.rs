@@ -131,7 +131,7 @@ fn pprof_lists_the_same_functions_in_the_same_order() {
 
 #[test]
 #[ignore = "needs the recorder, chromium, chromium-driver, python3-selenium and speedscope; ./x test has them"]
-fn the_page_of_speedscope_opens_the_file() {
+fn speedscope_opens_an_exported_file() {
     let folder = recorded();
     let arguments = ["export", "recorded", "--format", "speedscope", "--weight", "peak"];
     assert_eq!(folder.mallard(&arguments).status(), 0);
@@ -142,7 +142,7 @@ fn the_page_of_speedscope_opens_the_file() {
 
 #[test]
 #[ignore = "needs the recorder and Perfetto's Python package; ./x test has them"]
-fn the_library_of_perfetto_reads_the_file() {
+fn perfetto_reads_an_exported_file() {
     let folder = recorded();
     assert_eq!(folder.mallard(&["export", "recorded", "--format", "perfetto"]).status(), 0);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_perfetto.py");
@@ -187,7 +187,7 @@ fn printed(folder: &Folder, file: &str) -> (i64, f64, f64) {
 
 #[test]
 #[ignore = "needs heaptrack; ./x test has it"]
-fn heaptrack_and_stats_agree_on_calls_peak_and_leaked_bytes() {
+fn heaptrack_and_mallard_stats_agree_on_calls_peak_and_leaked_bytes() {
     let folder = Folder::new();
     let script = "my %h; $h{$_} = $_ x 10 for 1..20000; my @a = sort keys %h; print scalar @a";
     run(&folder, "heaptrack", &["-r", "-o", "trace", "perl", "-e", script]);

@@ -100,7 +100,7 @@ strategy = "malloc"
 "#;
 
 #[test]
-fn rules_that_make_no_plan_are_refused() {
+fn rules_that_result_in_no_plan_are_rejected() {
     let folder = orders();
     let made = |rules: &str| {
         fs::write(folder.path("a.toml"), rules).unwrap();
@@ -164,7 +164,7 @@ fn a_plan_is_shown_without_its_modules() {
 }
 
 #[test]
-fn a_damaged_plan_is_refused_before_a_program_starts() {
+fn a_corrupt_plan_is_rejected_before_a_program_starts() {
     let folder = Folder::new();
     let mut bytes = fs::read(golden()).unwrap();
     bytes[100] ^= 1;
@@ -185,7 +185,7 @@ fn a_damaged_plan_is_refused_before_a_program_starts() {
 }
 
 #[test]
-fn a_library_of_plans_that_is_missing_is_named() {
+fn a_missing_plan_library_is_named_in_the_error() {
     let folder = Folder::new();
     fs::copy(golden(), folder.path("a.plan")).unwrap();
     for command in [
@@ -200,7 +200,7 @@ fn a_library_of_plans_that_is_missing_is_named() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_program_runs_with_the_library_of_the_plan_in_front() {
+fn a_program_runs_with_the_plan_library_preloaded_first() {
     let folder = folder_with_library();
     let script = "echo $LD_PRELOAD; echo $MALLARD_PLAN; echo ${MALLARD_PLAN_CONTROL-none}; exit 5";
     let ran = mallard(&folder, &["run", "--plan", "a.plan", "--", "sh", "-c", script]);
@@ -218,7 +218,7 @@ fn a_program_runs_with_the_library_of_the_plan_in_front() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn what_a_plan_would_serve_is_reported() {
+fn the_blocks_that_a_plan_would_serve_are_reported() {
     let folder = folder_with_library();
     folder.compile(
         "program",
@@ -253,7 +253,7 @@ fn what_a_plan_would_serve_is_reported() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_plan_is_measured_beside_mallocs_with_its_control() {
+fn a_plan_is_compared_with_mallocs_and_with_its_control() {
     let folder = folder_with_library();
     let source = "#include <stdio.h>\nint main(void) { for (volatile long i = 0; i < 3000000; ++i); puts(\"x\"); return 0; }";
     folder.compile("program", source, &["-O1"]);
@@ -291,7 +291,7 @@ fn a_plan_is_measured_beside_mallocs_with_its_control() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_plan_of_a_recording_names_what_it_serves() {
+fn a_plan_made_from_a_recording_names_the_blocks_that_it_serves() {
     let folder = recorded(RULES);
     let result = made(&folder);
     assert_eq!(
@@ -325,7 +325,7 @@ fn a_plan_of_a_recording_names_what_it_serves() {
 
 #[test]
 #[ignore = "needs the recorder and the library of plans; ./x test has them"]
-fn functions_of_a_stripped_program_are_named_by_their_place() {
+fn functions_of_a_stripped_program_are_named_by_module_and_offset() {
     let folder = Folder::new();
     folder.compile("trees", TREES, &["-O1", "-s"]);
     assert_eq!(folder.mallard(&["record", "-o", "trees", "--", "./trees"]).status(), 3);
@@ -353,7 +353,7 @@ fn functions_of_a_stripped_program_are_named_by_their_place() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_region_without_code_is_refused() {
+fn a_plan_for_a_region_without_code_is_rejected() {
     let folder = recorded(RULES.split("\n\n").next().unwrap());
     let stripped = folder.command("strip").arg("trees").status().unwrap();
     assert!(stripped.success());
@@ -367,7 +367,7 @@ fn a_region_without_code_is_refused() {
 
 #[test]
 #[ignore = "needs the recorder and the library of plans; ./x test has them"]
-fn a_plan_serves_what_was_recorded() {
+fn a_plan_serves_the_blocks_that_were_recorded() {
     let folder =
         recorded(&RULES.split("\n\n").next().unwrap().replace("arena", "multipool over arena"));
     made(&folder);
@@ -395,7 +395,7 @@ fn a_plan_serves_what_was_recorded() {
 
 #[test]
 #[ignore = "needs the recorder and the library of plans; ./x test has them"]
-fn a_plan_of_another_build_serves_nothing_and_says_so() {
+fn a_plan_for_another_build_serves_nothing_and_reports_it() {
     let folder = recorded(RULES.split("\n\n").next().unwrap());
     made(&folder);
     folder.compile("trees", &TREES.replace("return 3", "return 0"), &["-O1"]);

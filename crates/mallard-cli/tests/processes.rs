@@ -26,7 +26,7 @@ int main(int count, char** words) {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_process_that_has_ended_has_no_memory_any_more() {
+fn an_exited_process_counts_with_no_memory() {
     let folder = Folder::new();
     let leak = folder.compile("leak", LEAK, &[]);
     let script = format!("{leak} 10; {leak} 10; {leak} 10; true");
@@ -83,7 +83,7 @@ fn a_daemon_is_recorded_although_it_begins_to_allocate_late() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_forked_process_that_is_not_followed_is_named() {
+fn a_forked_process_that_is_not_recorded_is_reported() {
     let folder = Folder::new();
     let slow = DAEMON.replace("200000", "3000000");
     let daemon = folder.compile("daemon", &slow, &[]);
@@ -127,7 +127,7 @@ fn unrecorded(recording: &Recording) -> f64 {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_that_executes_itself_was_recorded_in_part() {
+fn a_program_that_executes_itself_is_reported_as_partially_recorded() {
     let folder = Folder::new();
     let work = folder.compile("work", WORK, &[]);
     let recording = folder.record(&[], &[&work, "e"]);
@@ -141,7 +141,7 @@ fn a_program_that_executes_itself_was_recorded_in_part() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_followed_program_that_could_not_be_recorded_takes_cpu_time() {
+fn the_cpu_time_of_an_unrecordable_child_program_is_reported() {
     let folder = Folder::new();
     let work = folder.compile("work", WORK, &[]);
     let script = format!("ulimit -v 40000; {work}; true");
@@ -164,7 +164,7 @@ int main(void) { for (int i = 0; i < 5000; ++i) free(malloc(77)); }
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_that_may_not_open_the_ring_by_its_path_is_recorded() {
+fn a_program_without_permission_to_open_the_ring_by_its_path_is_recorded() {
     let folder = Folder::new();
     let program = folder.compile("blocks", BLOCKS_OF_77, &[]);
     // Another user must be able to read the program and the recorder.
@@ -202,7 +202,7 @@ fn a_program_that_may_not_open_the_ring_by_its_path_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once() {
+fn sequentially_started_children_are_not_counted_as_simultaneous() {
     let folder = Folder::new();
     let work = folder.compile("work", WORK, &[]);
     let recording = folder.record(&["--follow", "fork"], &[&work, "f"]);
@@ -218,7 +218,7 @@ fn children_that_were_recorded_one_after_the_other_are_recorded_and_not_at_once(
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_time_of_a_process_whose_name_is_no_text_is_recorded() {
+fn the_cpu_time_of_a_process_with_a_non_utf8_name_is_recorded() {
     let folder = Folder::new();
     // The name is cut in the middle of its last character, and its rest looks like the fields after
     // a name.
@@ -257,7 +257,7 @@ int main(void) {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_cpu_time_of_threads_that_end_early_counts() {
+fn the_cpu_time_of_threads_that_exit_early_counts() {
     let folder = Folder::new();
     let program = folder.compile("threads", THREADS, &["-pthread"]);
     assert_eq!(folder.mallard(&["record", "-o", "a", "--", &program]).status(), 0);

@@ -71,21 +71,21 @@ fn run_all(name: &str) -> usize {
 
 #[test]
 #[ignore = "needs the recorder and go; ./x test has them"]
-fn every_command_of_the_guide_to_profiling_works() {
+fn every_command_in_the_profiling_guide_works() {
     let shell = run_all("profiling.md");
     assert!(shell >= 4, "{shell} blocks");
 }
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn every_command_of_the_guide_to_advice_works() {
+fn every_command_in_the_advice_guide_works() {
     let shell = run_all("advise.md");
     assert!(shell >= 5, "{shell} blocks");
 }
 
 #[test]
 #[ignore = "needs the recorder and the library of plans; ./x test has them"]
-fn every_command_of_the_guide_to_plans_works() {
+fn every_command_in_the_plan_guide_works() {
     let shell = run_all("plans.md");
     assert!(shell >= 5, "{shell} blocks");
 }

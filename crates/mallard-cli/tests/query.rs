@@ -18,7 +18,7 @@ fn with_duckdb(folder: &Folder, script: &str) -> Ran {
 }
 
 #[test]
-fn a_missing_duckdb_is_named_with_the_way_to_get_it() {
+fn a_missing_duckdb_is_reported_with_how_to_install_it() {
     let folder = orders();
     let mut mallard = folder.command(MALLARD);
     mallard.env("MALLARD_DUCKDB", "/no/such/duckdb").args(["query", "orders", "SELECT 1"]);
@@ -30,20 +30,20 @@ fn a_missing_duckdb_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn a_duckdb_that_is_too_old_is_refused() {
+fn a_duckdb_version_that_is_too_old_is_rejected() {
     let ran = with_duckdb(&orders(), "#!/bin/sh\necho 'v1.1.3 19864453f7'\n");
     ran.refuses(3, "is DuckDB 1.1, and a query needs 1.2 or newer");
 }
 
 #[test]
-fn a_duckdb_that_a_signal_ends_gives_status_3() {
+fn a_duckdb_process_killed_by_a_signal_gives_status_3() {
     let script = "#!/bin/sh\n[ \"$1\" = -version ] && echo v2.0.1 && exit\nkill -9 $$\n";
     let ran = with_duckdb(&orders(), script);
     ran.refuses(3, "signal 9, SIGKILL, ended DuckDB");
 }
 
 #[test]
-fn words_that_are_no_query_are_refused() {
+fn invalid_query_arguments_are_rejected() {
     let folder = orders();
     query(&folder, &[]).refuses(2, "no trace was named");
     query(&folder, &["nothing", "SELECT 1"]).refuses(3, "there is no trace nothing.mallard");
@@ -56,7 +56,7 @@ fn words_that_are_no_query_are_refused() {
 }
 
 #[test]
-fn every_documented_query_begins_with_a_question_and_has_one_text_for_duckdb_and_spark() {
+fn every_documented_query_begins_with_a_question_and_is_the_same_for_duckdb_and_spark() {
     let names = names();
     assert!(names.len() >= 12, "{names:?}");
     for name in names {

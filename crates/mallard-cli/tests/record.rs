@@ -79,7 +79,7 @@ fn the_summary_in_json_has_the_bound_and_the_losses() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn an_operator_new_of_the_program_is_warned_of() {
+fn a_program_with_its_own_operator_new_causes_a_warning() {
     let folder = Folder::new();
     let source = r#"
         #include <string>
@@ -108,7 +108,7 @@ fn an_operator_new_of_the_program_is_warned_of() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_operators_of_a_malloc_library_are_timed() {
+fn new_and_delete_operators_of_a_malloc_library_are_timed() {
     let folder = Folder::new();
     let library = r#"
         #include <cstddef>
@@ -157,7 +157,7 @@ fn name_of(entry: std::io::Result<fs::DirEntry>) -> String {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn signals_for_mallard_reach_the_program() {
+fn signals_sent_to_mallard_are_forwarded_to_the_program() {
     let folder = Folder::new();
     let script = "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
     let mut mallard = folder
@@ -199,7 +199,7 @@ int main(void) {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_that_is_killed_at_any_moment_leaves_a_whole_trace() {
+fn a_program_that_is_killed_at_any_moment_leaves_a_complete_trace() {
     let folder = Folder::new();
     let program = folder.compile("busy", BUSY, &[]);
     for moment in 0..10u64 {
@@ -228,7 +228,7 @@ fn a_program_that_is_killed_at_any_moment_leaves_a_whole_trace() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_killed_mallard_leaves_a_stream_and_the_program_runs_on() {
+fn if_mallard_is_killed_the_event_log_remains_and_the_program_continues() {
     let folder = Folder::new();
     let program = folder.compile("busy", BUSY, &[]);
     let mut mallard = folder
@@ -269,7 +269,7 @@ fn forks_and_execs_are_recorded_on_request() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn no_bound_is_told_if_programs_that_ran_were_not_recorded() {
+fn no_bound_is_reported_if_some_programs_were_not_recorded() {
     let folder = Folder::new();
     let work = "perl -e 'my %h; $h{$_} = $_ for 1..20000'";
     fs::write(folder.path("work.sh"), work).unwrap();
@@ -299,7 +299,7 @@ fn no_bound_is_told_if_programs_that_ran_were_not_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_window_records_a_part_and_samples_estimate_the_whole() {
+fn a_time_window_records_a_part_and_sampling_estimates_the_whole() {
     let folder = Folder::new();
     let ran = folder.mallard(&[
         "record",
@@ -333,7 +333,7 @@ fn a_window_records_a_part_and_samples_estimate_the_whole() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_may_close_all_descriptors() {
+fn a_program_that_closes_all_file_descriptors_is_recorded() {
     let folder = Folder::new();
     let script =
         "import os\nos.closerange(3, 1000)\nx = [str(i) * 50 for i in range(20000)]\nos._exit(3)";
@@ -356,7 +356,7 @@ fn a_program_may_close_all_descriptors() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_that_reaches_its_largest_size_says_how_large_it_is() {
+fn a_recording_that_reaches_its_size_limit_reports_its_size() {
     let folder = Folder::new();
     let program =
         "my %h; for my $i (1..200) { $h{$_} = $i for 1..500; select(undef, undef, undef, 0.002) }";
@@ -390,7 +390,7 @@ fn long_names() -> String {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_trace_is_at_most_a_tenth_larger_than_the_largest_size() {
+fn a_trace_exceeds_the_size_limit_by_at_most_a_tenth() {
     let folder = Folder::new();
     let events = "#include <stdlib.h>
         int main(void) {
@@ -467,7 +467,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_golden_stream_is_imported() {
+fn the_golden_event_log_is_imported() {
     let folder = Folder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let mut file = fs::File::create(folder.path("orders.stream")).unwrap();
@@ -497,7 +497,7 @@ fn man_pages_and_completions_are_written() {
 /// libstdc++ allocates while the dynamic linker calls the constructors of libraries.
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn call_stacks_of_constructors_of_libraries_are_whole() {
+fn call_stacks_of_library_constructors_are_complete() {
     let folder = Folder::new();
     let file = folder.path("text.cpp");
     let source = "#include <string>\nint main() { return std::string(100, 'x').size() != 100; }";

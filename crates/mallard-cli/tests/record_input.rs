@@ -79,7 +79,7 @@ fn record_and_doctor_warn_about_scripts_that_start_other_programs() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_set_user_id_program_is_refused() {
+fn a_set_user_id_program_is_rejected() {
     let folder = Folder::new();
     let program = folder.compile("three", THREE_BLOCKS, &[]);
     let somebody = nix::unistd::Uid::from_raw(nix::unistd::getuid().as_raw() + 1);
@@ -92,7 +92,7 @@ fn a_set_user_id_program_is_refused() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn nothing_is_overwritten_without_force() {
+fn record_overwrites_no_file_without_force() {
     let folder = Folder::new();
     for expected in ["true.mallard", "true.2.mallard", "true.3.mallard"] {
         assert_eq!(folder.mallard(&["record", "--", "true"]).status(), 0);
@@ -111,7 +111,7 @@ fn nothing_is_overwritten_without_force() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_that_cannot_start_leaves_no_stream_and_names_the_limit() {
+fn a_recording_that_cannot_start_leaves_no_event_log_and_names_the_limit() {
     // How many file descriptors mallard itself needs depends on those that it inherits.
     let refused = (4..12).filter(|files| {
         let folder = Folder::new();
@@ -173,7 +173,7 @@ int main(void) {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
+fn failed_allocations_and_a_limit_that_may_cause_them_are_reported() {
     let folder = Folder::new();
     let program = folder.compile("limited", LIMITED, &[]);
     let ran = folder.mallard(&["record", "--", &program]);
@@ -191,7 +191,7 @@ fn failed_allocations_and_a_limit_that_may_cause_them_are_told() {
 }
 
 #[test]
-fn files_that_are_no_trace_or_stream_are_refused() {
+fn files_that_are_not_a_trace_or_event_log_are_rejected() {
     let folder = Folder::new();
     folder.mallard(&["stats", "nothing"]).refuses(3, "there is no trace nothing.mallard");
     fs::create_dir(folder.path("empty.mallard")).unwrap();
@@ -211,7 +211,7 @@ fn files_that_are_no_trace_or_stream_are_refused() {
 }
 
 #[test]
-fn a_folder_with_the_name_of_a_trace_does_not_hide_the_trace() {
+fn a_directory_with_the_name_of_a_trace_does_not_hide_the_trace() {
     let folder = Folder::new();
     fs::create_dir(folder.path("app")).unwrap(); // such as the sources of the program `app`
     folder.mallard(&["record", "-q", "-o", "app", "--", "true"]).out();

@@ -24,7 +24,7 @@ fn source(name: &str) -> PathBuf {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn nine_of_ten_regions_that_a_program_marks_are_found_and_nine_of_ten_that_are_found_are_right() {
+fn nine_of_ten_marked_regions_are_found_and_nine_of_ten_found_regions_are_right() {
     let folder = Folder::new();
     let source = source("regions.cpp");
     let (mut right, mut wrong, mut missed) = (Vec::new(), Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ fn wink_outs(folder: &Folder, function: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_call_that_a_jump_ends_is_an_instance_and_what_it_leaves_outlives_it() {
+fn a_call_ended_by_longjmp_is_an_instance_and_its_unfreed_blocks_escape() {
     let folder = Folder::new();
     for level in ["-O0", "-O1"] {
         let program = folder.compile_file("jumps", &source("jumps.c"), &["-g", level]);
@@ -145,7 +145,7 @@ fn a_call_that_a_jump_ends_is_an_instance_and_what_it_leaves_outlives_it() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn calls_that_jumps_end_in_a_loop_without_other_events_hide_no_escapes() {
+fn calls_ended_by_longjmp_in_a_loop_without_other_events_hide_no_escapes() {
     let folder = Folder::new();
     let program = folder.compile_file("jumps", &source("jumps.c"), &["-g", "-O1"]);
     // A call that returns and the next call, which is left by a jump, have the same call stacks.
@@ -160,7 +160,7 @@ fn calls_that_jumps_end_in_a_loop_without_other_events_hide_no_escapes() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_call_that_an_exception_ends_is_an_instance_which_only_the_exception_outlives() {
+fn a_call_ended_by_an_exception_is_an_instance_that_only_the_exception_escapes() {
     let folder = Folder::new();
     for level in ["-O0", "-O1"] {
         let options = ["-std=c++20", "-g", level];
@@ -183,7 +183,7 @@ fn a_call_that_an_exception_ends_is_an_instance_which_only_the_exception_outlive
 /// dynamic linker.
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_function_of_a_plugin_in_a_c_program_keeps_no_blocks_of_the_look_up_of_operator_new() {
+fn looking_up_operator_new_for_a_plugin_of_a_c_program_adds_no_blocks_to_the_plugin() {
     let folder = Folder::new();
     let source = |file| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(file);
     let plugin = folder.compile_file("work.so", &source("late_plugin.cpp"), &["-shared", "-fPIC"]);

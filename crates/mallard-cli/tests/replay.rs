@@ -49,7 +49,7 @@ int main(void) {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_replay_makes_the_recorded_calls() {
+fn a_replay_repeats_the_recorded_calls() {
     let replayed = Replayed::new(ALL_CALLS);
     let events = replayed.trace().table(&EVENTS).unwrap().i64s("op").unwrap().len() as u64;
     let result = replayed.json(&["--allocator", "glibc:arenas=1"]);
@@ -112,7 +112,7 @@ fn the_result_in_json_has_times_memory_verdicts_and_parts() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn all_strategies_are_rows_of_one_table() {
+fn all_strategies_are_in_one_results_table() {
     let replayed = Replayed::new(DOCUMENTS);
     let ran = replayed.replay(&["--strategy", "all", "--budget", "3s", "--unsafe"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -169,7 +169,7 @@ ends = \"drained\"
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_account_counts_the_bytes_that_the_play_counts() {
+fn the_predicted_bytes_of_a_plan_equal_those_counted_in_the_replay() {
     let replayed = Replayed::new(DOCUMENTS);
     let region = replayed.plan(REGION);
     let whole = ["AS3", "AS7", "AS11"].map(|strategy| ["--strategy", strategy]);
@@ -188,7 +188,7 @@ fn the_account_counts_the_bytes_that_the_play_counts() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn wink_out_takes_as_much_memory_as_frees_do() {
+fn with_wink_out_the_peak_memory_equals_that_with_individual_frees() {
     let replayed = Replayed::new(DOCUMENTS);
     let peak = |strategy: &str| {
         replayed.write("run.ops", &["--strategy", strategy]);
@@ -231,7 +231,7 @@ fn a_plan_chooses_allocators_for_a_region_a_site_and_a_call_stack() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
+fn an_allocator_that_crashes_in_a_replay_does_not_affect_the_figures_of_others() {
     let replayed = Replayed::new(DOCUMENTS);
     compile_own_malloc(&replayed.folder, "libmine.so", &[]);
     let options = ["-a", "mine=./libmine.so,WRONG=abort", "-a", "mine=./libmine.so"];
@@ -249,7 +249,7 @@ fn an_allocator_that_crashes_in_the_replay_leaves_the_others_their_figures() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn the_best_of_several_is_replayed_again_with_the_player_of_its_stream() {
+fn the_best_of_several_allocators_are_replayed_again_by_the_same_replayer() {
     let replayed = Replayed::new(DOCUMENTS);
     compile_own_malloc(&replayed.folder, "libmine.so", &[]);
     let words = ["replay", "recorded", "--json", "--budget", "20s", "-a", "glibc"];
@@ -271,7 +271,7 @@ fn the_best_of_several_is_replayed_again_with_the_player_of_its_stream() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_interruption_shows_what_was_measured() {
+fn an_interrupted_replay_prints_what_was_measured() {
     let replayed = Replayed::new(DOCUMENTS);
     // A malloc that writes a character to a file when a process loads it.
     let log = "#include <fcntl.h>\n#include <unistd.h>\n\

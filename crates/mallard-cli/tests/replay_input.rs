@@ -16,7 +16,7 @@ fn region(function: &str, strategy: &str, ends: &str) -> String {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn plans_that_do_not_fit_the_trace_are_refused() {
+fn plans_that_do_not_match_the_trace_are_rejected() {
     let replayed = Replayed::new(DOCUMENTS);
     let refuse = |plan: &str, what: &str, help: &str| {
         let ran = replayed.replay(&["--plan", &replayed.plan(plan)]);
@@ -42,7 +42,7 @@ fn plans_that_do_not_fit_the_trace_are_refused() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_plan_that_winks_out_blocks_in_use_is_refused_unless_the_user_insists() {
+fn a_plan_that_winks_out_blocks_in_use_is_rejected_unless_forced() {
     let replayed = Replayed::new(DOCUMENTS);
     // One name of the configuration is never freed.
     let plan = replayed.plan(&region("load_config", "AS4", "drained"));
@@ -89,7 +89,7 @@ int main(void) {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_recording_of_a_part_of_a_run_says_what_is_missing() {
+fn a_replay_of_a_partial_recording_reports_what_is_missing() {
     let replayed = Replayed::recorded(PAUSE, &["--window", "500ms.."]);
     let result = replayed.json(&["-a", "glibc:arenas=1"]);
     assert_eq!(result["calls"], 2000, "{result}");
@@ -101,7 +101,7 @@ fn a_recording_of_a_part_of_a_run_says_what_is_missing() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_recording_that_was_cut_is_replayed_as_far_as_it_goes() {
+fn a_truncated_recording_is_replayed_up_to_its_end() {
     let source = "#include <stdlib.h>\nint main(void) {\n\
         for (int i = 0; i < 500000; ++i) { void* volatile p = malloc(100); free(p); }\n\
         return 0; }";
@@ -115,7 +115,7 @@ fn a_recording_that_was_cut_is_replayed_as_far_as_it_goes() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn samples_are_refused_unless_the_user_allows_them() {
+fn sampled_recordings_are_rejected_unless_the_user_allows_them() {
     let replayed = Replayed::recorded(DOCUMENTS, &["--sample", "4096"]);
     replayed.replay(&[]).refuses(3, "the trace is sampled");
     let result = replayed.json(&["-a", "glibc:arenas=1", "--allow-samples"]);
@@ -126,7 +126,7 @@ fn samples_are_refused_unless_the_user_allows_them() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn allocators_files_and_players_that_cannot_be_used_are_refused() {
+fn unusable_allocators_files_and_replayers_are_rejected() {
     let replayed = Replayed::new(DOCUMENTS);
     let folder = &replayed.folder;
     let refuse = |options: &[&str], status, what: &str| {
@@ -149,7 +149,7 @@ fn allocators_files_and_players_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn bad_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let folder = Folder::new();
     let refuse = |options: &[&str], status, what| {
         folder.mallard(&[&["replay", "none"], options].concat()).refuses(status, what);
@@ -166,7 +166,7 @@ fn bad_arguments_are_refused() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_budget_that_is_too_small_speaks_of_the_replay() {
+fn the_error_for_a_budget_that_is_too_small_mentions_the_replay() {
     let replayed = Replayed::recorded(PAUSE, &[]);
     let words = ["replay", "recorded", "--pace", "real", "-a", "glibc", "--budget"];
     let paced = |budget| replayed.folder.mallard_in_time(&[&words[..], &[budget]].concat());
@@ -182,7 +182,7 @@ fn a_budget_that_is_too_small_speaks_of_the_replay() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_replay_that_runs_out_of_memory_says_so() {
+fn a_replay_that_runs_out_of_memory_reports_it() {
     let source = "#include <stdlib.h>\nstatic void* volatile p;\n\
         int main(void) { p = malloc((size_t)8 << 30); return p == 0; }";
     let replayed = Replayed::new(source);
@@ -193,7 +193,7 @@ fn a_replay_that_runs_out_of_memory_says_so() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_full_temporary_folder_leaves_the_trace_as_it_was() {
+fn a_full_temporary_directory_leaves_the_trace_unchanged() {
     let replayed = Replayed::new(DOCUMENTS);
     let folder = &replayed.folder;
     fs::create_dir(folder.path("small")).unwrap();
@@ -230,7 +230,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn an_op_stream_that_was_written_can_be_played_alone() {
+fn a_saved_op_stream_can_be_replayed_by_the_replayer_alone() {
     let replayed = Replayed::new(DOCUMENTS);
     let shown = replayed.write("run.ops", &["--strategy", "AS7"]);
     assert!(shown.starts_with("run.ops: 20,119 calls of 1 thread, at most 4.8 KiB"), "{shown}");

@@ -52,7 +52,7 @@ fn sum(column: &Value) -> u64 {
 }
 
 #[test]
-fn a_trace_without_advice_has_the_regions_that_are_in_its_events() {
+fn a_report_without_advice_shows_regions_computed_from_the_events() {
     let (folder, trace) = folder_with_regions();
     let found = find(&trace, Limits::default()).unwrap().all;
     let object = object(&folder);
@@ -73,7 +73,7 @@ fn a_trace_without_advice_has_the_regions_that_are_in_its_events() {
 }
 
 #[test]
-fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
+fn a_report_shows_the_saved_advice_with_the_regions_that_it_used() {
     let (folder, trace) = folder_with_regions();
     let advice = json!({"version": 1, "verdict": "leave", "sentence": "Leave it.",
         "cards": [{"title": "Leave it", "how": null}], "matrix": [],
@@ -89,7 +89,7 @@ fn the_advice_of_a_trace_is_in_its_report_with_the_regions_of_the_advice() {
 }
 
 #[test]
-fn advice_that_decides_less_leaves_the_advice_that_there_is_and_says_so() {
+fn less_decisive_advice_does_not_replace_saved_advice_and_reports_it() {
     let (folder, trace) = folder_with_regions();
     let earlier =
         json!({"version": 1, "verdict": "leave", "sentence": "Leave it.", "interrupted": false});
@@ -104,7 +104,7 @@ fn advice_that_decides_less_leaves_the_advice_that_there_is_and_says_so() {
 }
 
 #[test]
-fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
+fn results_of_verify_are_saved_with_the_advice_and_shown_in_the_report() {
     let (folder, trace) = folder_with_regions();
     let verify = ["verify", "--trace", "a", "--before", "true 1", "--after", "true 2"];
     let verify = [&verify[..], &["--budget", "2s"]].concat();
@@ -137,7 +137,7 @@ fn what_verify_measured_is_kept_with_the_advice_and_stands_in_the_report() {
 }
 
 #[test]
-fn damaged_or_newer_advice_becomes_a_note_on_the_page() {
+fn corrupt_or_newer_advice_becomes_a_note_on_the_page() {
     let (folder, trace) = folder_with_regions();
     for (text, why) in [
         ("{\"version\": 1, \"cards\"", "it is not JSON"),

@@ -50,7 +50,7 @@ int main() { block = new int; delete block; std::printf("%d\n", calls); }
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_program_runs_under_the_malloc_that_was_asked_for() {
+fn a_program_runs_under_the_requested_malloc() {
     let folder = folder_with("libmine.so", &[]);
     folder.compile("program", USABLE, &[]);
     let out = |arguments: &[&str]| folder.mallard(arguments).out();
@@ -67,7 +67,7 @@ fn a_program_runs_under_the_malloc_that_was_asked_for() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn glibc_is_put_in_front_of_the_malloc_that_a_program_is_linked_with() {
+fn glibc_can_override_the_malloc_that_a_program_is_linked_with() {
     let folder = linked_with_a_malloc();
     let own = folder.command("./program").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&own.stdout), "first\n20\n");
@@ -78,7 +78,7 @@ fn glibc_is_put_in_front_of_the_malloc_that_a_program_is_linked_with() {
 
 #[test]
 #[ignore = "needs a C++ compiler; ./x test runs it"]
-fn the_operators_of_a_linked_malloc_do_not_serve_another_malloc() {
+fn the_new_and_delete_of_a_linked_malloc_are_not_mixed_with_another_malloc() {
     let folder = folder_with("libmine.so", &[]);
     let compile = |name: &str, source: &str, options: &[&str]| {
         let file = folder.path(&format!("{name}.cpp"));

@@ -51,7 +51,7 @@ fn note(folder: &Folder, name: &str) -> Value {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_server_is_recorded_while_a_load_uses_it_and_then_ended() {
+fn a_server_is_recorded_during_its_load_and_then_stopped() {
     let (folder, said) = recorded();
     assert!(said.contains("the load ran 1 time\n"), "{said}");
     assert_eq!((note(&folder, "loads"), note(&folder, "load")), (1.into(), REQUEST.into()));
@@ -73,7 +73,7 @@ fn a_load_is_repeated_for_some_time() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_load_that_fails_ends_the_server_and_keeps_its_events() {
+fn a_failing_load_stops_the_server_and_the_recorded_events_are_kept() {
     let folder = server();
     let load = ["--load", "test -e served-once || { touch served-once; exit 0; }; exit 3"];
     let options =
@@ -89,7 +89,7 @@ fn a_load_that_fails_ends_the_server_and_keeps_its_events() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_load_that_does_not_end_is_killed_and_the_recording_is_kept() {
+fn a_load_that_does_not_finish_is_killed_and_the_recording_is_kept() {
     let folder = server();
     let load = format!("{REQUEST} && sleep 1000000");
     let options = ["record", "--quiet", "-o", "served", "--timeout", "2s", "--load", &load];
@@ -127,7 +127,7 @@ fn advice_on_a_server_runs_it_with_its_load() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_server_that_a_script_starts_is_ended_too() {
+fn a_server_that_was_started_by_a_script_is_stopped_too() {
     let folder = server();
     fs::write(folder.path("start.sh"), "./server; true\n").unwrap();
     let follow = ["record", "-o", "served", "--follow", "fork,exec", "--load", REQUEST];
@@ -139,7 +139,7 @@ fn a_server_that_a_script_starts_is_ended_too() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_signal_to_the_recording_ends_server_and_load() {
+fn a_signal_to_mallard_stops_the_server_and_the_load() {
     let folder = server();
     let options = ["record", "--quiet", "-o", "served", "--load", "touch begun; sleep 1000000"];
     let mut command = folder.command(MALLARD);
@@ -153,7 +153,7 @@ fn a_signal_to_the_recording_ends_server_and_load() {
 
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
-fn a_server_runs_in_the_folder_in_which_it_was_recorded() {
+fn a_server_runs_in_the_directory_in_which_it_was_recorded() {
     let (folder, _) = recorded();
     fs::remove_file(folder.path("ready")).unwrap();
     let other = Folder::new();

@@ -28,7 +28,7 @@ fn acts(folder: &Folder) -> String {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_may_end_as_it_likes() {
+fn every_kind_of_program_exit_is_recorded() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let ended = folder.record(&[], &[&acts, "quick_exit"]);
@@ -47,7 +47,7 @@ fn a_program_may_end_as_it_likes() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn children_are_recorded_if_they_are_followed() {
+fn child_processes_are_recorded_if_they_are_followed() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let fork = ["--follow", "fork"];
@@ -71,7 +71,7 @@ fn children_are_recorded_if_they_are_followed() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn many_processes_are_recorded() {
+fn many_simultaneous_processes_are_recorded() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let follow = ["--follow", "fork"];
@@ -85,7 +85,7 @@ fn many_processes_are_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn many_threads_are_recorded() {
+fn a_program_with_many_threads_is_recorded() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let live = folder.record(&[], &[&acts, "live_threads", "1000"]);
@@ -101,7 +101,7 @@ fn many_threads_are_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn deep_and_broken_call_stacks_are_recorded() {
+fn deep_and_corrupt_call_stacks_are_recorded() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let deep = folder.record(&["--stacks", "caller"], &[&acts, "deep", "100000"]);
@@ -119,7 +119,7 @@ fn deep_and_broken_call_stacks_are_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn the_time_before_main_and_after_it_is_recorded() {
+fn allocations_before_and_after_main_are_recorded() {
     let folder = Folder::new();
     let module = ["-shared", "-fPIC"];
     let plugin = folder.compile_file("plugin.so", &source("plugins/plugin.c"), &module);
@@ -131,7 +131,7 @@ fn the_time_before_main_and_after_it_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn thousands_of_mappings_that_change_at_once_damage_no_stream() {
+fn thousands_of_simultaneous_mapping_changes_do_not_corrupt_the_event_log() {
     let folder = Folder::new();
     let mappings = folder.compile_file("mappings", &source("mappings.c"), &[]);
     let recording = folder.record(&[], &[&mappings]);
@@ -140,7 +140,7 @@ fn thousands_of_mappings_that_change_at_once_damage_no_stream() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn plugins_are_recorded_also_if_they_are_loaded_with_deepbind() {
+fn plugins_loaded_with_rtld_deepbind_are_recorded() {
     let folder = Folder::new();
     let module = ["-shared", "-fPIC"];
     let plugin = folder.compile_file("plugin.so", &source("plugins/plugin.c"), &module);
@@ -156,7 +156,7 @@ fn plugins_are_recorded_also_if_they_are_loaded_with_deepbind() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn allocations_that_bypass_the_recorder_are_named_as_lost() {
+fn allocations_that_bypass_the_recorder_are_reported_as_lost() {
     let folder = Folder::new();
     let make = "#include <stddef.h>\nvoid* __libc_malloc(size_t);\n\
                 void* make(void) { return __libc_malloc(70001); }";
@@ -172,7 +172,7 @@ fn allocations_that_bypass_the_recorder_are_named_as_lost() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_library_finds_its_plugins_by_its_own_runpath() {
+fn a_recorded_library_finds_its_plugins_by_its_own_runpath() {
     let folder = Folder::new();
     fs::create_dir(folder.path("plugins")).unwrap();
     let plugin = "#include <stdlib.h>\nvoid run(void) { free(malloc(70001)); }";
@@ -198,7 +198,7 @@ fn a_library_finds_its_plugins_by_its_own_runpath() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn signal_handlers_may_allocate() {
+fn a_recorded_signal_handler_may_allocate() {
     let folder = Folder::new();
     let acts = acts(&folder);
     let handler = source("preloads/handler_memory.c");
@@ -216,7 +216,7 @@ fn signal_handlers_may_allocate() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_program_that_forbids_itself_system_calls_is_recorded() {
+fn a_program_that_restricts_its_system_calls_is_recorded() {
     let folder = Folder::new();
     let filtered = folder.compile_file("filtered", &source("filtered.c"), &[]);
     let recorded = folder.record(&[], &[&filtered]);
@@ -257,7 +257,7 @@ fn the_c_code_of_a_go_program_is_recorded() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_folder_that_may_not_be_written_is_refused_before_the_program_starts() {
+fn an_unwritable_directory_is_rejected_before_the_program_starts() {
     let folder = Folder::new();
     let nobody = nix::unistd::Uid::from_raw(65534);
     let mallard = folder.path("mallard");
@@ -282,7 +282,7 @@ fn a_folder_that_may_not_be_written_is_refused_before_the_program_starts() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn limits_of_the_system_are_told_before_the_program_starts() {
+fn system_limits_are_reported_before_the_program_starts() {
     let folder = Folder::new();
     let limited = |limit: &str| {
         let script = format!("ulimit {limit}; exec \"$0\" record -- touch started");
@@ -323,7 +323,7 @@ fn an_installed_command_finds_its_recorder() {
 }
 
 #[test]
-fn an_installed_command_without_its_parts_says_what_installs_them() {
+fn an_installed_command_with_missing_files_explains_how_to_install_them() {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("bin")).unwrap();
     let mallard = folder.path("bin/mallard");
@@ -344,7 +344,7 @@ fn an_installed_command_without_its_parts_says_what_installs_them() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn damaged_traces_are_refused_or_shown() {
+fn corrupt_traces_are_rejected_or_shown() {
     let folder = Folder::new();
     folder.record(&[], &["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..99"]).is_whole(0);
     let files = ["manifest.json", "sites.parquet", "stacks.parquet", "frames.parquet"];
@@ -375,7 +375,7 @@ fn damaged_traces_are_refused_or_shown() {
 }
 
 #[test]
-fn import_says_that_a_stream_is_cut_or_damaged() {
+fn import_reports_a_truncated_or_corrupt_event_log() {
     let folder = Folder::new();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/trace_format.golden");
     let mut golden = fs::read(golden).unwrap();
@@ -397,7 +397,7 @@ fn import_says_that_a_stream_is_cut_or_damaged() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn record_mentions_the_arenas_of_python() {
+fn recording_python_prints_a_note_about_its_internal_allocator() {
     let folder = Folder::new();
     let says = |value: Option<&str>| {
         let mut command = folder.command(support::MALLARD);
@@ -420,7 +420,7 @@ fn record_mentions_the_arenas_of_python() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_script_is_recorded_alone_unless_its_programs_are_followed() {
+fn only_the_interpreter_of_a_script_is_recorded_unless_its_programs_are_followed() {
     let folder = Folder::new();
     fs::write(
         folder.path("script"),

@@ -59,7 +59,7 @@ fn candidate<'a>(result: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
+fn a_malloc_that_needs_more_time_and_memory_has_two_losses() {
     // The tests' malloc frees nothing. A peak below that of mallard itself, which is 4 MiB in a
     // debug build, cannot be measured.
     let trial = Trial::new(&BLOCKS.replace("20000", "80000"));
@@ -79,7 +79,7 @@ fn a_malloc_that_takes_more_time_and_memory_has_two_losses() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_that_changes_the_output_is_found() {
+fn a_malloc_that_changes_the_output_is_detected() {
     let trial = Trial::new(USABLE);
     let options = ["--budget", "4s", "-a", "mine=./libmine.so", "-a", "glibc:arenas=1"];
     let result = trial.measured(&options, &["./program"]);
@@ -104,7 +104,7 @@ fn a_malloc_that_changes_the_output_is_found() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_that_crashes_the_program_is_found() {
+fn a_malloc_that_crashes_the_program_is_detected() {
     let trial = Trial::new(BLOCKS);
     let result = trial.measured(
         &["--budget", "4s", "--ignore-output", "-a", "mine=./libmine.so,WRONG=abort"],
@@ -116,7 +116,7 @@ fn a_malloc_that_crashes_the_program_is_found() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_under_which_the_program_hangs_is_found() {
+fn a_malloc_under_which_the_program_hangs_is_detected() {
     let trial = Trial::new(BLOCKS);
     let result =
         trial.measured(&["--budget", "12s", "-a", "mine=./libmine.so,WRONG=hang"], &["./program"]);
@@ -126,7 +126,7 @@ fn a_malloc_under_which_the_program_hangs_is_found() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_that_prints_more_than_a_pipe_holds_is_accepted() {
+fn a_malloc_that_prints_more_than_fits_into_a_pipe_is_accepted() {
     let trial = Trial::new(BLOCKS);
     let run = ["run", "-a", "mine=./libmine.so,CHATTY=1", "--", "./program"];
     let ran = trial.folder.mallard(&run);
@@ -136,7 +136,7 @@ fn a_malloc_that_prints_more_than_a_pipe_holds_is_accepted() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn a_malloc_in_ld_preload_is_the_base() {
+fn a_malloc_in_ld_preload_is_used_as_the_baseline() {
     let trial = Trial::new(USABLE);
     let command =
         ["try", "--json", "--budget", "4s", "--ignore-output", "-a", "glibc", "--", "./program"];
@@ -158,7 +158,7 @@ fn a_malloc_in_ld_preload_is_the_base() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn the_best_of_several_is_measured_again_by_fresh_runs() {
+fn the_best_of_several_mallocs_is_measured_again_by_confirmation_runs() {
     let trial = Trial::new(BLOCKS);
     let measure = |candidates: &[&str], format: &[&str]| {
         let options = [&["try", "--budget", "8s"], candidates, format].concat();
@@ -198,7 +198,7 @@ fn the_best_of_several_is_measured_again_by_fresh_runs() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn mallocs_that_cannot_win_are_dropped_early_and_keep_what_they_showed() {
+fn mallocs_that_cannot_win_are_dropped_early_and_their_results_are_shown() {
     let trial = Trial::new(BLOCKS);
     let losers = ["mine=./libmine.so,WRONG=slow,N=1", "mine=./libmine.so,WRONG=slow,N=2"];
     let mut options = vec!["--budget", "5s", "-a", "glibc:arenas=1", "-a", "glibc:trim=1GiB"];
@@ -223,7 +223,7 @@ fn mallocs_that_cannot_win_are_dropped_early_and_keep_what_they_showed() {
 }
 
 #[test]
-fn settings_of_glibc_with_which_page_faults_and_memory_stay_the_same_are_left_out() {
+fn glibc_settings_that_change_neither_page_faults_nor_memory_are_omitted() {
     // All blocks are freed together, so glibc returns the end of its heap to the system each time.
     let trial = Trial::new(
         r#"
@@ -255,7 +255,7 @@ fn settings_of_glibc_with_which_page_faults_and_memory_stay_the_same_are_left_ou
 }
 
 #[test]
-fn the_sentence_with_the_result_stands_alone_at_the_end() {
+fn the_last_line_is_one_sentence_with_the_result() {
     let folder = Folder::new();
     let out = folder.mallard(&["try", "--budget", "2s", "-a", "glibc", "--", "true"]).out();
     let lines: Vec<&str> = out.lines().rev().collect();
@@ -265,7 +265,7 @@ fn the_sentence_with_the_result_stands_alone_at_the_end() {
 
 #[test]
 #[ignore = "needs a C compiler; ./x test runs it"]
-fn programs_and_allocators_that_cannot_be_used_are_refused() {
+fn unusable_programs_and_allocators_are_rejected() {
     let trial = Trial::new(BLOCKS);
     let folder = &trial.folder;
     let refuse = |allocator: &str, program: &str, status, what| {
@@ -310,7 +310,7 @@ fn a_missing_library_names_the_command_that_installs_it() {
 }
 
 #[test]
-fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
+fn each_run_gets_the_same_stdin_which_is_empty_by_default() {
     let folder = Folder::new();
     fs::write(folder.path("text"), "some text\n").unwrap();
     let script = "read line; test \"$line\" = 'some text'";
@@ -330,7 +330,7 @@ fn stdin_is_the_same_in_each_run_and_otherwise_empty() {
 }
 
 #[test]
-fn the_setup_runs_before_each_run() {
+fn the_setup_command_runs_before_each_run() {
     let folder = Folder::new();
     // The program fails in its second run, unless the setup runs before.
     let script = "mv fresh used && echo moved";
@@ -345,7 +345,7 @@ fn the_setup_runs_before_each_run() {
 }
 
 #[test]
-fn verify_is_a_gate() {
+fn verify_fails_if_the_change_saves_too_little_or_alters_the_output() {
     let folder = Folder::new();
     let verify = |before: &str, after: &str| {
         let budget = ["verify", "--budget", "30s", "--min-gain", "60%"];
@@ -372,7 +372,7 @@ fn verify_is_a_gate() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
-fn a_recording_tells_how_much_any_malloc_could_save() {
+fn a_recording_shows_how_much_another_malloc_could_save_at_most() {
     let folder = Folder::new();
     // The long loop makes the share of the allocations small, so that it is known even where
     // recording slows calls down.
@@ -444,7 +444,7 @@ fn a_server_is_measured_while_a_load_uses_it() {
 }
 
 #[test]
-fn a_load_that_does_not_end_is_named_as_the_cause() {
+fn a_load_that_does_not_finish_is_reported_as_the_cause() {
     let load = ["--budget", "2s", "-a", "glibc", "--load", "sleep 60", "--", "sleep", "60"];
     let refused = Folder::new().mallard_in_time(&[&["try"], &load[..]].concat());
     refused.refuses(125, "the load did not end within 2.0 s, and was killed");
@@ -452,7 +452,7 @@ fn a_load_that_does_not_end_is_named_as_the_cause() {
 }
 
 #[test]
-fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
+fn an_interrupted_trial_prints_what_was_measured_and_leaves_no_process() {
     let folder = Folder::new();
     let script = "echo $$ >> pids; sleep 0.05; echo done";
     let mallard = folder
@@ -476,7 +476,7 @@ fn an_interruption_shows_what_was_measured_and_leaves_no_process() {
 }
 
 #[test]
-fn help_fits_80_columns_and_fails_if_it_cannot_be_written() {
+fn the_help_fits_80_columns_and_a_failed_write_of_it_is_an_error() {
     let folder = Folder::new();
     for command in ["--help", "try --help", "advise --help", "record --help", "verify --help"] {
         let help = folder.mallard(&command.split(' ').collect::<Vec<_>>()).out();

@@ -4,7 +4,7 @@ use crate::support::Folder;
 use std::fs;
 
 #[test]
-fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
+fn a_program_that_fails_without_a_terminal_or_input_is_rejected() {
     let folder = Folder::new();
     let run = |options: &[&str], script: &str| {
         let options = [&["try", "--budget", "3s", "-a", "glibc"], options].concat();
@@ -26,7 +26,7 @@ fn a_program_that_fails_for_lack_of_a_terminal_or_of_input_is_refused() {
 }
 
 #[test]
-fn a_program_that_leaves_a_daemon_is_refused_and_the_daemon_is_killed() {
+fn a_program_that_leaves_a_daemon_is_rejected_and_the_daemon_is_killed() {
     let folder = Folder::new();
     let run = |options: &[&str], program: &[&str]| {
         let options = [&["try", "--budget", "10s", "-a", "glibc"], options, &["--"]].concat();
@@ -88,13 +88,13 @@ fn a_program_that_fails_in_every_run_is_measured_with_a_note() {
 }
 
 #[test]
-fn a_folder_is_no_program() {
+fn a_directory_is_rejected_as_a_program() {
     let folder = Folder::new();
     folder.mallard(&["try", "-a", "glibc", "--", "/usr"]).refuses(126, "/usr is a directory");
 }
 
 #[test]
-fn bad_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let folder = Folder::new();
     folder.mallard(&["try"]).refuses(2, "");
     folder.mallard(&["run", "--", "true"]).refuses(2, "--allocator");
@@ -114,7 +114,7 @@ fn bad_arguments_are_refused() {
 }
 
 #[test]
-fn a_budget_that_is_too_small_is_refused_with_one_that_is_enough() {
+fn a_budget_that_is_too_small_is_rejected_with_a_sufficient_one() {
     let folder = Folder::new();
     let try_sleep = |budget, seconds| {
         folder.mallard_in_time(&["try", "--budget", budget, "-a", "glibc", "--", "sleep", seconds])
@@ -128,7 +128,7 @@ fn a_budget_that_is_too_small_is_refused_with_one_that_is_enough() {
 }
 
 #[test]
-fn a_program_that_prints_other_things_each_time_needs_ignore_output() {
+fn a_program_with_varying_output_needs_the_option_ignore_output() {
     let folder = Folder::new();
     let program = ["-a", "glibc", "--", "sh", "-c", "echo $$"];
     let refused = folder.mallard(&[&["try"], &program[..]].concat());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_advice_names_one_budget_and_never_a_smaller_one() {
+    fn the_advice_suggests_one_budget_and_never_a_smaller_one_than_the_current() {
         let mut evidence = sample::noisy();
         let question = |what, needed| Question { what, needed: Some(Duration::from_secs(needed)) };
         evidence.questions = vec![
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_budget_follows_the_time_of_a_run() {
+    fn the_default_budget_depends_on_the_duration_of_a_run() {
         let of = |run| of(300).of_runs(run).all().as_secs();
         let milliseconds = |ms| Some(Duration::from_millis(ms));
         assert_eq!([1, 400, 9000].map(|ms| of(milliseconds(ms))), [30, 60, 300]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_has_a_share_needs_a_budget_that_grows_with_it() {
+    fn the_suggested_budget_grows_with_the_time_that_other_steps_need() {
         let budget = of(20);
         budget.share(|| std::thread::sleep(Duration::from_millis(200)));
         budget.miss(seconds(3));

@@ -95,7 +95,7 @@ mod tests {
     use mallard_trace::regions::EscapeSite;
 
     #[test]
-    fn the_named_dangling_blocks_and_the_rest_are_all_of_them() {
+    fn the_listed_dangling_blocks_and_the_remaining_count_add_up() {
         let site = |blocks| EscapeSite { node: 1, function: "f".to_string(), blocks, bytes: 9 };
         let of =
             |dangling| wish(&Forced { sites: vec![site(6), site(5)], ..sample::wish(dangling) });

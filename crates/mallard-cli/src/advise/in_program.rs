@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_report_are_shares_of_the_cpu_time() {
+    fn the_times_in_a_report_become_shares_of_the_cpu_time() {
         let line =
             r#"{"process":1,"rules":[{"name":"a","blocks":1000,"end_ns":50000,"end_frees":500}]}"#;
         let parts = Parts::of(&format!("{line}\nbroken\n{line}\n"), 100_000.0, (2.0, 6.0));
@@ -367,12 +367,12 @@ mod tests {
     }
 
     #[test]
-    fn a_malloc_and_a_free_take_between_a_nanosecond_and_a_millisecond() {
+    fn a_measured_malloc_and_free_pair_takes_between_1_nanosecond_and_1_millisecond() {
         assert!((1.0..1e6).contains(&ns_of_pair()));
     }
 
     #[test]
-    fn too_few_runs_of_a_plan_decide_nothing() {
+    fn too_few_runs_under_a_plan_decide_nothing() {
         let judged =
             |verdict, why| Judgement { saving: 0.12, low: 0.1, high: 0.14, verdict, why, p: 0.01 };
         let of = |cpu: Judgement| {

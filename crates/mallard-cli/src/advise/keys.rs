@@ -118,7 +118,7 @@ fn samples() -> Vec<Measured> {
 }
 
 #[test]
-fn the_guide_has_each_key_of_the_json_and_no_other() {
+fn the_guide_documents_exactly_the_keys_of_the_json_output() {
     let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
     let mut stages = Stages::default();
     stages.time("regions", || ());

@@ -189,7 +189,7 @@ mod tests {
     use crate::advise::rules::sample::{self, whole};
 
     #[test]
-    fn a_replay_that_rules_out_a_gain_decides_if_runs_vary_too_much() {
+    fn if_runs_vary_too_much_a_replay_that_rules_out_a_gain_decides() {
         let decides = |replayed: (f64, Verdict, Option<Why>), tried: Verdict| {
             let of = |cpu| whole("mimalloc", Kind::Malloc, cpu, (0.0, Verdict::NoDifference));
             let (saving, verdict, why) = replayed;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn two_plans_for_functions_of_the_same_short_name_stay_two() {
+    fn two_plans_for_functions_with_the_same_short_name_stay_separate() {
         let evidence = sample::document();
         let twin = Candidate { region: Some(1), ..evidence.candidates[0].clone() };
         let both = evidence.and(Measured { candidates: vec![twin], ..evidence.nothing() });
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malloc_that_breaks_the_program_is_no_candidate_any_more_whatever_replays_showed() {
+    fn a_malloc_that_breaks_the_program_is_dropped_regardless_of_replays() {
         let evidence = sample::malloc("mimalloc", Kind::Malloc);
         let with = |why| {
             let dropped = vec![dropped("mimalloc".into(), Kind::Malloc, None, why)];

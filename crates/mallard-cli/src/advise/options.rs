@@ -194,7 +194,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_pasted_command_has_the_options_of_the_user() {
+    fn a_suggested_command_repeats_the_options_of_the_user() {
         let line = typed(&[&["my trace"], &ALL[..]].concat()).advise("'my trace'", "--budget 9s");
         let expected = [&["mallard", "advise", "my trace"], &ALL[..], &["--budget", "9s"]].concat();
         assert_eq!(words(&line), expected);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_not_repeated() {
+    fn a_suggested_command_does_not_repeat_default_options() {
         let plain = typed(&["run", "--min-gain", "2%", "--budget", "5s", "--json"]);
         assert_eq!(plain, Typed::default());
         assert_eq!(plain.advise("run", "--budget 9s"), "mallard advise run --budget 9s");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_stand_before_each_command() {
+    fn environment_variables_precede_each_suggested_command() {
         let typed = Typed { set: "PYTHONMALLOC=malloc ".to_string(), ..Typed::default() };
         let commands = [
             typed.advise("run", ""),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_the_program() {
+    fn options_precede_the_program_in_a_suggested_command() {
         let typed = typed(&["--stdin", "in", "--no-try", "--", "./app", "-x"]);
         let tried = typed.measure("try", "--allocator mimalloc -- ./app -x");
         assert_eq!(tried, "mallard try --stdin in --allocator mimalloc -- ./app -x");

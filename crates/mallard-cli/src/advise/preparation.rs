@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_holds_many_times_what_is_in_use_is_not_played() {
+    fn a_plan_that_would_hold_several_times_the_bytes_in_use_is_not_replayed() {
         let of = |held_peak| blow_up(&Account { held_peak, ..Account::default() }, 20 << 20);
         assert_eq!(of(40 << 20), None);
         let why = of(41 << 20).unwrap().to_string();

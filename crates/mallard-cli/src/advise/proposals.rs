@@ -293,14 +293,14 @@ mod tests {
     use crate::advise::rules::sample;
 
     #[test]
-    fn settings_of_glibc_are_environment_variables_and_no_other_malloc() {
+    fn glibc_settings_are_environment_variables_and_not_other_mallocs() {
         assert_eq!(kind_of("glibc:arenas=1"), Kind::Variable);
         assert_eq!(kind_of("mimalloc"), Kind::Malloc);
         assert_eq!(kind_of("mine"), Kind::Malloc);
     }
 
     #[test]
-    fn a_setting_that_cannot_matter_for_the_program_is_not_measured() {
+    fn a_setting_that_cannot_affect_the_program_is_not_measured() {
         let mut evidence = sample::program();
         evidence.facts_mut().program.threads_at_once = 1;
         evidence.facts_mut().bound =

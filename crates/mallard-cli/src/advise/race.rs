@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_race_leaves_time_for_a_second_recording_only_if_it_fits_as_well() {
+    fn a_race_reserves_time_for_a_second_recording_only_if_the_budget_suffices_for_both() {
         let races = smaller_races((6, 4), 1);
         let [run, timed, recording] = [1.0, 1.5, 10.0].map(Duration::from_secs_f64);
         let kept = Kept { always: timed, if_possible: recording };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_plans_are_prepared_than_have_time_to_run() {
+    fn only_as_many_plans_are_prepared_as_the_budget_can_run() {
         let [short, long] = [0.1, 1.0].map(|run| Some(Duration::from_secs_f64(run)));
         let of = |run| plans_with_time(run, &mallocs(), Duration::from_secs(50));
         assert_eq!([of(short), of(long), of(None)], [PLANS_MAX, 1, PLANS_MAX]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_without_time_for_all_leaves_out_settings_then_plans_then_mallocs() {
+    fn a_race_with_too_little_time_omits_settings_then_plans_then_mallocs() {
         let all = [(10, 3), (4, 3), (4, 2), (3, 2), (2, 1), (1, 1)];
         assert_eq!(smaller_races((10, 4), 3), all);
         assert_eq!(smaller_races((1, 0), 1), [(1, 1), (0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]);

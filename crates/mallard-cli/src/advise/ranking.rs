@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_prepared_in_the_order_of_what_they_may_save() {
+    fn plans_are_prepared_in_the_order_of_their_possible_savings() {
         let mut evidence = rules::sample::document();
         let small = evidence.facts.regions[0].clone();
         let name = "small()".to_string();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_played_and_mallocs_are_tried_if_one_candidate_alone_can_be_played() {
+    fn if_only_one_candidate_can_be_replayed_it_is_a_plan_and_mallocs_are_tried_in_runs() {
         let ranked = |of_plan| {
             vec![
                 piloted("mimalloc", Kind::Malloc, 0.3),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wink_out_comes_before_the_same_allocator_without_and_keeps_its_own_saving() {
+    fn wink_out_ranks_above_the_same_allocator_without_it_and_keeps_its_measured_saving() {
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.2 });
         let ranked = rank(of_document(saving), Needed::default());
         assert_eq!(first(&ranked), ("AS4".to_string(), Some(0.2)));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_for_sites_comes_after_an_arena_that_seems_to_save_about_as_much() {
+    fn a_pool_for_allocation_sites_ranks_below_an_arena_that_seems_to_save_about_as_much() {
         let sites = rules::sample::structure((16, 64)).facts.sites.clone();
         let evidence = rules::sample::with(rules::sample::document(), |facts| facts.sites = sites);
         let best = |of_pool| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wink_out_that_was_not_played_does_not_come_first() {
+    fn a_wink_out_that_was_not_replayed_is_not_ranked_first() {
         let saving = |name: &str| (name != "AS4").then_some(0.2);
         let ranked = rank(of_document(saving), Needed::default());
         let of_as4 = ranked.iter().find(|of| of.entry.name.short() == "AS4").unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_has_a_plan_a_malloc_and_what_is_needed() {
+    fn the_final_candidates_include_a_plan_a_malloc_and_required_candidates() {
         let all = || {
             let mut all = of_document(|name| Some(if name == "AS4" { 0.5 } else { 0.4 }));
             all.push(piloted("mimalloc", Kind::Malloc, 0.1));

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_few_runs_leave_mallocs_to_a_replay_unless_all_break_the_program() {
+    fn with_too_few_runs_replays_decide_about_mallocs_unless_all_break_the_program() {
         let mut measured = Rounds::nothing(2);
         assert!(!says_enough(&measured));
         measured.broken = vec![Some("it hangs".to_string()); 2];

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_what_the_schema_requires() {
+    fn a_sarif_log_has_everything_that_the_schema_requires() {
         for evidence in sample::all() {
             let log = log(&evidence, &cards(&evidence), Path::new("/home/ada/app"));
             check(&log);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_at_the_file_and_line_of_the_function() {
+    fn a_sarif_result_points_to_the_file_and_line_of_the_function() {
         let mut evidence = sample::document();
         evidence.facts_mut().regions[0].file = Some("/home/ada/app/src/a b.cpp".to_string());
         let of = |evidence: &Measured, folder| {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_whole_program_is_at_its_main_function_or_else_at_its_file() {
+    fn a_sarif_result_for_the_whole_program_points_to_main_or_else_to_its_file() {
         let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
         let of = |evidence: &Measured| {
             let log = log(evidence, &cards(evidence), Path::new("/home/ada/app"));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_failed_or_was_interrupted_is_not_successful() {
+    fn a_failed_or_interrupted_run_is_marked_unsuccessful_in_sarif() {
         let of = |status, interrupted| {
             let mut evidence = Measured { interrupted, ..sample::nothing() };
             evidence.facts_mut().program.status = status;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_stays_when_lines_move() {
+    fn a_sarif_fingerprint_does_not_change_when_lines_move() {
         let mut evidence = sample::document();
         let of = |evidence: &Measured| {
             let log = log(evidence, &cards(evidence), Path::new("/"));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_that_the_user_asked_for_is_a_result_and_a_fault_if_blocks_dangle() {
+    fn a_forced_strategy_is_a_sarif_result_and_an_error_if_blocks_would_dangle() {
         let of = |dangling| {
             let forced = Some(sample::wish(dangling));
             let evidence = Measured { forced, ..sample::document() };

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_of_another_input_may_have_other_instances_but_no_escapes() {
+    fn a_recording_with_another_input_may_have_other_instances_but_no_escapes() {
         let of = |other: &[Region]| difference(&region(100, 0), other, Made::Otherwise);
         assert_eq!(of(&[region(7, 0)]), None);
         assert_eq!(of(&[region(7, 1)]), Some(Difference::Escapes(1)));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_calls_in_the_second_recording_is_a_doubt() {
+    fn a_different_call_count_in_the_second_recording_makes_the_advice_doubtful() {
         let doubt = |calls| other_calls(100_000, calls).map(|doubt| doubt.to_string());
         assert_eq!((doubt(100_900), doubt(99_100)), (None, None));
         let expected = "100,000 calls of malloc and free, the second has 90,000";

@@ -342,7 +342,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn an_estimate_of_the_cpu_time_is_named_as_such() {
+    fn an_estimated_cpu_time_is_labelled_as_an_estimate() {
         let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
         let head = |evidence: &Measured| Output::new(evidence, &budget, &Stages::default()).head();
         let mut evidence = sample::program();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_replaces_earlier_advice_unless_that_decides_more() {
+    fn new_advice_replaces_earlier_advice_unless_the_earlier_advice_was_more_decisive() {
         let folder = tempfile::tempdir().unwrap();
         let budget = Budget::begin(Duration::from_secs(1), Default::default(), true);
         let forced = Measured { forced: Some(sample::wish(0)), ..sample::program() };
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_matrix_has_each_strategy_once_for_the_region_of_the_first_card() {
+    fn the_matrix_shows_each_strategy_once_for_the_region_of_the_first_recommendation() {
         let mut evidence = Measured { recordings: 2, ..sample::document() };
         // An overload has the same short name, but its rows do not count for the region of the
         // card.

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_has_its_time_and_the_peak_until_its_end() {
+    fn a_stage_is_reported_with_its_duration_and_peak_memory() {
         const KIB: u64 = 128 << 10;
         let mut stages = Stages::default();
         stages.time("large", || std::hint::black_box(vec![1u8; (KIB << 10) as usize]).len());

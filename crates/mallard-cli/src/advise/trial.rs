@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_that_a_replay_rules_out_are_not_tried() {
+    fn candidates_that_a_replay_rules_out_are_not_run() {
         let wide = Some(Why::IntervalTooWide);
         let none = [
             replayed("a", 0.015, Verdict::NoDifference, None),

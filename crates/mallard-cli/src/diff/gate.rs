@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_relative_to_the_number_before() {
+    fn a_gate_in_percent_is_relative_to_the_number_before() {
         assert!(passes("peak<+5%", 100, 104) && !passes("peak<+5%", 100, 105));
         assert!(passes("peak<=+5%", 100, 105) && !passes("peak<=+5%", 100, 106));
         assert!(passes("peak<-5%", 100, 94) && !passes("peak<-5%", 100, 96));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_has_the_unit_of_its_number() {
+    fn an_absolute_gate_has_the_unit_of_its_metric() {
         assert!(passes("leaked<=+0", 7, 7) && !passes("leaked<=+0", 7, 8));
         assert!(passes("rss<+2MiB", 0, (2 << 20) - 1) && !passes("rss<+2MiB", 0, 2 << 20));
         assert!(passes("time <= +1.5s", 0, 1_500_000_000) && passes("blocks<+1000", 5, 1004));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_does_not_parse_says_why() {
+    fn an_unparsable_gate_is_an_error_with_a_reason() {
         let wrong = |text: &str| text.parse::<Gate>().unwrap_err();
         assert!(wrong("peak").contains("needs a '<'"));
         assert!(wrong("size<+5%").contains("one of bytes, blocks, peak, leaked, calls, rss, time"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_says_how_much_and_from_where() {
+    fn the_outcome_of_a_gate_contains_the_change_and_the_starting_value() {
         let gate: Gate = "peak<+5%".parse().unwrap();
         assert_eq!(
             gate.outcome(1024, 2048),

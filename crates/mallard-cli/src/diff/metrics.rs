@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_add_up_by_metric() {
+    fn numbers_are_summed_by_metric() {
         let row = SiteRow { bytes: 10, allocs: 2, frees: 1, reallocs: 3, ..SiteRow::default() };
         let mut numbers = Numbers::of(&row);
         assert_eq!((numbers.get(Metric::Bytes), numbers.get(Metric::Calls)), (10, 6));

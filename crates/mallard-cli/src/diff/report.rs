@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_a_share_of_what_was_before() {
+    fn a_change_is_printed_as_a_percentage_of_the_value_before() {
         assert_eq!(share(50, 100), "+50 %");
         assert_eq!(share(-1, 100), "-1.0 %");
         assert_eq!((share(0, 0), share(1, 0)), ("0 %".to_string(), "-".to_string()));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_names_only_within_one_build() {
+    fn code_offsets_identify_functions_only_within_one_build() {
         let build = |id: &str| Builds::from([("libx.so".to_string(), id.to_string())]);
         let same = [build("1"), build("1")];
         assert_eq!(name("libx.so+0x10", "libx.so", &same), "libx.so+0x10");

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn inlined_functions_that_pass_the_allocation_on_are_left_out_too() {
+    fn inlined_allocation_wrappers_are_omitted_from_exported_stacks() {
         let inner = [function("operator new(unsigned long)")];
         let outer = [function("std::allocator<int>::allocate"), function("parse"), function("f")];
         let place = |frame, functions| Place { frame: Some(frame), functions };

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_stays_a_full_disk() {
+    fn a_full_disk_during_a_csv_export_is_reported_as_a_full_disk() {
         let error = csv::Error::from(io::Error::from(io::ErrorKind::StorageFull));
         let Trouble::System(error) = of_the_system(error) else { panic!("not of the system") };
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

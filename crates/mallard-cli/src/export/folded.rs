@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_break_a_line() {
+    fn special_characters_in_names_cannot_break_a_line_of_folded_stacks() {
         let mut line = String::new();
         push_name(&mut line, "main");
         push_name(&mut line, "a;b\nc\td");

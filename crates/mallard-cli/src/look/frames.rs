@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_pass_the_allocation_on_are_left_out() {
+    fn allocation_wrappers_are_omitted_from_call_stacks() {
         let all = [
             frame("operator new(unsigned long)"),
             frame("void std::allocator<int>::f()"),

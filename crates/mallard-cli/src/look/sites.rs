@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn call_stacks_that_would_look_the_same_are_told_apart() {
+    fn call_stacks_with_the_same_text_are_made_distinguishable() {
         let of = |all: &[&str], depth| {
             let stacks = all.iter().map(|stack| stack.split(' ').map(String::from).collect());
             let shown = told_apart(stacks.collect(), depth);

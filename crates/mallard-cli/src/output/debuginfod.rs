@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_distribution_has_its_server() {
+    fn each_linux_distribution_has_its_debuginfod_server() {
         for (release, name) in [
             ("NAME=Debian\nID=debian\n", "debian.net"),
             ("ID=ubuntu\nID_LIKE=debian\n", "ubuntu.com"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_no_package_has_to_be_compiled_with_names() {
+    fn for_a_file_of_no_package_the_advice_is_to_compile_with_debug_information() {
         let text = how_to_name("/no such folder/a program");
         assert!(text.starts_with("functions of a program have no names: "), "{text}");
         assert!(text.contains("-g") || text.contains("debuginfod"), "{text}");

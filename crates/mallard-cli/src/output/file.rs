@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_as_it_was_if_its_content_cannot_be_made() {
+    fn a_file_is_unchanged_if_its_new_content_cannot_be_produced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "old").unwrap();

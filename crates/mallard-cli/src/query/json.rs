@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn each_query_is_found_whatever_its_texts_and_comments_contain() {
+    fn each_sql_statement_is_found_whatever_its_strings_and_comments_contain() {
         for query in [
             "SELECT 1",
             "select ';' AS \"a;b\", 'it''s;'",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statements_and_commands_of_the_shell_stay_as_they_are() {
+    fn other_statements_and_shell_commands_are_left_unchanged() {
         for sql in [
             "",
             " \n",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_the_line_of_the_user_without_its_number() {
+    fn an_sql_error_shows_the_line_that_the_user_wrote_without_a_line_number() {
         let message = "Candidates: \"a\"\n\nLINE 2: SELECT b\n               ^\nmore";
         let expected = "Candidates: \"a\"\n\nSELECT b\n       ^\nmore";
         assert_eq!(without_line_numbers(message), expected);

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_that_names_events_or_blocks_needs_the_events() {
+    fn only_a_query_about_events_or_blocks_reads_the_event_table() {
         assert!(needs_events(None));
         assert!(needs_events(Some("SELECT count(*) FROM Events")));
         assert!(needs_events(Some("FROM ALLOCS")));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_query_that_names_regions_or_the_shell_needs_them() {
+    fn regions_are_computed_only_for_a_query_about_regions_or_for_the_shell() {
         assert!(needs_regions(None) && needs_regions(Some("FROM Regions")));
         assert!(!needs_regions(Some("SELECT * FROM sites")));
     }

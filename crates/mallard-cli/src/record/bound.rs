@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_calls_and_faults_are_parts_of_the_time_without_recording() {
+    fn cpu_shares_of_calls_and_page_faults_refer_to_the_time_without_recording() {
         // Of 1 ms, recording takes 1.2 times 1/6 ms. Calls take 60 + 400 * 0.25 us, and faults 10 *
         // 8 us.
         let of = manifest(60_000, 1000.0 / 6.0, 250.0, 8000.0);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_calls_and_faults_are_known_only_if_they_can_be_true() {
+    fn implausible_cpu_shares_of_calls_and_page_faults_are_treated_as_unknown() {
         let costs = [0.0, 1.0, 300.0, 2_000.0, 1e5, 1e9];
         for calls in [0, 1, 60_000, 5_000_000, 1_000_000_000_000] {
             for (recording, per_free) in costs.iter().flat_map(|&a| costs.map(|b| (a, b))) {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_of_the_recorder_are_not_those_of_blocks() {
+    fn page_faults_of_the_recorder_are_not_counted_as_page_faults_of_blocks() {
         let mut of = manifest(60_000, 0.0, 250.0, 8000.0);
         assert!((shares(&of, None).unwrap().faults - 0.08).abs() < 1e-12);
         of.memory.peak.parts.recorder = 6 * PAGE_BYTES as i64;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_are_unknown_if_recording_took_most_of_the_time() {
+    fn cpu_shares_are_unknown_if_recording_took_most_of_the_time() {
         // Recording takes 1.2 * 0.7 ms of 1 ms, and calls seem to take exactly the rest.
         let of = manifest(60_000, 700.0, 250.0, 0.0);
         assert!(unknown(&of).unwrap().contains("recording slowed the calls down"));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_run_has_no_shares_and_says_which_part_it_is() {
+    fn a_partial_recording_has_no_cpu_shares_and_says_which_part_was_recorded() {
         let part_with = |name: &str, note: Value| {
             let of = with(json!({ name: note }));
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_were_not_recorded_are_named_with_the_option_that_records_them() {
+    fn unrecorded_processes_are_named_with_the_option_that_records_them() {
         let part_with = |notes: serde_json::Value| {
             let of = with(notes);
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn recording_takes_no_longer_than_the_program() {
+    fn the_estimated_time_of_recording_never_exceeds_the_run_time() {
         let of = cost(12e6, 48e6);
         assert_eq!(of, "recording took 12 ms of the program's 48 ms of CPU time");
         let of = cost(53e6, 48e6);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_not_timed_have_no_share() {
+    fn untimed_calls_have_no_cpu_share() {
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         of.totals.sites.allocs = 16_000;
         of.totals.sites.timed_calls = 1000;
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_and_a_run_without_cpu_time_have_no_shares() {
+    fn sampled_recordings_and_runs_without_cpu_time_have_no_cpu_shares() {
         let mut of = manifest(60_000, 0.0, 1.0, 1.0);
         of.stream.sample_bytes = 4096;
         assert_eq!(shares(&of, None), Err(None));

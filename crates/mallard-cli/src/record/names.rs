@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_end_in_mallard_or_not() {
+    fn a_trace_name_may_end_in_dot_mallard_or_not() {
         let folder = tempfile::tempdir().unwrap();
         for wanted in ["app", "app.mallard"].map(|name| folder.path().join(name)) {
             let (names, _) = claim(Some(&wanted), Path::new("/bin/x"), false).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_trace_is_refused_without_force() {
+    fn an_existing_trace_is_not_overwritten_without_force() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("app");
         std::fs::create_dir(folder.path().join("app.mallard")).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_used_while_its_stream_exists() {
+    fn a_trace_name_is_taken_while_its_event_log_exists() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("app");
         let (names, _) = claim(Some(&wanted), Path::new("x"), false).unwrap();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_that_do_not_fit_in_one_text_are_in_several() {
+    fn mappings_that_do_not_fit_into_one_record_are_split_into_several() {
         let mapping = |start| Mapping { start, end: u64::MAX, anonymous: u64::MAX };
         for count in [0, 1, 1200, 1300, 65_530] {
             let changes: Vec<Mapping> = (0..count).map(|i| mapping(u64::MAX - i)).collect();
@@ -262,12 +262,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_has_no_memory() {
+    fn an_exited_process_has_no_memory() {
         assert_eq!(Sampler::new(u32::MAX - 1).memory(), None);
     }
 
     #[test]
-    fn a_zombie_is_not_alive_and_its_limits_can_still_be_read() {
+    fn a_zombie_process_is_not_alive_but_its_limits_can_be_read() {
         assert!(is_alive(std::process::id()));
         let mut shell = std::process::Command::new("sh");
         let mut child = shell.args(["-c", "ulimit -v 500000"]).spawn().unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_named_by_the_system() {
+    fn thread_names_come_from_the_system() {
         let threads = Sampler::new(std::process::id()).threads(false);
         assert!(threads.iter().any(|&(thread, _)| thread == std::process::id()), "{threads:?}");
     }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_process_counts_until_it_executes_another_program() {
+    fn the_cpu_time_of_a_process_counts_until_it_executes_another_program() {
         let own = std::process::id();
         let mut same = RecordedTime::new(own, &std::env::current_exe().unwrap(), &[], HZ);
         same.look(own, 1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_of_the_same_file_is_another_program() {
+    fn an_exec_of_the_same_file_counts_as_another_program() {
         let script = "read x; exec sh -c 'read x; :'";
         let mut child = std::process::Command::new("sh")
             .args(["-c", script])
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_counts_until_its_last_event_and_a_little_longer() {
+    fn an_exited_process_counts_until_shortly_after_its_last_event() {
         let mut time = RecordedTime::new(0, Path::new("none"), &[], HZ);
         let fork = Events { first: 500, last: 1500, is_program: false };
         time.begin(u32::MAX, &fork, 100);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_a_program_has_forked_are_found_unless_they_are_recorded() {
+    fn unrecorded_forked_processes_are_found() {
         let script = "exec 3<&0; (read x <&3; :) & wait";
         let mut child = std::process::Command::new("sh")
             .args(["-c", script])
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_process_is_found_although_its_parent_ended_before_it_was_looked_at() {
+    fn a_forked_process_is_found_although_its_parent_exited_before_the_search() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "exec 3<&0; (read x <&3; :) & exit"])
             .stdin(std::process::Stdio::piped())
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_shortly_before_the_end_is_seen_by_the_name() {
+    fn an_exec_shortly_before_the_exit_is_detected_by_the_process_name() {
         for (path, is_seen) in [("/usr/bin/true", false), ("/usr/bin/env", true)] {
             let mut child = std::process::Command::new("true").spawn().unwrap();
             wait_for_end(child.id());
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_process_that_nobody_has_waited_for_is_read_after_its_end() {
+    fn the_cpu_time_of_a_zombie_process_is_read_after_its_exit() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         wait_for_end(child.id());
         assert!(cpu_ns(child.id()).is_some_and(|ns| ns > 0));

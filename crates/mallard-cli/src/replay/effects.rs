@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_hide_only_beside_work_of_the_program() {
+    fn allocator_latency_is_hidden_only_by_other_work_of_the_program() {
         assert_eq!(hidden_ns(1000, 1e6), 1e4);
         assert_eq!(hidden_ns(1000, 300.0), 300.0);
         assert_eq!(hidden_ns(1000, 0.0), 0.0);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_a_part_lies_between_the_readings_around_it() {
+    fn the_cpu_share_of_a_partial_recording_lies_between_the_surrounding_readings() {
         // One reading every 10 ms, with half as much CPU time.
         let steady: Vec<(i64, i64)> = (0..=100).map(|n| (10 * n, 5 * n)).collect();
         let share = |threads: &[&[(i64, i64)]], from: i64, to: i64| {

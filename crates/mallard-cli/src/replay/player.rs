@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_with_too_many_page_faults_writes_to_no_block() {
+    fn a_replay_with_too_many_page_faults_does_not_write_to_blocks() {
         let touch = |of_program, replayed| {
             let mut manner = Manner::default();
             let note = manner.decide(of_program, replayed);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn litter_may_be_a_fraction_or_a_percentage() {
+    fn the_litter_option_accepts_a_fraction_or_a_percentage() {
         assert_eq!((litter("0"), litter("0.4"), litter("40%")), (Ok(0.0), Ok(0.4), Ok(0.4)));
         assert_eq!(litter("1"), Ok(1.0));
         for wrong in ["1.5", "-0.1", "140%", "much", "", "NaN"] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_is_a_factor_of_the_recorded_waits() {
+    fn the_pace_option_scales_the_recorded_pauses() {
         let factor = |text: &str| pace(text).map(|pace| pace.0);
         assert_eq!((factor("none"), factor("real"), factor("x0.5")), (Ok(0.0), Ok(1.0), Ok(0.5)));
         for wrong in ["x", "0.5", "x-1", "xinf", "fast"] {

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_allows_for_locality() {
+    fn a_prediction_is_widened_for_effects_of_locality() {
         let (low, high) = predicted(&judgement(0.04, 0.06), (1.0, 1.0), 0.0).unwrap();
         assert!(
             (low - (0.04 / 1.1 - 0.01)).abs() < 1e-9 && (high - (0.06 / 0.4 + 0.01)).abs() < 1e-9
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(predicted(&judgement(f64::NAN, 1.0), (1.0, 1.0), 0.0), None);
     }
     #[test]
-    fn a_prediction_allows_for_calls_beside_other_work() {
+    fn a_prediction_is_widened_for_calls_that_overlap_with_other_work() {
         let of = |low, high, hidden| predicted(&judgement(low, high), (1.0, 1.0), hidden).unwrap();
         let near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-9;
         // Only the end near 0 changes, by at most one half.

@@ -134,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn regions_and_null_members_are_taken_out() {
+    fn regions_and_null_members_are_removed_from_saved_advice() {
         let text = json!({"version": 1, "verdict": "leave", "cards": [{"title": "a", "how": null}],
             "matrix": [{"name": "AS4", "low": null}], "regions": [{"shown": "f"}], "sites": [1]});
         let advice = Advice::of(&text.to_string());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advice_that_cannot_be_read_is_a_note() {
+    fn unreadable_advice_becomes_a_note_in_the_report() {
         for (text, why) in [
             ("", "not JSON"),
             ("[1", "not JSON"),
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_advice_that_are_missing_or_of_another_kind_are_empty() {
+    fn missing_or_mistyped_parts_of_saved_advice_are_empty_in_the_report() {
         let advice = Advice::of(r#"{"version":1,"regions":7,"matrix":"x"}"#);
         assert_eq!((advice.shown.unwrap()["matrix"].clone(), advice.regions), (json!([]), vec![]));
     }
 
     #[test]
-    fn many_changes_are_cut_and_a_note_says_so() {
+    fn a_long_list_of_changes_is_truncated_with_a_note() {
         let matrix: Vec<_> = (0..500).map(|n| json!({"name": n})).collect();
         let advice = Advice::of(&json!({"version": 1, "matrix": matrix}).to_string());
         assert_eq!(advice.shown.unwrap()["matrix"].as_array().unwrap().len(), CHANGES_MAX);

@@ -41,21 +41,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_pairs_of_a_count_and_a_byte() {
+    fn run_length_encoding_writes_pairs_of_a_count_and_a_byte() {
         assert_eq!(run_lengths(&[7, 7, 0]), [2, 7, 1, 0]);
         assert_eq!(run_lengths(&[1; 256]), [255, 1, 1, 1]);
         assert!(run_lengths(&[]).is_empty());
     }
 
     #[test]
-    fn the_width_of_a_number_is_that_of_its_text() {
+    fn the_computed_width_of_a_number_is_that_of_its_text() {
         for number in [0, 9, 10, -1, -10, i64::MAX, i64::MIN] {
             assert_eq!(width(number), number.to_string().len());
         }
     }
 
     #[test]
-    fn numbers_keep_four_digits() {
+    fn encoded_numbers_keep_four_significant_digits() {
         assert_eq!(four_digits(0.123456), 0.1235);
         assert_eq!(four_digits(-98766.0), -98770.0);
         assert_eq!(four_digits(0.0), 0.0);

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_name_stays_data() {
+    fn a_malicious_name_cannot_inject_markup_or_scripts() {
         let text = page(r#"{"strings":["</script><img onerror=alert(1)>"]}"#, "</title><b>");
         assert!(!text.contains("<img") && !text.contains("</title><b>"), "{text}");
     }

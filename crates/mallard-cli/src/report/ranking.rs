@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_with_many_blocks_matters_as_much_as_one_with_many_bytes() {
+    fn sites_are_ranked_by_their_blocks_as_well_as_by_their_bytes() {
         let sites = vec![site(1, 10, 10), site(2, 900, 1), site(3, 90, 89)];
         let ranked = Ranked::of(sites, &site(0, 1000, 100));
         let order: Vec<i32> = ranked.kept.iter().map(|site| site.stack).collect();

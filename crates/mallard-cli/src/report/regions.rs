@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn many_regions_share_the_instances_that_a_page_draws() {
+    fn the_maximum_of_drawn_instances_is_divided_among_the_regions() {
         let all: Vec<Value> = (0..64).map(|_| value(&region(400))).collect();
         let shown = shown(&all);
         assert!(shown.iter().all(|of| of.lanes.t0.len() == 100), "{}", shown[0].lanes.t0.len());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_of_another_form_is_empty() {
+    fn a_region_with_unexpected_data_is_shown_as_empty() {
         let shown = shown(&[json!({"lanes": 3, "line": "x"}), json!(1)]);
         assert!(shown.iter().all(|of| of.line == -1 && of.lanes == Lanes::default()));
         assert!(super::shown(&[]).is_empty());

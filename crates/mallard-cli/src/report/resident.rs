@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_summed_up_from_their_first_sample_to_their_end() {
+    fn the_memory_of_each_process_counts_from_its_first_sample_to_its_exit() {
         let samples = BTreeMap::from([
             (1, vec![(10, 100), (20, 200), (30, 200)]),
             (2, vec![(15, 1000), (25, 1000)]),

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_and_anything_else_is_refused() {
+    fn saved_report_data_must_be_a_json_object_of_the_current_version() {
         let (name, json) = read_text(r#"{"version":1,"name":"words"}"#).unwrap();
         assert_eq!((name.as_str(), json.len()), ("words", 28));
         assert!(read_text("{}").unwrap_err().what().contains("does not have the data"));

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_report_is_overwritten_without_force() {
+    fn only_a_mallard_report_is_overwritten_without_force() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.html");
         assert!(check(&file, false).is_ok());

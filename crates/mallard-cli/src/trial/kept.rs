@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prediction_is_said_beside_the_measured_saving() {
+    fn the_prediction_is_printed_next_to_the_measured_saving() {
         let beside = |predicted, saving: f64, verdict: &str| {
             let (folder, title) = (PathBuf::new(), String::new());
             let advised = Advised { folder, number: 2, title, is_decided: true, predicted };

@@ -9,7 +9,7 @@ use std::process::Command;
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn the_blocks_of_a_fleet_are_those_of_the_view_of_the_trace() {
+fn the_blocks_in_a_fleet_equal_those_of_the_trace_view() {
     let folder = recorded();
     let run = ["--service", "shop", "--events"];
     assert_eq!(add(&folder, "shop", &run).status(), 0);
@@ -30,7 +30,7 @@ fn the_blocks_of_a_fleet_are_those_of_the_view_of_the_trace() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_fleet_without_events_says_how_to_add_them() {
+fn a_query_on_a_fleet_without_events_explains_how_to_add_them() {
     let folder = recorded();
     assert_eq!(add(&folder, "shop", &["--service", "shop"]).status(), 0);
     let ran = query(&folder, &["--fleet", "all", "SELECT * FROM allocs"]);
@@ -121,7 +121,7 @@ fn are_equal(a: &Value, b: &Value) -> bool {
 }
 
 #[test]
-fn numbers_that_differ_are_not_equal() {
+fn the_comparison_of_query_results_detects_different_numbers() {
     assert!(are_equal(&json!({"a": 1.0, "b": "x"}), &json!({"b": "x", "a": 1})));
     assert!(!are_equal(&json!({"a": "12"}), &json!({"a": 12})));
     assert!(!are_equal(&json!({"a": 1.001}), &json!({"a": 1})));

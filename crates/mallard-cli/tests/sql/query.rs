@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn rows_are_written_as_a_table_as_json_and_as_csv() {
+fn query_results_are_written_as_a_table_as_json_or_as_csv() {
     let folder = recorded();
     let sql = "SELECT 'a, b' AS text, 7 AS number, NULL AS nothing";
     let table = query(&folder, &["shop", sql]).out();
@@ -24,7 +24,7 @@ fn rows_are_written_as_a_table_as_json_and_as_csv() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn every_number_is_a_number_in_json_with_all_its_digits() {
+fn json_query_results_contain_numbers_with_all_digits() {
     let folder = recorded();
     let most = "340282366920938463463374607431768211455"; // is 2^128 - 1
     let least = "-170141183460469231731687303715884105728"; // is -2^127
@@ -88,7 +88,7 @@ fn sql_comes_from_a_file_or_from_stdin() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn the_tables_of_the_trace_are_views() {
+fn a_query_can_use_the_tables_of_the_trace_as_views() {
     let folder = recorded();
     let manifest = folder.manifest("shop.mallard");
     for table in manifest["tables"].as_array().unwrap() {
@@ -109,7 +109,7 @@ fn the_tables_of_the_trace_are_views() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn the_peak_of_a_query_is_the_peak_of_the_manifest() {
+fn the_peak_computed_by_a_query_equals_the_peak_in_the_manifest() {
     let folder = recorded();
     let file = queries().join("exact_peak.sql");
     let rows = rows(&folder, &["shop", "--file", file.to_str().unwrap()]);
@@ -120,7 +120,7 @@ fn the_peak_of_a_query_is_the_peak_of_the_manifest() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn wrong_sql_is_refused_in_the_words_of_duckdb() {
+fn invalid_sql_is_rejected_with_the_message_of_duckdb() {
     let folder = recorded();
     query(&folder, &["shop", "SELEKT 1"]).refuses(2, "syntax error at or near \"SELEKT\"");
     let ran = query(&folder, &["shop", "SELECT byts FROM sites"]);
@@ -137,7 +137,7 @@ fn wrong_sql_is_refused_in_the_words_of_duckdb() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_query_stays_in_the_folder_of_the_trace() {
+fn a_query_cannot_access_files_outside_the_trace_directory() {
     let folder = recorded();
     fs::write(folder.path("secret.csv"), "a\n1\n").unwrap();
     let secret = folder.path("secret.csv");
@@ -170,7 +170,7 @@ fn a_query_stays_in_the_folder_of_the_trace() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_memory_limit_below_the_data_works_or_says_so() {
+fn a_query_with_a_memory_limit_below_the_data_size_works_or_reports_an_error() {
     let folder = recorded();
     let sorted = "SELECT count(*) FROM (SELECT a.t0, b.t0 FROM allocs a, (SELECT t0 FROM allocs LIMIT 300) b \
                   ORDER BY hash(a.t0 + b.t0))";
@@ -185,7 +185,7 @@ fn a_memory_limit_below_the_data_works_or_says_so() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
+fn a_corrupt_table_is_named_and_the_other_tables_can_be_queried() {
     let folder = recorded();
     let sites = folder.path("shop.mallard/sites.parquet");
     let bytes = fs::read(&sites).unwrap();
@@ -206,7 +206,7 @@ fn a_table_that_is_damaged_is_named_and_the_others_can_be_asked() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn a_trace_of_a_newer_version_is_refused() {
+fn a_trace_of_a_newer_version_is_rejected() {
     let folder = recorded();
     let path = folder.path("shop.mallard/manifest.json");
     let text = fs::read_to_string(&path).unwrap().replace("\"schema\": 1", "\"schema\": 9");
@@ -243,7 +243,7 @@ fn the_path_of_a_trace_may_have_any_characters() {
 
 #[test]
 #[ignore = "needs DuckDB and the recorder; ./x test has them"]
-fn nothing_is_left_behind_by_a_query() {
+fn a_query_leaves_no_temporary_files_behind() {
     let folder = recorded();
     fs::create_dir(folder.path("tmp")).unwrap();
     let files = || fs::read_dir(folder.path("")).unwrap().count();

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_candidate_is_named_by_its_allocator_in_words() {
+    fn a_candidate_is_described_by_its_allocator_in_words() {
         assert_eq!(named(&"AS4 in parse".into()), "an arena, dropped as a whole (AS4), in parse");
         assert_eq!(
             named(&"AS7 for cache::put and 2 more".into()),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_predicted_interval_is_never_below_nothing_or_above_everything() {
+    fn a_predicted_interval_is_limited_to_0_to_100_percent() {
         assert_eq!(predicted(0.04, 0.32), "4.0 to 32 %");
         assert_eq!(predicted(0.3, 1.2), "at least 30 %");
         assert_eq!(predicted(-0.01, 0.17), "at most 17 % (perhaps nothing)");

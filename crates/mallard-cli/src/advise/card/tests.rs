@@ -16,7 +16,7 @@ fn first(evidence: &Measured) -> Card {
 }
 
 #[test]
-fn each_sample_gives_the_card_of_its_rule() {
+fn each_sample_program_gets_the_recommendation_of_its_rule() {
     let expected = [
         (sample::document(), "wink-out-arena", Action::Convert),
         (sample::one_escapes(), "multipool-over-arena", Action::Convert),
@@ -38,7 +38,7 @@ fn each_sample_gives_the_card_of_its_rule() {
 }
 
 #[test]
-fn the_largest_saving_comes_first_and_each_function_has_one_card() {
+fn the_largest_saving_comes_first_and_each_function_has_one_recommendation() {
     let mut evidence = sample::document();
     evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
     let rules: Vec<&str> = cards(&evidence).iter().map(|card| card.rule).collect();
@@ -48,7 +48,7 @@ fn the_largest_saving_comes_first_and_each_function_has_one_card() {
 }
 
 #[test]
-fn memory_has_the_second_card_if_another_change_saves_much_more_of_it() {
+fn the_second_recommendation_is_about_memory_if_it_saves_much_more_than_the_first() {
     let mut evidence = sample::document();
     evidence.candidates.extend(sample::malloc("mimalloc", Kind::Malloc).candidates);
     evidence.candidates.last_mut().unwrap().cpu = sample::judged(0.5, Verdict::Gain);
@@ -76,7 +76,7 @@ fn memory_has_the_second_card_if_another_change_saves_much_more_of_it() {
 }
 
 #[test]
-fn what_runs_of_the_program_show_is_not_compared_with_a_part_of_a_saving() {
+fn a_saving_measured_in_runs_is_not_compared_with_a_partial_saving_from_a_replay() {
     let mut evidence = sample::document();
     let saving = evidence.candidates[0].cpu.saving;
     let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
@@ -90,7 +90,7 @@ fn what_runs_of_the_program_show_is_not_compared_with_a_part_of_a_saving() {
 }
 
 #[test]
-fn a_card_shows_what_the_program_saves_as_it_is_and_what_the_source_may_save_besides() {
+fn a_recommendation_shows_the_saving_of_a_plan_and_the_additional_saving_of_a_source_change() {
     let evidence = sample::in_program(sample::document(), 0.2, (0.01, 0.03), 0.05);
     let evidence = Measured { recordings: 2, ..evidence };
     let card = first(&evidence);
@@ -112,7 +112,7 @@ fn a_card_shows_what_the_program_saves_as_it_is_and_what_the_source_may_save_bes
 }
 
 #[test]
-fn a_plan_is_offered_as_it_is_if_it_saves_more_than_every_malloc() {
+fn running_under_a_plan_is_recommended_only_if_it_saves_more_than_every_malloc() {
     let with_malloc = |saving| {
         let mut evidence = sample::in_program(sample::structure((16, 64)), 0.2, (0.0, 0.0), 0.0);
         let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.swap_remove(0);
@@ -130,7 +130,7 @@ fn a_plan_is_offered_as_it_is_if_it_saves_more_than_every_malloc() {
 }
 
 #[test]
-fn memory_that_only_grows_comes_before_a_small_saving_of_time_and_after_a_large_one() {
+fn memory_growth_ranks_above_a_small_time_saving_and_below_a_large_one() {
     let rules = |saving| {
         let mut evidence = sample::leak();
         let mut malloc = sample::malloc("mimalloc", Kind::Malloc).candidates.remove(0);
@@ -143,7 +143,7 @@ fn memory_that_only_grows_comes_before_a_small_saving_of_time_and_after_a_large_
 }
 
 #[test]
-fn a_leak_is_named_by_the_function_of_the_program() {
+fn a_leak_is_attributed_to_a_function_of_the_program_and_not_of_a_library() {
     let card = first(&sample::leak());
     let site = card.site.as_ref().unwrap();
     assert_eq!((site.function.as_str(), site.shown.as_str()), ("remember(int)", "remember"));
@@ -151,7 +151,7 @@ fn a_leak_is_named_by_the_function_of_the_program() {
 }
 
 #[test]
-fn of_equal_savings_a_change_that_runs_destructors_comes_first_unless_they_take_time() {
+fn of_equal_savings_a_change_that_keeps_destructors_comes_first_unless_they_cost_time() {
     let mut evidence = sample::document();
     evidence.candidates[1].cpu = sample::judged(0.305, Verdict::Gain);
     evidence.facts_mut().regions[0].teardown_ns = 1e6;
@@ -186,14 +186,14 @@ fn a_strategy_that_needs_much_more_memory_comes_last() {
 }
 
 #[test]
-fn an_allocator_that_several_threads_would_share_is_not_advised() {
+fn an_allocator_that_several_threads_would_share_is_not_recommended() {
     let mut evidence = sample::structure((16, 64));
     evidence.candidates[0].account.as_mut().unwrap().is_shared = true;
     assert_eq!(first(&evidence).action, Action::Leave);
 }
 
 #[test]
-fn a_block_that_escapes_in_the_exact_account_forbids_a_wink_out() {
+fn a_block_that_escapes_in_the_exact_count_of_a_replay_rules_out_a_wink_out() {
     let mut evidence = sample::document();
     evidence.candidates.truncate(1);
     evidence.candidates[0].account.as_mut().unwrap().escapes = 1;
@@ -203,7 +203,7 @@ fn a_block_that_escapes_in_the_exact_account_forbids_a_wink_out() {
 }
 
 #[test]
-fn a_card_says_why_memory_is_not_dropped_at_once() {
+fn a_recommendation_without_wink_out_explains_why() {
     let why = |evidence: &Measured| first(evidence).why_not.join("\n");
     let escapes = why(&sample::one_escapes());
     let expected = "no wink-out (dropping the memory as a whole): 30 blocks outlived their call, allocated by title";
@@ -224,7 +224,7 @@ fn a_card_says_why_memory_is_not_dropped_at_once() {
 }
 
 #[test]
-fn a_program_below_the_bound_is_left_alone_however_noisy_the_machine_is() {
+fn no_change_is_recommended_if_the_possible_saving_is_tiny_even_on_a_noisy_machine() {
     let mut evidence = sample::nothing();
     evidence.noise = Some(0.05);
     evidence.questions = vec![What::TooFewRuns.into()];
@@ -234,7 +234,7 @@ fn a_program_below_the_bound_is_left_alone_however_noisy_the_machine_is() {
 }
 
 #[test]
-fn a_doubt_about_the_recorded_run_leaves_a_program_undecided_below_the_bound_too() {
+fn a_doubtful_recording_leaves_advice_undecided_even_if_the_possible_saving_is_tiny() {
     let evidence = sample::with(sample::nothing(), |of| of.doubts = vec![Doubt::EndedBySignal]);
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
@@ -245,7 +245,7 @@ fn a_doubt_about_the_recorded_run_leaves_a_program_undecided_below_the_bound_too
 }
 
 #[test]
-fn another_malloc_is_checked_without_the_time_of_mallard_run() {
+fn a_recommended_malloc_is_checked_by_mallard_try() {
     for (name, kind) in [("mimalloc", Kind::Malloc), ("glibc:trim=1GiB", Kind::Variable)] {
         let check = format!("mallard try --allocator {name} -- ./app data");
         assert_eq!(first(&sample::malloc(name, kind)).check, Some(check));
@@ -253,7 +253,7 @@ fn another_malloc_is_checked_without_the_time_of_mallard_run() {
 }
 
 #[test]
-fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
+fn noise_leaves_advice_undecided_only_if_a_candidate_is_not_ruled_out() {
     let mut evidence = sample::noisy();
     let card = first(&evidence);
     assert_eq!(card.action, Action::Undecided);
@@ -279,7 +279,7 @@ fn noise_leaves_a_program_undecided_only_if_a_candidate_is_not_ruled_out() {
 }
 
 #[test]
-fn a_card_that_runs_do_not_decide_names_what_the_replay_found() {
+fn undecided_advice_reports_what_the_replay_found() {
     let mut evidence = sample::noisy();
     evidence.candidates[0].replayed = Some(sample::judged(0.04, Verdict::Gain));
     let reasons = first(&evidence).evidence.join("\n");
@@ -288,7 +288,7 @@ fn a_card_that_runs_do_not_decide_names_what_the_replay_found() {
 }
 
 #[test]
-fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
+fn without_a_second_recording_the_same_allocator_is_recommended_without_wink_out() {
     let mut evidence = sample::document();
     evidence.recordings = 1;
     evidence.no_second = Some(NoSecond::NoTime);
@@ -323,7 +323,7 @@ fn without_a_second_recording_the_same_allocator_keeps_its_destructors() {
 }
 
 #[test]
-fn more_memory_is_the_choice_of_the_user_if_it_is_much_as_a_share_and_in_bytes() {
+fn the_user_decides_about_a_change_that_needs_much_more_memory_relatively_and_in_bytes() {
     let of = |before: u64, after: u64| {
         let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
         evidence.candidates[0].memory = sample::judged(-0.3, Verdict::Loss);
@@ -343,7 +343,7 @@ fn more_memory_is_the_choice_of_the_user_if_it_is_much_as_a_share_and_in_bytes()
 }
 
 #[test]
-fn the_memory_of_a_replay_is_of_the_heap_even_if_runs_show_the_time() {
+fn memory_figures_of_a_replay_are_labelled_as_heap_memory_even_if_time_comes_from_runs() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     assert!(first(&evidence).text().contains("MiB of the program instead of"));
     evidence.candidates[0].memory_by = By::Replay;
@@ -353,7 +353,7 @@ fn the_memory_of_a_replay_is_of_the_heap_even_if_runs_show_the_time() {
 }
 
 #[test]
-fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
+fn memory_that_stays_allocated_after_a_peak_is_measured_at_the_end() {
     let mut evidence = sample::fragmented();
     let of = &mut evidence.candidates[0];
     of.memory = sample::judged(0.0, Verdict::NoDifference);
@@ -378,7 +378,7 @@ fn memory_that_is_kept_after_a_peak_is_measured_at_the_end() {
 }
 
 #[test]
-fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
+fn a_pool_and_an_arena_for_one_function_are_one_recommendation_with_an_alternative() {
     let mut evidence = sample::document();
     let mut structure = sample::structure((16, 48));
     structure.facts_mut().sites[0].owner.function = evidence.facts.regions[0].function.clone();
@@ -422,14 +422,14 @@ fn a_pool_and_an_arena_of_one_function_are_one_card_which_names_the_other() {
 }
 
 #[test]
-fn a_predicted_saving_names_what_can_show_it() {
+fn a_predicted_saving_says_that_only_the_changed_program_can_confirm_it() {
     assert!(first(&sample::document())
         .sentence
         .contains("only the changed program can show the real saving"));
 }
 
 #[test]
-fn a_malloc_under_which_the_program_did_not_run_is_not_advised() {
+fn a_malloc_under_which_the_program_did_not_run_is_not_recommended() {
     let mut malloc = sample::malloc("mimalloc", Kind::Malloc);
     malloc.candidates[0].by = By::Replay;
     malloc.facts_mut().program.cannot_run = Some(CannotRun::NotAsked);
@@ -467,7 +467,7 @@ fn a_malloc_that_breaks_the_program_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_function_and_its_caller_have_one_card() {
+fn a_function_and_its_caller_have_one_recommendation() {
     let mut evidence = sample::document();
     let outer = Region { function: "run".into(), shown: "run".into(), ..sample::region() };
     evidence.facts_mut().regions.push(outer);
@@ -522,7 +522,7 @@ fn random_evidence(random: &mut fastrand::Rng) -> Measured {
 }
 
 #[test]
-fn random_evidence_never_gives_a_wink_out_with_an_escape_or_too_few_calls_or_inputs() {
+fn random_evidence_never_leads_to_wink_out_with_an_escape_or_too_few_calls_or_inputs() {
     let mut random = fastrand::Rng::with_seed(25);
     let mut wink_outs = 0;
     for _ in 0..20_000 {

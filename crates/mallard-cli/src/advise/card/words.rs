@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_before_a_change_has_a_name_of_its_own_in_a_shell() {
+    fn the_program_before_a_change_gets_another_name_that_a_shell_accepts() {
         assert_eq!(before("./app"), "./app.before");
         assert_eq!(before("./app 'a b' c"), "./app.before 'a b' c");
         for program in ["my app", "it's an app", "a\\", "k=v"] {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_of_the_standard_library_tell_what_a_block_is_for() {
+    fn standard_library_functions_reveal_what_a_block_is_used_for() {
         let node = "std::__detail::_Hash_node<int, false>* \
                     std::__detail::_Hashtable_alloc<A>::_M_allocate_node<int>(int&&)";
         let of_node =
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_of_rust_may_be_that_of_a_string() {
+    fn a_rust_vector_may_belong_to_a_string() {
         let vec = "alloc::raw_vec::RawVecInner<A>::try_allocate_in";
         assert_eq!(made(&["__rust_alloc", vec, "app::f"]), Some(Vector));
         assert_eq!(made(&["__rust_alloc", vec, "alloc::fmt::format", "app::f"]), Some(Text));

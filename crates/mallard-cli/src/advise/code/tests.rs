@@ -21,7 +21,7 @@ fn lines_that_cannot_be_wrapped_fit_80_columns() {
 }
 
 #[test]
-fn the_code_of_each_rule_is_in_a_file_that_is_compiled() {
+fn the_proposed_code_of_each_rule_is_in_a_file_that_is_compiled() {
     let sample = place(SAMPLE, "render.cpp");
     let made = [Made::Vector, Made::Map, Made::HashMap, Made::Text, Made::Object].map(Some);
     let mut shown = BTreeSet::new();
@@ -47,7 +47,7 @@ fn the_code_of_each_rule_is_in_a_file_that_is_compiled() {
 }
 
 #[test]
-fn rules_with_a_strategy_have_code_in_each_language() {
+fn rules_with_a_strategy_propose_code_in_each_language() {
     for rule in &RULES {
         let code = of(rule.id, &place("f", "f.cpp"));
         let texts = [&code.cpp_pmr, &code.cpp_mallard, &code.c, &code.rust];
@@ -63,7 +63,7 @@ fn rules_with_a_strategy_have_code_in_each_language() {
 }
 
 #[test]
-fn the_code_has_the_name_of_the_function() {
+fn proposed_code_uses_the_name_of_the_recorded_function() {
     let code = of("arena", &place("app::parser<…>::read_line", "parser.cpp"));
     let text = code.cpp_pmr.unwrap();
     assert!(text.starts_with("// In app::parser<…>::read_line (parser.cpp:40)\n"), "{text}");
@@ -71,7 +71,7 @@ fn the_code_has_the_name_of_the_function() {
 }
 
 #[test]
-fn a_name_that_a_function_cannot_have_is_replaced() {
+fn an_invalid_function_name_is_replaced_in_the_proposed_code() {
     let names = [
         ("render_document", "render_document"),
         ("app::parser<…>::read", "read"),
@@ -90,14 +90,14 @@ fn a_name_that_a_function_cannot_have_is_replaced() {
 }
 
 #[test]
-fn the_code_says_what_a_name_stands_for_that_the_function_does_not_have() {
+fn the_proposed_code_explains_each_placeholder_name() {
     let code = of("arena", &place("main", "a.c")).c.unwrap();
     let first = "/* In main (a.c:40): this_part stands for the part that allocates */\n";
     assert!(code.starts_with(first), "{code}");
 }
 
 #[test]
-fn the_language_is_that_of_the_file_or_else_of_the_names() {
+fn the_language_of_code_is_derived_from_the_file_name_or_else_from_function_names() {
     let language = |file: &str| Language::of(Some(file), ["f(int)"].into_iter());
     assert_eq!(language("src/a.c"), Language::C);
     assert_eq!(language("src/a.rs"), Language::Rust);
@@ -110,20 +110,20 @@ fn the_language_is_that_of_the_file_or_else_of_the_names() {
 }
 
 #[test]
-fn a_place_has_code_in_its_language() {
+fn code_is_proposed_in_the_language_of_the_function() {
     let code = of("arena", &place("f", "a.c"));
     assert_eq!(code.for_language(Language::C).unwrap().0, "C with Mallard");
     assert_eq!(of("leak", &place("f", "a.c")).for_language(Language::C), None);
 }
 
 #[test]
-fn a_line_break_in_a_name_does_not_leave_the_comment() {
+fn a_line_break_in_a_name_does_not_end_the_comment() {
     let code = of("arena", &place("f", "a\nb.cpp"));
     assert!(code.cpp_pmr.unwrap().starts_with("// In f (a b.cpp:40)\n"));
 }
 
 #[test]
-fn a_function_whose_name_has_that_of_the_sample_keeps_its_name() {
+fn a_function_whose_name_contains_the_name_in_the_template_keeps_its_name() {
     let code = of("arena", &place("my_render_document", "a.c")).c.unwrap();
     assert!(code.starts_with("/* In my_render_document (a.c:40) */\n"), "{code}");
     assert!(code.contains("\nsize_t my_render_document(mallard_arena*"), "{code}");

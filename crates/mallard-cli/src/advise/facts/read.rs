@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_stack_among_thousands_that_is_cut_does_not_make_a_recording_invalid() {
+    fn one_truncated_call_stack_among_thousands_does_not_make_a_recording_invalid() {
         let mut manifest = manifest();
         manifest.stream.records = 10_000;
         manifest.repairs.cut_stacks = 10;
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn frees_at_ends_count_for_the_bound_only_where_wink_out_can_be_advised() {
+    fn frees_at_the_end_of_a_region_count_for_the_bound_only_if_wink_out_is_possible() {
         let region = Region { teardown_ns: 5e8, ..sample::region() };
         let teardown = |regions: &[Region], lacks: &[Gap]| {
             let (regions, validity) = (regions.to_vec(), lacks.to_vec());
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_count_for_the_bound_as_far_as_blocks_can_have_caused_them() {
+    fn only_page_faults_that_blocks_can_have_caused_count_for_the_bound() {
         let mut manifest = manifest();
         assert_eq!(bound(&manifest, &Facts::default(), None).faults, Some(0.0));
         manifest.totals.sites.allocs = 10;
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_with_many_callers_and_many_sizes_allocates_for_its_callers() {
+    fn a_function_with_many_callers_and_block_sizes_is_an_allocation_wrapper() {
         let of = |callers: usize, sizes: i64| {
             let callers = (0..callers).map(|number| format!("caller{number}"));
             let pairs: Vec<(String, i64)> = callers.zip((1..=sizes).cycle()).collect();

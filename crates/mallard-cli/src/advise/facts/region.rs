@@ -64,7 +64,7 @@ mod tests {
     use crate::advise::rules::sample;
 
     #[test]
-    fn the_marks_of_a_program_or_else_most_escapes_decide_which_blocks_dangle() {
+    fn the_marks_of_a_program_or_else_the_most_escapes_decide_which_blocks_dangle() {
         let of = |ends, escapes| Region { ends, escapes, ..sample::region() };
         let chosen = |regions: &[Region]| truest(regions).map(|of| (of.ends, of.escapes));
         let stacks = [of(End::Drained, 0), of(End::Sure, 7)];

@@ -104,7 +104,7 @@ fn each_rule_applies_to_evidence_made_for_it() {
 }
 
 #[test]
-fn no_rule_applies_if_a_condition_just_fails() {
+fn no_rule_applies_if_one_condition_is_narrowly_missed() {
     for rule in &RULES {
         for &condition in rule.when {
             let mut evidence = made_for(rule);
@@ -115,7 +115,7 @@ fn no_rule_applies_if_a_condition_just_fails() {
 }
 
 #[test]
-fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
+fn a_block_that_outlives_a_variant_of_the_region_rules_out_a_wink_out() {
     let mut evidence = sample::document();
     let twin = Region { escapes: 1, ends: End::Drained, ..sample::region() };
     evidence.facts_mut().regions.push(twin);
@@ -125,7 +125,7 @@ fn a_block_that_escapes_a_region_with_another_end_forbids_a_wink_out() {
 }
 
 #[test]
-fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_that_name() {
+fn a_block_that_escapes_a_marked_region_rules_out_a_wink_out_in_that_function() {
     let mut evidence = sample::document();
     let winks_out = || RULES.iter().filter(|rule| rule.winks_out());
     let mark = || "render_document".to_string(); // as __func__ gives it
@@ -159,14 +159,14 @@ fn a_block_that_escapes_a_marked_region_forbids_a_wink_out_in_the_function_of_th
 }
 
 #[test]
-fn an_instance_whose_end_was_not_seen_does_not_count() {
+fn an_unfinished_region_instance_rules_out_a_wink_out() {
     let mut evidence = sample::document();
     evidence.facts_mut().regions[0].unfinished = 1;
     assert!(!applies(rule("wink-out-arena").unwrap(), &evidence));
 }
 
 #[test]
-fn wink_outs_need_30_instances_2_inputs_and_no_escape() {
+fn a_wink_out_requires_30_region_instances_2_inputs_and_no_escape() {
     let wink_outs: Vec<&Rule> = RULES.iter().filter(|rule| rule.winks_out()).collect();
     assert!(!wink_outs.is_empty());
     for rule in wink_outs {
@@ -183,7 +183,7 @@ fn wink_outs_need_30_instances_2_inputs_and_no_escape() {
 }
 
 #[test]
-fn rules_have_different_names_and_sentences_without_gaps() {
+fn rules_have_distinct_names_and_complete_sentences() {
     for (at, of) in RULES.iter().enumerate() {
         assert!(RULES[..at].iter().all(|other| other.id != of.id));
         assert!(of.why.ends_with('.') && !of.title.ends_with('.'), "{}", of.id);
@@ -212,7 +212,7 @@ fn each_rule_that_applies_to_a_region_proposes_a_plan_that_selects_it() {
 }
 
 #[test]
-fn a_function_has_one_plan_for_each_rule_whatever_ends_its_instances() {
+fn a_function_has_one_plan_per_rule_however_its_instances_end() {
     let mut evidence = sample::document();
     let twin = Region { instances: 40, ends: End::Drained, ..sample::region() };
     evidence.facts_mut().regions.push(twin);
@@ -222,7 +222,7 @@ fn a_function_has_one_plan_for_each_rule_whatever_ends_its_instances() {
 }
 
 #[test]
-fn sites_of_one_structure_are_played_alone_and_together() {
+fn sites_of_one_data_structure_are_replayed_separately_and_together() {
     let mut evidence = sample::structure((16, 64));
     assert_eq!(plans(&evidence.facts).len(), 1);
     let mut node = sample::site((48, 48));
@@ -235,7 +235,7 @@ fn sites_of_one_structure_are_played_alone_and_together() {
 }
 
 #[test]
-fn no_pool_is_proposed_for_a_place_without_a_name_in_a_library() {
+fn no_pool_is_proposed_for_an_unnamed_function_in_a_library() {
     let mut evidence = sample::structure((16, 64));
     evidence.facts_mut().sites[0].function = "libx.so.1+0x12".to_string();
     assert_eq!(plans(&evidence.facts).len(), 1);
@@ -244,7 +244,7 @@ fn no_pool_is_proposed_for_a_place_without_a_name_in_a_library() {
 }
 
 #[test]
-fn a_function_that_makes_blocks_of_another_size_elsewhere_gets_no_pool_of_one_size() {
+fn no_fixed_size_pool_is_proposed_for_a_function_that_allocates_other_sizes_elsewhere() {
     let mut evidence = sample::structure((48, 48));
     evidence.facts_mut().sites.push(sample::site((64, 64)));
     let rules: Vec<&str> = plans(&evidence.facts).iter().map(|proposal| proposal.rule).collect();
@@ -252,7 +252,7 @@ fn a_function_that_makes_blocks_of_another_size_elsewhere_gets_no_pool_of_one_si
 }
 
 #[test]
-fn no_pool_is_proposed_for_a_function_that_allocates_for_its_callers() {
+fn no_pool_is_proposed_for_an_allocation_wrapper() {
     let mut evidence = sample::structure((48, 48));
     evidence.facts_mut().sites[0].passes_on = true;
     assert!(plans(&evidence.facts).is_empty());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_dates_that_a_path_or_a_reader_would_mistake_are_refused() {
+    fn names_and_dates_that_are_unsafe_in_a_path_are_rejected() {
         for good in ["shop", "a-1_b.c"] {
             assert_eq!(name(good).as_deref(), Ok(good));
         }

@@ -48,7 +48,7 @@ fn drained(ring: &mut Ring) -> Vec<(u32, Vec<u8>)> {
 }
 
 #[test]
-fn each_record_is_read_once() {
+fn each_record_in_the_ring_is_read_once() {
     let mut ring = Ring::create(&OPTIONS).unwrap();
     assert_eq!(drained(&mut ring), []);
     let own = take(&ring, 1, 0);
@@ -61,7 +61,7 @@ fn each_record_is_read_once() {
 }
 
 #[test]
-fn the_segments_of_a_thread_are_read_in_their_order() {
+fn the_ring_segments_of_a_thread_are_read_in_order() {
     let mut ring = Ring::create(&OPTIONS).unwrap();
     let second = take(&ring, 1, 1);
     append(&ring, second, 2);
@@ -74,7 +74,7 @@ fn the_segments_of_a_thread_are_read_in_their_order() {
 }
 
 #[test]
-fn a_sealed_segment_is_free_again_after_it_was_read() {
+fn a_sealed_ring_segment_is_free_after_it_was_read() {
     let mut ring = Ring::create(&OPTIONS).unwrap();
     for sequence in 0..10 {
         let own = take(&ring, 1, sequence);
@@ -85,7 +85,7 @@ fn a_sealed_segment_is_free_again_after_it_was_read() {
 }
 
 #[test]
-fn the_segment_of_a_thread_that_was_killed_is_read_and_freed() {
+fn the_ring_segment_of_a_killed_thread_is_read_and_freed() {
     let mut ring = Ring::create(&OPTIONS).unwrap();
     let own = take(&ring, 1, 0);
     append(&ring, own, 7);
@@ -98,7 +98,7 @@ fn the_segment_of_a_thread_that_was_killed_is_read_and_freed() {
 }
 
 #[test]
-fn the_last_segment_of_a_thread_does_not_count_as_filled() {
+fn the_last_ring_segment_of_a_thread_does_not_count_as_full() {
     let mut ring = Ring::create(&OPTIONS).unwrap();
     assert_eq!(ring.filled_pages(), 0);
     ring.header().threads.store(1, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use mallard_trace::replay::End;
 use serde_json::Value;
 
 #[test]
-fn the_probable_saving_comes_first_and_the_replay_is_said_to_be_a_part() {
+fn the_probable_saving_is_printed_before_the_partial_saving_in_a_replay() {
     let saves = |of: (f64, f64), replay: f64| {
         let mut evidence = sample::document();
         evidence.candidates.truncate(1);
@@ -48,7 +48,7 @@ fn a_saving_above_the_bound_is_explained() {
 }
 
 #[test]
-fn a_later_card_has_all_that_is_needed_to_act_on_it() {
+fn a_later_recommendation_contains_everything_needed_to_act_on_it() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.candidates[0].cpu = sample::judged(0.5, Verdict::Gain);
     let document = sample::document();
@@ -67,7 +67,7 @@ fn a_later_card_has_all_that_is_needed_to_act_on_it() {
 }
 
 #[test]
-fn a_card_fits_on_a_screen_and_ends_with_a_sentence_that_stands_alone() {
+fn a_recommendation_fits_on_a_screen_and_ends_with_a_summary_sentence() {
     for evidence in sample::all() {
         let cards = cards(&evidence);
         for card in &cards {
@@ -88,7 +88,7 @@ fn a_card_fits_on_a_screen_and_ends_with_a_sentence_that_stands_alone() {
 }
 
 #[test]
-fn a_card_has_the_keys_that_readers_of_json_rely_on() {
+fn a_recommendation_has_the_documented_json_keys() {
     let value = serde_json::to_value(first(&sample::document())).unwrap();
     let keys = [
         "rule",
@@ -132,7 +132,7 @@ fn a_card_has_the_keys_that_readers_of_json_rely_on() {
 }
 
 #[test]
-fn a_card_that_changes_nothing_has_a_bound_and_no_saving() {
+fn a_recommendation_to_change_nothing_has_a_bound_and_no_saving() {
     for (mut evidence, share) in [(sample::nothing(), 0.012), (sample::noisy(), 0.4)] {
         let card = serde_json::to_value(first(&evidence)).unwrap();
         assert_eq!(
@@ -148,7 +148,7 @@ fn a_card_that_changes_nothing_has_a_bound_and_no_saving() {
 }
 
 #[test]
-fn the_bound_leaves_out_locality_wherever_it_is_said() {
+fn every_text_about_the_bound_says_that_it_excludes_locality() {
     let mut evidence = sample::nothing();
     assert!(first(&evidence)
         .sentence
@@ -158,7 +158,7 @@ fn the_bound_leaves_out_locality_wherever_it_is_said() {
 }
 
 #[test]
-fn the_shares_of_calls_are_upper_limits_beside_that_of_a_replay() {
+fn recorded_cpu_shares_of_calls_are_upper_limits_and_a_replay_adds_its_own() {
     let mut evidence = sample::nothing();
     evidence.replayed = Some(0.004);
     let said = first(&evidence).evidence.join("\n");
@@ -174,7 +174,7 @@ fn the_shares_of_calls_are_upper_limits_beside_that_of_a_replay() {
 }
 
 #[test]
-fn a_malloc_and_a_setting_come_with_the_command_that_uses_them() {
+fn a_recommended_malloc_or_setting_comes_with_the_command_that_uses_it() {
     let card = first(&sample::malloc("mimalloc", Kind::Malloc));
     assert_eq!(card.how.unwrap(), "mallard run --allocator mimalloc -- ./app data");
     let card = first(&sample::malloc("glibc:arenas=1", Kind::Variable));
@@ -183,7 +183,7 @@ fn a_malloc_and_a_setting_come_with_the_command_that_uses_them() {
 }
 
 #[test]
-fn the_verdict_is_that_of_the_first_card() {
+fn the_overall_verdict_is_that_of_the_first_recommendation() {
     assert_eq!(verdict(&cards(&sample::document())), "change");
     assert_eq!(verdict(&cards(&sample::nothing())), "leave");
     assert_eq!(verdict(&cards(&sample::noisy())), "undecided");
@@ -191,7 +191,7 @@ fn the_verdict_is_that_of_the_first_card() {
 }
 
 #[test]
-fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() {
+fn a_recommendation_to_keep_malloc_explains_why_no_function_gets_a_local_allocator() {
     let mut evidence = sample::malloc("mimalloc", Kind::Malloc);
     evidence.facts_mut().regions = vec![Region { foreign_frees: 500, ..sample::region() }];
     let expected = "no separate allocator for render_document: another thread frees 500 blocks";
@@ -210,7 +210,7 @@ fn a_card_that_keeps_the_heap_says_why_a_function_has_no_allocator_of_its_own() 
 }
 
 #[test]
-fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
+fn a_recommendation_explains_why_another_helpful_malloc_does_not_come_first() {
     let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
     let mut other = evidence.candidates[0].clone();
     other.name = "jemalloc".into();
@@ -236,7 +236,7 @@ fn a_card_says_why_another_malloc_that_helps_does_not_come_first() {
 }
 
 #[test]
-fn a_card_says_that_another_malloc_takes_more_time() {
+fn a_recommendation_reports_that_another_malloc_needs_more_time() {
     let mut evidence = sample::malloc("rpmalloc", Kind::Malloc);
     let mut other = evidence.candidates[0].clone();
     other.name = "jemalloc".into();
@@ -256,7 +256,7 @@ fn a_card_says_that_another_malloc_takes_more_time() {
 }
 
 #[test]
-fn the_changes_that_were_measured_are_all_counted() {
+fn all_measured_changes_are_counted() {
     let mut evidence = sample::nothing();
     evidence.facts_mut().bound.share = Some(0.3);
     let card = first(&evidence);
@@ -278,7 +278,7 @@ fn the_changes_that_were_measured_are_all_counted() {
 }
 
 #[test]
-fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing() {
+fn single_replays_before_an_interruption_are_shown_but_decide_nothing() {
     let mut evidence = Measured { interrupted: true, ..sample::program() };
     let plays = [("AS3 in parse", 0.57), ("mimalloc", 0.4), ("jemalloc", 0.3), ("x", 0.1)];
     let played = |saved| Reason::Interrupted(Some(saved));
@@ -298,7 +298,7 @@ fn what_single_plays_showed_before_an_interruption_is_shown_and_decides_nothing(
 }
 
 #[test]
-fn places_with_the_same_short_name_are_named_once() {
+fn functions_with_the_same_short_name_are_listed_once() {
     let mut evidence = sample::one_escapes();
     evidence.candidates.clear();
     let mut other = evidence.facts.regions[0].clone();
@@ -317,7 +317,7 @@ fn places_with_the_same_short_name_are_named_once() {
 }
 
 #[test]
-fn a_plan_for_several_sites_names_them() {
+fn a_recommendation_for_several_allocation_sites_lists_them() {
     let mut evidence = sample::structure((16, 64));
     let mut node = sample::site((48, 48));
     node.function = "node::make()".to_string();
@@ -335,7 +335,7 @@ fn a_plan_for_several_sites_names_them() {
 }
 
 #[test]
-fn the_code_is_for_the_c_library_that_allocates() {
+fn code_for_blocks_of_a_library_in_c_passes_an_allocator_to_that_library() {
     let mut evidence = sample::document();
     let mut site = sample::site((16, 64));
     site.function = "node_new".to_string();
@@ -364,7 +364,7 @@ fn the_code_is_for_the_c_library_that_allocates() {
 }
 
 #[test]
-fn a_card_for_a_function_in_c_has_no_code_and_no_words_of_cpp() {
+fn a_recommendation_for_a_c_function_contains_no_cpp_code_or_terms() {
     for evidence in [sample::document(), sample::structure((16, 64)), sample::structure((48, 48))] {
         for of in evidence.candidates.clone() {
             let card = first(&in_c(Measured { candidates: vec![of], ..evidence.clone() }));
@@ -396,7 +396,7 @@ fn in_c(mut evidence: Measured) -> Measured {
 }
 
 #[test]
-fn a_pool_must_outlive_the_calls_and_a_container_has_nodes() {
+fn a_multipool_for_container_nodes_must_outlive_the_calls_of_the_function() {
     let mut evidence = sample::structure((16, 16));
     evidence.facts_mut().sites[0].made = Some(Made::HashMap);
     evidence.candidates = sample::structure((16, 64)).candidates;
@@ -413,7 +413,7 @@ fn a_pool_must_outlive_the_calls_and_a_container_has_nodes() {
 }
 
 #[test]
-fn the_code_resembles_what_the_call_stacks_of_a_region_show() {
+fn the_proposed_code_uses_the_container_types_seen_in_the_call_stacks() {
     let mut evidence = sample::document();
     let code = |evidence: &Measured| first(evidence).code;
     let mut add = |made, allocs| {
