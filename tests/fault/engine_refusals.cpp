@@ -165,23 +165,23 @@ void survive_each(std::size_t each, int error, std::size_t step)
     EXPECT_GE(counted.refused + not_reached_max, points);
 }
 
-TEST(engine_refusals, of_any_one_system_call_are_survived)
+TEST(engine, survives_the_failure_of_any_one_system_call)
 {
     survive_each(0, ENOMEM, 5);
 }
 
-TEST(engine_refusals, of_all_calls_from_the_nth_on_are_survived)
+TEST(engine, survives_if_all_system_calls_from_the_nth_on_fail)
 {
     survive_each(1, ENOMEM, 5);
 }
 
-TEST(engine_refusals, of_every_third_call_are_survived)
+TEST(engine, survives_if_every_third_system_call_fails)
 {
     survive_each(3, ENOMEM, 11);
 }
 
 // In a sandbox, calls fail with other errors. The engine then has a second way to commit memory.
-TEST(engine_refusals, with_the_error_of_a_sandbox_are_survived)
+TEST(engine, survives_system_calls_that_fail_with_the_error_of_a_sandbox)
 {
     survive_each(2, EPERM, 11);
 }
@@ -193,7 +193,7 @@ void count_sample(void* live, mallard_sample_event event, const mallard_sample*)
     *static_cast<std::size_t*>(live) += event == MALLARD_SAMPLE_ALLOCATED ? 1 : ~std::size_t{0};
 }
 
-TEST(engine_refusals, are_survived_while_blocks_are_sampled)
+TEST(engine, survives_failing_system_calls_while_blocks_are_sampled)
 {
     for (std::size_t first = 1; first <= 60; first += 3)
         ASSERT_EQ(in_a_child([&] {
@@ -216,7 +216,7 @@ TEST(engine_refusals, are_survived_while_blocks_are_sampled)
 
 // At first the threads cannot get thread caches, so they share the fallback cache. Later they get
 // caches.
-TEST(engine_refusals, are_survived_by_threads)
+TEST(engine, survives_failing_system_calls_in_several_threads)
 {
     for (std::size_t each : {1U, 2U, 3U, 5U})
         EXPECT_EQ(in_a_child([&] {
@@ -241,7 +241,7 @@ TEST(engine_refusals, are_survived_by_threads)
             << "each " << each;
 }
 
-TEST(engine_refusals, of_unmap_make_each_later_free_retry_a_few_unmaps)
+TEST(engine, retries_a_few_failed_unmaps_in_each_later_free)
 {
     EXPECT_EQ(in_a_child([] {
                   constexpr std::size_t bytes = std::size_t{33} << 20;
@@ -267,7 +267,7 @@ TEST(engine_refusals, of_unmap_make_each_later_free_retry_a_few_unmaps)
               "fine");
 }
 
-TEST(engine_refusals, of_large_reservations_make_the_engine_use_several_small_ones)
+TEST(engine, makes_several_small_reservations_if_a_large_one_fails)
 {
     EXPECT_EQ(in_a_child([] {
                   plan = {.mapping_max = std::size_t{10} << 20, .places = true};

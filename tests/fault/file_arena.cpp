@@ -187,19 +187,19 @@ void refuse_at_each_call(std::uint64_t seed, int error, bool for_long, std::size
     }
 }
 
-TEST(a_full_disk, keeps_the_last_commit_and_commits_again_when_there_is_room)
+TEST(a_full_disk, leaves_the_last_commit_intact_and_a_later_commit_succeeds_when_there_is_room)
 {
     refuse_at_each_call(1, ENOSPC, true, 0);
     refuse_at_each_call(2, ENOSPC, true, 1000);
     refuse_at_each_call(3, EDQUOT, false, 0);
 }
 
-TEST(a_broken_disk, keeps_one_of_two_commits_at_any_error)
+TEST(a_broken_disk, leaves_one_of_the_last_two_commits_at_any_error)
 {
     refuse_at_each_call(5, EIO, false, 5000);
 }
 
-TEST(an_interrupted_call, is_repeated)
+TEST(an_interrupted_system_call, is_repeated)
 {
     temporary_folder const folder;
     file_arena file;

@@ -33,7 +33,8 @@ std::string with_a_small_disk(F f)
     return end == "exit 77" ? "skipped" : end;
 }
 
-TEST(a_file_arena_on_a_full_disk, keeps_the_last_commit_and_commits_again_when_there_is_room)
+TEST(a_file_arena_on_a_full_disk,
+     leaves_the_last_commit_intact_and_commits_again_when_there_is_room)
 {
     std::string const end = with_a_small_disk([](const temporary_folder& folder) {
         std::string const path = folder / "file", other = folder / "other";
@@ -120,7 +121,7 @@ TEST(a_file_arena_under_a_limit, keeps_the_last_commit_when_the_file_may_not_gro
     EXPECT_EQ(*file.root<int>(), 6);
 }
 
-TEST(a_file_arena_under_a_limit, is_refused_where_no_address_space_is_left)
+TEST(a_file_arena_under_a_limit, cannot_be_opened_where_no_address_space_is_left)
 {
     temporary_folder const folder;
     EXPECT_EQ(in_a_child([&] {

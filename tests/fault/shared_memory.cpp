@@ -75,7 +75,7 @@ bool is_in_a_field(std::size_t byte)
             byte < offsetof(segment_header, root_hash) + 8);
 }
 
-TEST(a_damaged_header, is_refused_for_any_changed_byte)
+TEST(a_corrupt_header, is_rejected_for_any_changed_byte)
 {
     segment_file const file;
     for (std::size_t byte = 0; byte < sizeof(segment_header); ++byte) {
@@ -97,7 +97,7 @@ TEST(a_damaged_header, is_refused_for_any_changed_byte)
     EXPECT_EQ(opened.root<configuration>()->answer, 42U) << "everything is unchanged";
 }
 
-TEST(a_damaged_header, makes_allocation_fail_in_processes_that_have_the_segment)
+TEST(a_corrupt_header, makes_allocation_fail_in_processes_that_have_mapped_the_segment)
 {
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
@@ -107,7 +107,7 @@ TEST(a_damaged_header, makes_allocation_fail_in_processes_that_have_the_segment)
     EXPECT_NE(opened.try_allocate({8}), nullptr);
 }
 
-TEST(a_root, is_constructed_again_when_the_pid_of_its_dead_constructor_is_reused)
+TEST(a_root, is_constructed_again_if_its_constructor_died_and_the_pid_was_reused)
 {
     segment_file const file;
     auto opened = required(shared_memory::open(file.name));
@@ -120,14 +120,14 @@ TEST(a_root, is_constructed_again_when_the_pid_of_its_dead_constructor_is_reused
     EXPECT_EQ(root->answer, 42U);
 }
 
-TEST(a_segment, is_refused_with_a_message_about_its_version)
+TEST(a_segment, with_another_version_is_rejected_with_a_message_about_it)
 {
     segment_file const file;
     file.flip(offsetof(segment_header, version), 3);
     require_refused(shared_memory::open(file.name), EBADMSG, "version");
 }
 
-TEST(a_segment, is_refused_after_truncation_to_any_length)
+TEST(a_segment, is_rejected_after_truncation_to_any_length)
 {
     segment_file const file;
     for (std::size_t const bytes :
@@ -140,21 +140,21 @@ TEST(a_segment, is_refused_after_truncation_to_any_length)
     }
 }
 
-TEST(a_segment, is_refused_when_it_is_larger_than_its_header_says)
+TEST(a_segment, is_rejected_if_it_is_larger_than_its_header_says)
 {
     segment_file const file;
     file.truncate(3 * page_bytes);
     require_refused(shared_memory::open(file.name), EBADMSG, "truncated");
 }
 
-TEST(a_segment, cannot_be_truncated_without_a_name)
+TEST(a_segment, without_a_name_cannot_be_truncated)
 {
     auto const segment = required(shared_memory::anonymous(2 * page_bytes));
     EXPECT_NE(::ftruncate(segment.descriptor(), page_bytes), 0);
     EXPECT_NE(::ftruncate(segment.descriptor(), 3 * page_bytes), 0);
 }
 
-TEST(a_file_that_is_no_segment, is_refused)
+TEST(a_file_that_is_not_a_segment, is_rejected)
 {
     namespace fs = std::filesystem;
     segment_name const name("-other");
@@ -180,7 +180,7 @@ TEST(a_file_that_is_no_segment, is_refused)
     require_refused(shared_memory::attach(-1), EBADF, "descriptor");
 }
 
-TEST(a_descriptor, is_refused_when_it_is_read_only)
+TEST(a_file_descriptor, is_rejected_if_it_is_read_only)
 {
     segment_file const file;
     int const reads = ::open(file.name.path().c_str(), O_RDONLY);
@@ -195,7 +195,7 @@ void become_nobody()
                 "root may become an unprivileged user");
 }
 
-TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
+TEST(the_segment_of_another_user, is_rejected_unless_its_mode_permits_access)
 {
     if (::geteuid() != 0)
         GTEST_SKIP() << "only root can be two users";
@@ -219,7 +219,7 @@ TEST(the_segment_of_another_user, is_refused_unless_its_mode_permits)
               "fine");
 }
 
-TEST(limits_of_the_process, are_named_in_the_failure)
+TEST(limits_of_the_process, are_named_in_the_error_message)
 {
     segment_name const name("-limits");
     EXPECT_EQ(in_a_child([&] {

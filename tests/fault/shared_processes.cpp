@@ -260,7 +260,7 @@ struct trader {
     running_child child;
 };
 
-TEST(processes_killed_at_any_moment, delay_no_other_and_lose_at_most_one_block_each)
+TEST(processes_killed_at_any_moment, delay_no_other_process_and_leak_at_most_one_block_each)
 {
     segment_name const name("-market");
     auto segment = required(shared_memory::create(name, bytes));
