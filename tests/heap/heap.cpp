@@ -35,7 +35,7 @@ struct heaps : testing::Test {};
 using kinds = testing::Types<heap, shared_heap>;
 TYPED_TEST_SUITE(heaps, kinds);
 
-TYPED_TEST(heaps, have_no_memory_before_the_first_block)
+TYPED_TEST(heaps, allocate_no_memory_before_the_first_block)
 {
     TypeParam h;
     EXPECT_EQ(h.stats().bytes_taken, 0u);
@@ -61,7 +61,7 @@ TYPED_TEST(heaps, allocate_every_size_and_own_the_blocks)
     }
 }
 
-TYPED_TEST(heaps, allocate_neighbouring_blocks_again_after_frees_in_random_order)
+TYPED_TEST(heaps, allocate_adjacent_blocks_again_after_frees_in_random_order)
 {
     TypeParam h;
     std::vector<std::byte*> blocks(100'000);
@@ -82,7 +82,7 @@ TYPED_TEST(heaps, allocate_neighbouring_blocks_again_after_frees_in_random_order
     EXPECT_GE(neighbours, 9'500);
 }
 
-TEST(heap, of_the_process_allocates_neighbouring_blocks_again_after_frees_in_random_order)
+TEST(heap, of_the_process_allocates_adjacent_blocks_again_after_frees_in_random_order)
 {
     std::vector<std::byte*> blocks(300'000); // about 1,200 slabs
     std::mt19937 random(1);
@@ -162,7 +162,7 @@ TYPED_TEST(heaps, reuse_freed_memory_for_another_size)
     EXPECT_LT(most, std::size_t{12} << 20);
 }
 
-TYPED_TEST(heaps, do_not_mistake_a_new_block_for_one_that_was_free_before_the_reset)
+TYPED_TEST(heaps, do_not_report_a_double_free_of_a_block_allocated_after_a_reset)
 {
     TypeParam h;
     for (std::size_t const bytes : {16, 64, 1000})
@@ -199,7 +199,7 @@ TYPED_TEST(heaps, trim_returns_chunks_without_blocks)
     h.deallocate(h.allocate(64));
 }
 
-TYPED_TEST(heaps, keep_the_contents_and_the_owner_of_a_reallocated_block)
+TYPED_TEST(heaps, keep_the_contents_and_the_owning_heap_of_a_reallocated_block)
 {
     TypeParam h;
     std::size_t const steps[] = {1,       40,       100000,  50,     3 << 20, 5 << 20,
@@ -304,7 +304,7 @@ TYPED_TEST(heaps, work_as_a_pmr_resource)
     memory.release();
 }
 
-TEST(heap, serves_a_multipool_as_its_source)
+TEST(heap, can_be_the_source_of_a_multipool)
 {
     mallard::multipool<heap> pools;
     static_cast<void>(pools.allocate(100));
@@ -343,7 +343,7 @@ std::vector<mallard_heap*> handles_of(std::vector<heap> const& heaps)
     return all;
 }
 
-TEST(heap, record_of_an_ended_heap_is_used_by_a_later_heap)
+TEST(heap, data_of_a_destroyed_heap_is_reused_by_a_later_heap)
 {
     std::vector<mallard_heap*> first;
     for (int round = 0; round < 5; ++round) {

@@ -32,7 +32,7 @@ void remember(void* context, std::size_t held, std::size_t limit)
     what.may_go.clear();
 }
 
-TEST(limits, a_heap_takes_no_more_than_its_limit)
+TEST(limits, a_heap_uses_no_more_memory_than_its_limit)
 {
     for (std::size_t const limit : {16 * kib, 64 * kib, 100 * kib, 1000 * kib}) {
         heap h({.limit = limit});
@@ -88,7 +88,7 @@ TEST(limits, the_soft_limit_is_reported_again_only_after_a_fall_below_three_quar
     }
 }
 
-TEST(limits, the_call_at_the_hard_limit_may_free_blocks)
+TEST(limits, the_callback_at_the_hard_limit_may_free_blocks)
 {
     told what;
     heap h({.limit = 1000 * kib, .met = remember, .context = &what});
@@ -102,7 +102,7 @@ TEST(limits, the_call_at_the_hard_limit_may_free_blocks)
     EXPECT_EQ(what.limits, std::vector(2, 1000 * kib));
 }
 
-TEST(limits, of_a_shared_heap_are_reported_with_no_lock_held)
+TEST(limits, of_a_shared_heap_are_reported_while_no_lock_is_held)
 {
     told what;
     mallard::shared_heap h({.limit = 500 * kib, .met = remember, .context = &what});
@@ -166,7 +166,7 @@ void take_long(void* context, std::size_t, std::size_t)
     what.may_end.wait();
 }
 
-TEST(limits, are_reported_in_the_child_of_a_fork_though_another_thread_was_in_a_call)
+TEST(limits, are_reported_in_a_forked_child_even_if_another_thread_was_in_the_callback)
 {
     if (mallard::testing::has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";

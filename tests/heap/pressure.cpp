@@ -81,7 +81,7 @@ TEST(cgroup, uses_the_nearest_group_with_a_limit)
     EXPECT_EQ(g.limit(), 500u);
 }
 
-TEST(cgroup, may_be_the_root_group_that_a_container_sees)
+TEST(cgroup, of_a_container_may_appear_as_the_root_group)
 {
     groups const g;
     EXPECT_EQ(g.limit(), 0u);
@@ -120,7 +120,7 @@ TEST(cgroup, has_no_limit_when_its_file_is_unreadable)
     EXPECT_EQ(errno, 0);
 }
 
-TEST(cgroup, survives_a_refusal_of_each_system_call)
+TEST(cgroup, survives_a_failure_of_each_system_call)
 {
     groups const g;
     g.group("a", "1000");
@@ -190,7 +190,7 @@ TEST(memory_shortage, keeps_little_memory_idle_until_the_shortage_ends)
         << "the end of the shortage is seen";
 }
 
-TEST(memory_shortage, is_seen_when_malloc_holds_three_quarters_of_the_limit)
+TEST(memory_shortage, is_detected_when_malloc_holds_three_quarters_of_the_limit)
 {
     mallard_trim(0);                                   // returns what earlier tests have left
     void* const block = mallard_malloc(50 * mebibyte); // large, so it is a separate mapping

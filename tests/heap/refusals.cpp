@@ -30,7 +30,7 @@ std::string in_a_small_child(std::size_t bytes, F f)
     });
 }
 
-TEST(heap_refusals, lose_no_block_and_no_memory)
+TEST(failed_system_calls, cause_no_leak_of_blocks_or_memory)
 {
     if (mallard::testing::has_asan() || mallard::testing::has_tsan())
         GTEST_SKIP() << "a sanitizer needs the address space";

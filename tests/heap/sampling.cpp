@@ -124,7 +124,7 @@ TEST(sampling, estimates_the_live_bytes)
     EXPECT_TRUE(p.live.empty());
 }
 
-TEST(sampling, accepts_another_mean_at_any_time)
+TEST(sampling, accepts_another_mean_sampling_distance_at_any_time)
 {
     profile p(std::size_t{1} << 60);
     for (int i = 0; i < 1000; ++i)
@@ -229,7 +229,7 @@ TEST(sampling, reports_no_sampled_block_after_it_stopped)
     EXPECT_EQ(second.freed + second.allocated, 0u);
 }
 
-TEST(sampling, reaches_a_running_thread_at_its_next_call)
+TEST(sampling, starts_in_a_running_thread_at_its_next_call)
 {
     puppet other;
     auto const pair = [] { mallard_free(mallard_malloc(100)); };
@@ -278,7 +278,7 @@ TEST(sampling, does_not_choose_blocks_of_heaps)
     EXPECT_EQ(p.allocated, 0u);
 }
 
-TEST(sampling, starts_and_stops_while_threads_start_and_end_and_free_each_others_blocks)
+TEST(sampling, starts_and_stops_while_threads_start_and_exit_and_free_each_others_blocks)
 {
     std::atomic<void*> boxes[16] = {};
     std::atomic<bool> done = false;
@@ -330,7 +330,7 @@ TEST(sampling, continues_in_the_child_of_a_fork)
                   "fine");
 }
 
-TEST(sampling, keeps_errno_and_refuses_changes_from_within_a_call)
+TEST(sampling, keeps_errno_and_rejects_changes_from_within_its_callback)
 {
     static int answer;
     auto const begin_again = [](void*, mallard_sample_event, const mallard_sample*) {
@@ -363,7 +363,7 @@ TEST(sampling, works_under_a_memory_limit)
     EXPECT_TRUE(p.live.empty());
 }
 
-TEST(sampling, finds_a_double_free)
+TEST(sampling, reports_a_double_free_of_a_sampled_block)
 {
     EXPECT_EQ(in_a_child([] {
                   profile p(all);
@@ -374,7 +374,7 @@ TEST(sampling, finds_a_double_free)
               "signal 6");
 }
 
-TEST(sampling, does_not_start_without_memory)
+TEST(sampling, does_not_start_if_memory_is_exhausted)
 {
     if (has_asan() || has_tsan())
         GTEST_SKIP() << "a sanitizer needs the address space";

@@ -31,7 +31,7 @@ private:
     std::atomic<void*> slot_{nullptr};
 };
 
-TEST(heap_threads, any_thread_frees_while_one_allocates)
+TEST(heap_threads, any_thread_can_free_blocks_while_one_thread_allocates)
 {
     heap h;
     mailbox boxes[3];
@@ -83,7 +83,7 @@ TEST(heap_threads, all_threads_allocate_from_a_shared_heap_and_free_each_others_
     EXPECT_EQ(h.stats().blocks_live, 0u);
 }
 
-TEST(heap_threads, each_thread_adopts_a_confined_heap_in_turn)
+TEST(heap_threads, several_threads_can_adopt_a_confined_heap_one_after_the_other)
 {
     heap h;
     std::vector<void*> blocks;
@@ -138,7 +138,7 @@ TEST(heap_threads, blocks_freed_by_another_thread_before_a_release_are_freed_onc
     }
 }
 
-TEST(heap_threads, all_threads_make_and_destroy_ten_thousand_heaps)
+TEST(heap_threads, all_threads_together_create_and_destroy_ten_thousand_heaps)
 {
     in_threads(4, [](std::size_t me) {
         for (std::size_t i = 0; i < rounds(2500); ++i) {

@@ -89,7 +89,7 @@ private:
     one blocks_[64];
 };
 
-TEST(visits, give_no_block_to_two_threads_whatever_call_they_interrupt)
+TEST(cache_scavenging, gives_no_block_to_two_threads_whatever_call_it_interrupts)
 {
     std::atomic<bool> done{false};
     std::jthread visitor([&done] {
@@ -100,7 +100,7 @@ TEST(visits, give_no_block_to_two_threads_whatever_call_they_interrupt)
     done = true;
 }
 
-TEST(visits, let_a_sleeping_thread_continue_when_it_wakes)
+TEST(cache_scavenging, lets_a_sleeping_thread_continue_when_it_wakes)
 {
     for (std::size_t round = 0; round < rounds(200); ++round) {
         gate asleep;
@@ -120,7 +120,7 @@ TEST(visits, let_a_sleeping_thread_continue_when_it_wakes)
     }
 }
 
-TEST(visits, return_the_blocks_in_the_lists_of_a_sleeping_thread)
+TEST(cache_scavenging, returns_the_blocks_in_the_lists_of_a_sleeping_thread)
 {
     if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer keeps the memory";
@@ -168,7 +168,7 @@ void* take_again_and_again(std::size_t bytes)
     return mallard_malloc(bytes);
 }
 
-TEST(visits, also_take_the_allowance_of_an_empty_list)
+TEST(cache_scavenging, also_returns_the_memory_allowance_of_an_empty_list)
 {
     constexpr std::size_t bytes = std::size_t{8} << 20;
     gate asleep;
@@ -187,7 +187,7 @@ TEST(visits, also_take_the_allowance_of_an_empty_list)
     visited.open();
 }
 
-TEST(visits, give_a_forked_child_the_allowances_of_threads_that_it_lacks)
+TEST(cache_scavenging, returns_in_a_forked_child_the_memory_allowances_of_missing_threads)
 {
     if (has_tsan())
         GTEST_SKIP() << "ThreadSanitizer does not support threads after fork";

@@ -158,7 +158,7 @@ void change(std::vector<void*>& blocks)
 }
 
 // The threads start and exit, and free blocks of other threads.
-TEST(fork, blocks_no_thread_while_it_waits_for_the_c_library)
+TEST(fork, does_not_block_threads_while_it_waits_for_the_c_library)
 {
     EXPECT_EQ(in_a_child([] {
                   std::vector<void*> blocks(40), of_child(40);
@@ -281,7 +281,7 @@ TEST(fork, works_in_a_signal_handler_while_threads_allocate)
               "fine");
 }
 
-TEST(fork, of_many_children_leaves_the_parent_unchanged)
+TEST(fork, of_many_children_does_not_increase_the_memory_of_the_parent)
 {
     allocate_some(1);
     std::size_t early = 0;

@@ -68,7 +68,7 @@ std::size_t take_all_mebibytes()
     return count;
 }
 
-TEST(limit, of_addresses_set_at_run_time_leaves_room_for_threads_mappings_and_plugins)
+TEST(limit, on_address_space_set_at_run_time_leaves_room_for_threads_mappings_and_plugins)
 {
     for (std::size_t limit : {512U, 2048U, 16384U})
         EXPECT_EQ(in_a_child([=] {
@@ -87,7 +87,7 @@ TEST(limit, of_addresses_set_at_run_time_leaves_room_for_threads_mappings_and_pl
             << limit;
 }
 
-TEST(limit, of_addresses_set_at_run_time_limits_blocks)
+TEST(limit, on_address_space_set_at_run_time_limits_the_memory_of_blocks)
 {
     EXPECT_EQ(in_a_child([] {
                   allocate_and_free();
@@ -101,7 +101,7 @@ TEST(limit, of_addresses_set_at_run_time_limits_blocks)
               "fine");
 }
 
-TEST(limit, of_addresses_lets_large_blocks_reuse_the_memory_of_small_ones)
+TEST(limit, on_address_space_lets_large_blocks_reuse_the_memory_of_small_ones)
 {
     EXPECT_EQ(in_a_child([] {
                   set_limit(RLIMIT_AS, 768 * mib);

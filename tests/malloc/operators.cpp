@@ -152,7 +152,7 @@ TEST(operator_new, nothrow_calls_the_new_handler_and_catches_its_bad_alloc)
     EXPECT_EQ(calls, 3 * static_cast<int>(std::size(nothrow)));
 }
 
-TEST(operator_new, handler_may_allocate)
+TEST(operator_new, calls_a_new_handler_that_may_allocate)
 {
     handler const allocates([] {
         delete hidden(new int(5));

@@ -177,25 +177,25 @@ void run_program(std::uint64_t seed, std::size_t threads, std::size_t steps)
         }
 }
 
-TEST(random_programs, of_one_thread_find_no_fault)
+TEST(random_programs, of_one_thread_find_no_error)
 {
     for (std::uint64_t seed = 0; seed < repeated(4); ++seed)
         run_program(seed, 1, 20'000);
 }
 
-TEST(random_programs, of_four_threads_find_no_fault)
+TEST(random_programs, of_four_threads_find_no_error)
 {
     for (std::uint64_t seed = 10; seed < 10 + repeated(4); ++seed)
         run_program(seed, 4, 10'000);
 }
 
-TEST(random_programs, of_many_threads_find_no_fault)
+TEST(random_programs, of_many_threads_find_no_error)
 {
     run_program(20, 40, 2'000);
 }
 
 /// Disabled, because it takes many minutes. Run it with --gtest_also_run_disabled_tests.
-TEST(random_programs, DISABLED_of_many_minutes_find_no_fault)
+TEST(random_programs, DISABLED_of_many_minutes_find_no_error)
 {
     for (std::uint64_t seed = 100; seed < 160; ++seed)
         run_program(seed, 8, 30'000);

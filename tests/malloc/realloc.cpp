@@ -94,7 +94,7 @@ TEST(realloc, that_fails_leaves_the_block_unchanged)
     }
 }
 
-TEST(realloc, of_many_random_blocks_keeps_them_disjoint)
+TEST(realloc, of_many_random_blocks_never_makes_them_overlap)
 {
     seeded random(5);
     struct {

@@ -60,7 +60,7 @@ TEST(sizes, whose_product_overflows_fail)
     std::free(block);
 }
 
-TEST(sizes, of_zero_give_distinct_blocks)
+TEST(sizes, of_zero_return_distinct_blocks)
 {
     std::set<void*> blocks;
     for (member const& by : family)
