@@ -35,7 +35,7 @@ summary mean_of(standings const& all, std::string const& kind)
     return {};
 }
 
-TEST(Standings, FamiliesWeighEquallyWhateverTheirNumberOfCases)
+TEST(Standings, FamiliesOfCasesHaveEqualWeightWhateverTheirSize)
 {
     standings all;
     for (const char* const bytes : {"16B", "32B", "64B", "128B"})
@@ -45,7 +45,7 @@ TEST(Standings, FamiliesWeighEquallyWhateverTheirNumberOfCases)
     EXPECT_EQ(mean_of(all, "time").runs, 5U);
 }
 
-TEST(Standings, AThreadedCaseCountsOnceByItsCpuTime)
+TEST(Standings, AMultithreadedCaseCountsOnceByItsCpuTime)
 {
     standings all;
     std::vector<row> rows = pair_of_rows("threads/larson/T4", 10, 1, "ns_per_op", 4);
@@ -56,7 +56,7 @@ TEST(Standings, AThreadedCaseCountsOnceByItsCpuTime)
     EXPECT_EQ(mean_of(all, "time").runs, 1U);
 }
 
-TEST(Standings, ComputesAMeanWithoutThePairCases)
+TEST(Standings, ComputesAMeanWithoutTheMallocFreePairCases)
 {
     standings all;
     all.add(pair_of_rows("pair/64B", 8, 1));
@@ -67,7 +67,7 @@ TEST(Standings, ComputesAMeanWithoutThePairCases)
     EXPECT_LT(mean_of(all, "time").median, 0.3);
 }
 
-TEST(Standings, IgnoresCyclesBecauseTheyAreNsInAnotherUnit)
+TEST(Standings, IgnoresCyclesBecauseTheyAreNanosecondsInAnotherUnit)
 {
     standings all;
     std::vector<row> rows = pair_of_rows("pair/64B", 4, 2);

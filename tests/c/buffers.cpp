@@ -19,7 +19,7 @@ mallard_pool_options pool_in(std::vector<char>& bytes, std::size_t block_bytes)
 
 } // namespace
 
-TEST(c_buffer, is_the_only_memory_of_its_pool)
+TEST(c_buffer, is_the_only_memory_that_its_pool_uses)
 {
     for (int sync = MALLARD_SYNC_NONE; sync <= MALLARD_SYNC_THREAD_CACHED; ++sync)
         for (int const reuse : {MALLARD_REUSE_DEFAULT, MALLARD_REUSE_ORDERED, MALLARD_REUSE_LIFO}) {
@@ -84,7 +84,7 @@ TEST(c_buffer, may_have_any_size_and_address)
         }
 }
 
-TEST(c_buffer, of_the_computed_size_holds_the_blocks)
+TEST(c_buffer, of_the_computed_size_has_room_for_all_blocks)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX})
         for (int const check : {MALLARD_CHECK_OFF, MALLARD_CHECK_ON})
@@ -122,7 +122,7 @@ TEST(c_buffer, size_cannot_be_computed_for_every_pool)
     expect_failure(MALLARD_ERROR_NULL, "mallard_pool_bytes_for: options is NULL");
 }
 
-TEST(c_buffer, serves_an_arena)
+TEST(c_buffer, can_be_the_source_of_an_arena)
 {
     std::vector<char> bytes(8192);
     auto options = sized<mallard_arena_options>();
@@ -140,7 +140,7 @@ TEST(c_buffer, serves_an_arena)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_buffer, serves_an_arena_of_many_threads)
+TEST(c_buffer, can_be_the_source_of_an_arena_with_thread_caches)
 {
     std::vector<char> bytes(1 << 16);
     auto options = sized<mallard_arena_options>();
@@ -159,7 +159,7 @@ TEST(c_buffer, serves_an_arena_of_many_threads)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_buffer, serves_a_multipool)
+TEST(c_buffer, can_be_the_source_of_a_multipool)
 {
     std::vector<char> bytes(1 << 16);
     auto options = sized<mallard_multipool_options>();

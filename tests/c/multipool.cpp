@@ -169,7 +169,7 @@ TEST(c_multipool, handle_sizes_are_those_in_the_header)
     });
 }
 
-TEST(c_multipool, limits_each_of_its_pools)
+TEST(c_multipool, applies_the_limit_to_each_of_its_pools)
 {
     auto options = sized<mallard_multipool_options>();
     options.limit_bytes = 4096;
@@ -194,7 +194,7 @@ TEST(c_multipool_death, stops_at_a_double_free_with_checks_on)
     mallard_multipool_destroy(multipool);
 }
 
-TEST(c_multipool_death, names_the_function_of_c_at_a_free_with_another_size)
+TEST(c_multipool_death, names_the_c_function_when_a_free_has_another_size)
 {
     auto options = sized<mallard_multipool_options>();
     options.check = MALLARD_CHECK_ON;

@@ -280,7 +280,7 @@ TEST(c_options, reject_incomplete_sources)
                    MALLARD_ERROR_CONFLICT, "take and buffer are both set");
 }
 
-TEST(c_options, support_all_combinations)
+TEST(c_options, support_all_combinations_of_pool_kinds_and_sources)
 {
     for (int sync = MALLARD_SYNC_NONE; sync <= MALLARD_SYNC_THREAD_CACHED; ++sync)
         for (int reuse = MALLARD_REUSE_DEFAULT; reuse <= MALLARD_REUSE_LIFO; ++reuse)
@@ -367,7 +367,7 @@ TEST(c_options, allow_a_first_step_above_the_default_maximum)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_options, without_growth_make_a_pool_take_one_chunk)
+TEST(c_options, without_growth_make_a_pool_request_only_one_chunk)
 {
     auto options = pool_of(64);
     options.growth = MALLARD_GROWTH_NONE;

@@ -89,7 +89,7 @@ TEST(c_pool, ignores_a_free_of_null)
     });
 }
 
-TEST(c_pool, takes_only_its_handle_before_the_first_block)
+TEST(c_pool, allocates_only_its_handle_before_the_first_block)
 {
     for_each_kind([](mallard_pool_options options) {
         recording_source source;
@@ -140,7 +140,7 @@ TEST(c_pool, reports_its_statistics)
     });
 }
 
-TEST(c_pool, fills_the_stats_of_older_and_newer_callers)
+TEST(c_pool, fills_the_stats_structs_of_older_and_newer_callers)
 {
     auto const options = pool_of(48);
     mallard_pool* const pool = mallard_pool_create(&options);
@@ -335,7 +335,7 @@ TEST(c_pool, uses_nine_tenths_of_its_limit_at_every_block_size)
     });
 }
 
-TEST(c_pool, takes_little_more_than_the_first_block_at_any_size)
+TEST(c_pool, needs_little_more_than_the_first_block_at_any_size)
 {
     for_each_kind([](mallard_pool_options options) {
         if (options.sync == MALLARD_SYNC_LOCK_FREE)

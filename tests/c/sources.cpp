@@ -28,7 +28,7 @@ mallard_stats stats_of(const mallard_pool* pool)
 
 } // namespace
 
-TEST(c_source, that_fails_for_the_handle_makes_create_fail)
+TEST(c_source, that_fails_when_the_handle_is_allocated_makes_create_fail)
 {
     recording_source source;
     source.refuse_every = 1;
@@ -69,7 +69,7 @@ TEST(c_source, failure_of_malloc_is_explained)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, is_asked_for_less_after_a_failure)
+TEST(c_source, receives_a_smaller_request_after_a_failure)
 {
     auto options = pool_of(48);
     options.first_bytes = 1 << 20;

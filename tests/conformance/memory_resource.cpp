@@ -62,7 +62,7 @@ struct kind_names {
 using kinds = ::testing::Types<as_arena, as_multipool, as_pool, as_shared_multipool>;
 TYPED_TEST_SUITE(memory_resource, kinds, kind_names);
 
-TYPED_TEST(memory_resource, takes_no_memory_at_construction_and_release)
+TYPED_TEST(memory_resource, allocates_no_memory_at_construction_and_release)
 {
     this->own.release();
     EXPECT_EQ(this->calls.calls(), 0u);
@@ -85,7 +85,7 @@ TYPED_TEST(memory_resource, uses_the_default_resource_by_default)
     EXPECT_NE(this->calls.calls(), 0u) << "the default resource at its construction";
 }
 
-TYPED_TEST(memory_resource, gives_each_zero_byte_block_its_own_address)
+TYPED_TEST(memory_resource, returns_a_distinct_address_for_each_zero_byte_block)
 {
     std::vector<void*> blocks;
     for (int i = 0; i < 100; ++i)
@@ -96,7 +96,7 @@ TYPED_TEST(memory_resource, gives_each_zero_byte_block_its_own_address)
     EXPECT_EQ(std::unique(blocks.begin(), blocks.end()), blocks.end());
 }
 
-TYPED_TEST(memory_resource, gives_aligned_blocks_that_do_not_overlap)
+TYPED_TEST(memory_resource, returns_aligned_blocks_that_do_not_overlap)
 {
     std::mt19937 random(1);
     model blocks;
@@ -141,7 +141,7 @@ std::size_t alignment_of_chunks(std::pmr::memory_resource& r, failing_source& ca
     return strictest;
 }
 
-TYPED_TEST(memory_resource, takes_ordinary_chunks_after_a_strictly_aligned_one)
+TYPED_TEST(memory_resource, requests_ordinary_chunks_after_a_strictly_aligned_one)
 {
     failing_resource other;
     auto untouched = TypeParam::over(&other);
@@ -153,7 +153,7 @@ TYPED_TEST(memory_resource, takes_ordinary_chunks_after_a_strictly_aligned_one)
     EXPECT_LE(usual, (std::is_same_v<TypeParam, as_shared_multipool>) ? 65'536u : 16u);
 }
 
-TYPED_TEST(memory_resource, passes_impossible_sizes_to_upstream_and_its_exception_back)
+TYPED_TEST(memory_resource, passes_impossible_sizes_to_upstream_and_propagates_its_exception)
 {
     for (std::size_t const bytes : {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 + 1, SIZE_MAX / 2,
                                     SIZE_MAX / 2 - 63, SIZE_MAX / 4 + 1}) {
@@ -170,7 +170,7 @@ TYPED_TEST(memory_resource, passes_impossible_sizes_to_upstream_and_its_exceptio
     EXPECT_NE(this->r.allocate(64), nullptr);
 }
 
-TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
+TYPED_TEST(memory_resource, leaks_nothing_when_any_call_of_upstream_throws)
 {
     std::size_t failures = 1;
     for (std::size_t call = 1; failures != 0; ++call) {
@@ -192,7 +192,7 @@ TYPED_TEST(memory_resource, loses_nothing_when_upstream_throws_at_any_call)
     }
 }
 
-TYPED_TEST(memory_resource, throws_what_the_null_resource_throws)
+TYPED_TEST(memory_resource, throws_bad_alloc_over_the_null_resource)
 {
     auto over_null = TypeParam::over(std::pmr::null_memory_resource());
     std::pmr::memory_resource& resource = over_null;
@@ -200,7 +200,7 @@ TYPED_TEST(memory_resource, throws_what_the_null_resource_throws)
         EXPECT_THROW(std::ignore = resource.allocate(bytes), std::bad_alloc);
 }
 
-TYPED_TEST(memory_resource, gives_all_memory_back_at_release_and_at_its_end)
+TYPED_TEST(memory_resource, returns_all_memory_at_release_and_in_its_destructor)
 {
     for (int round = 0; round < 3; ++round) {
         for (std::size_t bytes = 0; bytes < 20'000; bytes += 61)

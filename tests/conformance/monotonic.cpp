@@ -112,7 +112,7 @@ TEST_F(monotonic, grows_geometrically)
         EXPECT_GE(calls.asked()[i].bytes, calls.asked()[i - 1].bytes * 3 / 2);
 }
 
-TEST_F(monotonic, takes_a_first_chunk_of_the_given_size)
+TEST_F(monotonic, requests_a_first_chunk_of_the_given_size)
 {
     for (std::size_t const size : {1u, 8u, 100u, 1000u, 1024u, 100'000u, 40'000'000u}) {
         arena r(size, &upstream);
@@ -123,7 +123,7 @@ TEST_F(monotonic, takes_a_first_chunk_of_the_given_size)
     }
 }
 
-TEST_F(monotonic, takes_chunks_larger_than_its_initial_buffer)
+TEST_F(monotonic, requests_chunks_larger_than_its_initial_buffer)
 {
     for (std::size_t const size : {100u, 65'536u, 20'000'000u}) {
         std::vector<std::byte> buffer(size);
@@ -141,7 +141,7 @@ TEST_F(monotonic, takes_chunks_larger_than_its_initial_buffer)
     }
 }
 
-TEST_F(monotonic, has_the_standard_constructors_which_take_no_memory)
+TEST_F(monotonic, has_the_standard_constructors_which_allocate_no_memory)
 {
     std::byte buffer[64];
     EXPECT_EQ(arena(&upstream).upstream_resource(), &upstream);
@@ -171,7 +171,7 @@ TEST_F(monotonic, can_be_a_base_class)
     EXPECT_EQ(derived().upstream_resource(), std::pmr::get_default_resource());
 }
 
-TEST_F(monotonic, takes_as_much_as_a_large_block_needs)
+TEST_F(monotonic, requests_a_chunk_as_large_as_a_large_block_needs)
 {
     arena r(&upstream);
     std::byte* const block = allocate(r, 5'000'000, 64);

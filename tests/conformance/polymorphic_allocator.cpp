@@ -79,7 +79,8 @@ TEST_F(polymorphic_allocator_over_pool, is_passed_to_both_halves_of_a_pair)
     from.deallocate(p, 1);
 }
 
-TEST_F(polymorphic_allocator_over_pool, is_the_default_resource_in_a_copy_and_is_kept_by_assignment)
+TEST_F(polymorphic_allocator_over_pool,
+       is_replaced_by_the_default_in_a_copied_container_and_kept_by_assignment)
 {
     std::pmr::vector<std::pmr::string> const source({"a", "b"}, &memory);
     std::pmr::vector<std::pmr::string> const copy = source;

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(, pool_resource, ::testing::Bool(), [](const auto& shar
     return shared.param ? "shared_multipool" : "multipool";
 });
 
-TEST_P(pool_resource, reuses_a_freed_block_without_upstream)
+TEST_P(pool_resource, reuses_a_freed_block_without_calling_upstream)
 {
     for (std::size_t const bytes : {1u, 8u, 100u, 1000u, 32768u}) {
         r.deallocate(r.allocate(bytes), bytes);
@@ -87,7 +87,7 @@ TEST_P(pool_resource, pools_blocks_up_to_largest_required_pool_block)
     }
 }
 
-TEST_P(pool_resource, takes_larger_blocks_from_upstream_and_gives_them_back_at_once)
+TEST_P(pool_resource, allocates_larger_blocks_from_upstream_and_returns_them_immediately)
 {
     for (std::size_t const bytes : {largest + 1, 10 * largest, std::size_t{1} << 20}) {
         std::size_t const before = calls.calls();
@@ -126,7 +126,7 @@ TEST_P(pool_resource, pools_blocks_whose_alignment_is_their_size_up_to_a_cache_l
     }
 }
 
-TEST_P(pool_resource, takes_no_more_memory_for_a_queue_of_constant_length)
+TEST_P(pool_resource, needs_no_more_memory_for_a_queue_of_constant_length)
 {
     std::deque<void*> queue;
     for (int i = 0; i < 20'000; ++i)
@@ -165,7 +165,7 @@ TEST_P(pool_resource, requests_large_blocks_with_their_size_and_alignment)
     EXPECT_TRUE(calls.holds(r.allocate(largest + 1, align)));
 }
 
-TEST_P(pool_resource, has_the_standard_constructors_which_take_no_memory)
+TEST_P(pool_resource, has_the_standard_constructors_which_allocate_no_memory)
 {
     std::pmr::pool_options const wanted{.max_blocks_per_chunk = 1,
                                         .largest_required_pool_block = 2};

@@ -199,7 +199,7 @@ TEST(spec_runner, passes_a_program_whose_expectations_are_true)
               "");
 }
 
-TEST(spec_runner, says_where_an_expectation_is_wrong)
+TEST(spec_runner, reports_the_line_of_an_unmet_expectation)
 {
     EXPECT_EQ(run_text("arena\na = allocate 40 8\n\nb = allocate 40 8\nexpect b is a\n"),
               "spec/it.ops:5: failed: expect b is a\n  in this manner: lifo");
@@ -208,7 +208,7 @@ TEST(spec_runner, says_where_an_expectation_is_wrong)
               "  in this manner: lifo, check::on");
 }
 
-TEST(spec_runner, refuses_lines_outside_the_language)
+TEST(spec_runner, rejects_invalid_lines)
 {
     auto const why = [](const char* text) {
         std::string const said = run_text(text);
@@ -231,7 +231,7 @@ TEST(spec_runner, refuses_lines_outside_the_language)
     EXPECT_EQ(why("arena last 4096\n"), "spec/it.ops:1: growth has no last");
 }
 
-TEST(spec_runner, reports_a_call_that_succeeds_where_it_must_fail)
+TEST(spec_runner, reports_a_call_that_succeeds_although_it_must_fail)
 {
     EXPECT_NE(run_text("arena\nrefuses allocate 40 8\n"), "");
     EXPECT_NE(run_text("object_pool\nthrows free a\n"), "");

@@ -49,7 +49,7 @@ TEST(demo_command, measures_what_the_workload_does_in_this_process)
     EXPECT_FALSE(m.counts);
 }
 
-TEST(demo_command, refuses_wrong_arguments_in_three_lines)
+TEST(demo_command, rejects_invalid_arguments_in_three_lines)
 {
     folder const in;
     auto const file = in.file("text", "no saved text");

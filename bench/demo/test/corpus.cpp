@@ -36,7 +36,7 @@ std::string failure_of(F f)
     return "no failure";
 }
 
-TEST(demo_corpus, takes_a_directory_in_sorted_order)
+TEST(demo_corpus, reads_a_directory_in_sorted_order)
 {
     folder const in;
     in.file("b.txt", "2");
@@ -47,7 +47,7 @@ TEST(demo_corpus, takes_a_directory_in_sorted_order)
     EXPECT_EQ(taken.bytes(), 3);
 }
 
-TEST(demo_corpus, leaves_out_empty_and_binary_files)
+TEST(demo_corpus, skips_empty_and_binary_files)
 {
     folder const in;
     in.file("empty.txt", "");
@@ -75,7 +75,7 @@ TEST(demo_corpus, reads_valid_json_as_json_and_invalid_json_as_text)
     EXPECT_EQ(taken.files[1].is, format::text);
 }
 
-TEST(demo_corpus, cuts_too_much_text_at_the_end_of_a_line)
+TEST(demo_corpus, truncates_text_beyond_the_limit_at_the_end_of_a_line)
 {
     folder const in;
     in.file("a", "one\ntwo\nthree\n");
@@ -83,7 +83,7 @@ TEST(demo_corpus, cuts_too_much_text_at_the_end_of_a_line)
     EXPECT_EQ(text_of(below({in.path()}, 18)), "one\ntwo\n");
 }
 
-TEST(demo_corpus, takes_at_most_half_of_the_text_from_one_root)
+TEST(demo_corpus, uses_at_most_half_of_the_text_from_one_root_directory)
 {
     folder const in;
     in.file("first/a", "one\ntwo\nthree\n");
@@ -92,14 +92,14 @@ TEST(demo_corpus, takes_at_most_half_of_the_text_from_one_root)
               "one\ntwo\nfour\n");
 }
 
-TEST(demo_corpus, goes_on_without_a_root_that_does_not_exist)
+TEST(demo_corpus, ignores_a_root_directory_that_does_not_exist)
 {
     folder const in;
     in.file("a", "a");
     EXPECT_EQ(text_of(below({in.path() + "/none", in.path()})), "a");
 }
 
-TEST(demo_corpus, says_in_three_lines_that_there_is_no_text)
+TEST(demo_corpus, reports_in_three_lines_that_there_is_no_text)
 {
     folder const in;
     in.file("empty.txt", "");
@@ -130,7 +130,7 @@ TEST(demo_corpus, is_unchanged_when_it_is_saved_and_opened)
     EXPECT_EQ(seen[1].is, format::json);
 }
 
-TEST(demo_corpus, refuses_a_file_that_is_no_saved_text)
+TEST(demo_corpus, rejects_a_file_that_is_not_a_saved_corpus)
 {
     folder const in;
     std::string cut(32, '\0');

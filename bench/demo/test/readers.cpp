@@ -42,7 +42,7 @@ std::string json(std::string_view text)
     return line_of(json_reader<heap>(text, {}).read());
 }
 
-TEST(demo_words, come_in_order_with_their_lines)
+TEST(demo_words, are_read_in_order_with_their_line_numbers)
 {
     std::vector<std::pair<std::string, std::uint32_t>> seen;
     for_each_word("one, two_2\n\xc3\xa4rger\n", [&](std::string_view word, std::uint32_t line) {
@@ -53,7 +53,7 @@ TEST(demo_words, come_in_order_with_their_lines)
     EXPECT_EQ(seen, expected);
 }
 
-TEST(demo_blocks, nest_like_the_brackets)
+TEST(demo_blocks, are_nested_like_the_brackets_of_the_text)
 {
     EXPECT_EQ(blocks("f(a[1]); // done\n\"s\""),
               "document <statement <word f, block ( <statement <word a, block [ <statement <word "
@@ -61,18 +61,18 @@ TEST(demo_blocks, nest_like_the_brackets)
               "statement <comment // done>, statement <string \"s\">>");
 }
 
-TEST(demo_blocks, without_a_closing_bracket_end_with_the_block_around_them)
+TEST(demo_blocks, without_a_closing_bracket_end_with_the_enclosing_block)
 {
     EXPECT_EQ(blocks("{ ( a } b"),
               "document <statement <block { <statement <block ( <statement <word a>>>>, word b>>");
 }
 
-TEST(demo_blocks, keep_an_unmatched_bracket_as_a_sign)
+TEST(demo_blocks, treat_an_unmatched_bracket_as_text)
 {
     EXPECT_EQ(blocks(") a"), "document <statement <sign ), word a>>");
 }
 
-TEST(demo_blocks, stay_flat_beyond_the_greatest_depth)
+TEST(demo_blocks, are_not_nested_beyond_the_maximum_depth)
 {
     auto const line = blocks(std::string(100'000, '('));
     EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(line, 'b')), depth_max); // "block"
@@ -115,7 +115,7 @@ TEST(demo_json, decodes_escapes_to_utf8)
               "document <string \"\\/\b\f\n\r\tA\xc3\xa4\xe2\x82\xac\xf0\x9f\xa6\x86>");
 }
 
-TEST(demo_json, names_the_line_of_a_fault)
+TEST(demo_json, names_the_line_of_an_error)
 {
     EXPECT_EQ(json_fault("{\n\"a\": 1,\n}"), "not JSON in line 3: a key begins with \"");
     EXPECT_EQ(json_fault("[1 2]"), "not JSON in line 1: expected , or ]");
@@ -123,7 +123,7 @@ TEST(demo_json, names_the_line_of_a_fault)
     EXPECT_EQ(json_fault("[1] 2"), "not JSON in line 1: something follows the value");
 }
 
-TEST(demo_json, is_refused_if_invalid)
+TEST(demo_json, is_rejected_if_invalid)
 {
     for (std::string_view const text :
          {"", "[", "{", "{\"a\"", "{\"a\":", "[1,]", "01", "-", "1.", "1e", "nul", "\"", "\"\\q\"",

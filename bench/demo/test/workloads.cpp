@@ -95,7 +95,7 @@ TEST(demo_workloads, accept_text_without_words)
                       workload.measure(counted::number, 1, nothing).says);
 }
 
-TEST(demo_cell, is_unchanged_after_printing_and_parsing)
+TEST(demo_cell, is_unchanged_by_printing_and_parsing)
 {
     auto const m = workloads()[0].measure(counted::number, 1, text);
     auto const again = from_line(to_line(m));

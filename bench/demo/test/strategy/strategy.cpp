@@ -155,7 +155,7 @@ TEST(strategy, gives_the_same_answer_under_all_fourteen_and_leaks_nothing)
     });
 }
 
-TEST(strategy, takes_only_chunks_from_the_heap_for_a_local_structure)
+TEST(strategy, requests_only_chunks_from_the_heap_for_a_local_structure)
 {
     for_each_strategy([](auto s) {
         using S = decltype(s);
