@@ -90,7 +90,7 @@ TEST(shared_counted, counts_exact_totals_of_all_threads)
     EXPECT_EQ(whole.counts(), memory.counts());
 }
 
-TEST(shared_counted, can_be_read_and_scoped_while_other_threads_run)
+TEST(shared_counted, can_be_read_and_scoped_while_other_threads_allocate)
 {
     counted<shared_pool, sync::lock_free> memory;
     std::atomic<bool> done = false;
@@ -150,7 +150,7 @@ TEST(shared_synchronized, makes_any_allocator_safe_to_share)
     expect_totals(memory.counts(), expected);
 }
 
-TEST(shared_source, is_called_without_a_lock_by_pools_that_share_it)
+TEST(shared_source, may_be_called_concurrently_by_pools_that_share_it)
 {
     counted<limited<default_heap, sync::lock_free>, sync::lock_free> heap(
         std::in_place, mallard::budget{.bytes = 1 << 22});

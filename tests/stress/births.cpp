@@ -45,7 +45,7 @@ protected:
 };
 TYPED_TEST_SUITE(short_threads, growing_kinds, kind_names);
 
-TYPED_TEST(short_threads, one_after_the_other_take_no_more_memory)
+TYPED_TEST(short_threads, one_after_the_other_reuse_the_same_memory)
 {
     std::vector<void*> left_behind = this->take(100);
     std::size_t calls = 0;
@@ -64,7 +64,7 @@ TYPED_TEST(short_threads, one_after_the_other_take_no_more_memory)
     EXPECT_EQ(this->pool->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(short_threads, four_at_a_time_take_memory_for_five_threads_at_most)
+TYPED_TEST(short_threads, four_at_a_time_use_memory_for_at_most_five_threads)
 {
     constexpr std::size_t at_a_time = 4;
     constexpr std::size_t each_holds = 100;

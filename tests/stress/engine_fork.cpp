@@ -72,7 +72,7 @@ private:
     std::jthread thread_;
 };
 
-TEST(engine_forks, leave_a_child_that_works)
+TEST(engine_fork, leaves_a_working_child)
 {
     engine_market market(64);
     std::atomic<bool> stop = false;
@@ -152,7 +152,7 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
 
 // Threads that call the engine during a fork are guests: they do not wait for the locks that the
 // forking thread holds, but use a slow path. Their frees of spans take effect after the fork.
-TEST(engine_forks, lose_no_change_that_other_threads_make_during_the_fork)
+TEST(engine_fork, loses_no_change_that_other_threads_make_during_the_fork)
 {
     if (const char* const why = why_threads_wait_for_forks())
         GTEST_SKIP() << why;
@@ -199,7 +199,7 @@ std::ptrdiff_t cache_count()
     return count;
 }
 
-TEST(engine_forks, let_other_threads_use_the_memory_and_the_caches_that_are_free)
+TEST(engine_fork, lets_other_threads_use_free_memory_and_caches_during_the_fork)
 {
     if (const char* const why = why_threads_wait_for_forks())
         GTEST_SKIP() << why;
@@ -241,7 +241,7 @@ bool is_filled(const void* block, std::size_t bytes, char value)
 
 // The child may hold pointers to blocks that other threads allocated just before the fork copied
 // the process.
-TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
+TEST(engine_fork, keeps_the_blocks_that_other_threads_allocate_during_the_fork)
 {
     if (const char* const why = why_threads_wait_for_forks())
         GTEST_SKIP() << why;
@@ -284,7 +284,7 @@ TEST(engine_forks, keep_the_blocks_that_other_threads_allocate_during_the_fork)
 }
 
 // Simulates a signal handler that forks after it has interrupted a thread that holds a lock.
-TEST(engine_forks, do_not_wait_for_the_thread_that_they_interrupt)
+TEST(engine_fork, does_not_wait_for_a_thread_that_is_interrupted_in_the_engine)
 {
     if (const char* const why = why_threads_wait_for_forks())
         GTEST_SKIP() << why;

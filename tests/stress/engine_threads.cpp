@@ -34,7 +34,7 @@ private:
     std::size_t before_ = slices_used();
 };
 
-TEST_F(engine_threads, exchange_blocks_of_all_kinds)
+TEST_F(engine_threads, can_free_blocks_of_all_kinds_from_other_threads)
 {
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
         engine_market market(64);
@@ -47,7 +47,7 @@ TEST_F(engine_threads, exchange_blocks_of_all_kinds)
 }
 
 // Uses blocks of one class, so that slabs often become full or empty, and change their owner.
-TEST_F(engine_threads, exchange_blocks_of_one_size)
+TEST_F(engine_threads, can_free_blocks_of_one_size_from_other_threads)
 {
     std::vector<std::atomic<void*>> blocks(3000);
     in_threads(threads, [&](std::size_t number) {
@@ -64,7 +64,7 @@ TEST_F(engine_threads, exchange_blocks_of_one_size)
     });
 }
 
-TEST_F(engine_threads, produce_and_consume)
+TEST_F(engine_threads, can_allocate_blocks_that_other_threads_free)
 {
     std::mutex lock;
     std::condition_variable changed;
@@ -93,7 +93,7 @@ TEST_F(engine_threads, produce_and_consume)
 
 // Other threads free and resize the blocks of a thread while the thread exits, and while its cache
 // is reclaimed.
-TEST_F(engine_threads, start_and_end)
+TEST_F(engine_threads, can_start_and_exit_at_any_time)
 {
     engine_market market(256);
     in_threads(threads, [&](std::size_t number) {
@@ -108,7 +108,7 @@ TEST_F(engine_threads, start_and_end)
 
 // Flushes abandoned caches and purges free slices continuously, as if decay intervals were very
 // short.
-TEST_F(engine_threads, start_and_end_under_visits)
+TEST_F(engine_threads, can_start_and_exit_while_their_caches_are_scavenged)
 {
     engine_market market(128);
     std::atomic<std::size_t> at_work{threads};
@@ -135,7 +135,7 @@ TEST_F(engine_threads, start_and_end_under_visits)
 }
 
 // One thread allocates each block. The next thread frees the block, and makes no other call.
-TEST_F(engine_threads, may_end_after_they_freed_a_single_block)
+TEST_F(engine_threads, may_exit_after_freeing_a_single_block)
 {
     for (std::size_t bytes : {16UL, 4000UL, 40'000UL, 2'000'000UL, 40'000'000UL})
         for (std::size_t i = 0; i < rounds(200); ++i) {
@@ -152,7 +152,7 @@ void free_in_destructor(void* block)
     engine::deallocate(block);
 }
 
-TEST_F(engine_threads, free_blocks_in_destructors_of_thread_keys)
+TEST_F(engine_threads, may_free_blocks_in_destructors_of_thread_keys)
 {
     std::vector<pthread_key_t> keys(8);
     for (pthread_key_t& key : keys)
@@ -185,7 +185,7 @@ void allocate_in_destructor(void* value)
         ::pthread_setspecific(round_key, reinterpret_cast<void*>(round + 1));
 }
 
-TEST(engine_threads_that_end, allocate_in_every_round_of_destructors_and_leave_no_memory_behind)
+TEST(exiting_engine_threads, may_allocate_in_every_round_of_destructors_without_a_leak)
 {
     in_a_thread(
         [] { engine::deallocate(engine::allocate(100)); }); // the engine chooses its secret key

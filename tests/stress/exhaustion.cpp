@@ -116,7 +116,7 @@ TYPED_TEST(shared_exhaustion, gives_several_threads_together_as_many_blocks_as_o
     }
 }
 
-TYPED_TEST(shared_exhaustion, also_gives_out_the_blocks_in_the_caches_of_idle_threads)
+TYPED_TEST(shared_exhaustion, also_allocates_the_blocks_in_the_caches_of_idle_threads)
 {
     std::size_t const expected = this->one_thread_gets();
     auto const pool =

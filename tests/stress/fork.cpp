@@ -74,7 +74,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_threads_were_using)
     EXPECT_EQ(pool->stats().chunks, 0U);
 }
 
-TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_whose_threads_start_end_and_trim)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_whose_threads_start_exit_and_trim)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -97,7 +97,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_whose_threads_start_end_and
     EXPECT_EQ(pool->stats().blocks_live, of_others.size());
 }
 
-TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_gives_large_blocks)
+TYPED_TEST(fork_of_a_pool, lets_the_child_use_a_pool_that_allocates_large_blocks)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -191,7 +191,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_many_pools_that_threads_were_using
     }
 }
 
-TYPED_TEST(fork_of_a_pool, in_a_child_lets_the_grandchild_use_the_pool)
+TYPED_TEST(fork_of_a_pool, in_a_forked_child_lets_the_grandchild_use_the_pool)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;
@@ -233,7 +233,8 @@ std::atomic<fork_in_steps*> in_steps = nullptr;
         nullptr, nullptr);
 }
 
-TEST(fork_of_a_thread_cache, lets_the_child_freeze_the_cache_when_enter_was_interrupted)
+TEST(fork_of_a_thread_cache,
+     lets_the_child_freeze_the_cache_if_a_thread_was_interrupted_while_entering_it)
 {
     struct cache : thread_cache {
         chunk taken;

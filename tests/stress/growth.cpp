@@ -88,7 +88,7 @@ TYPED_TEST(shared_growth, lets_another_thread_free)
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] { this->give(10); }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_free_blocks_of_the_growing_one)
+TYPED_TEST(shared_growth, lets_another_thread_free_blocks_of_the_growing_thread)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         std::lock_guard const alone(this->lock);
@@ -122,7 +122,7 @@ TYPED_TEST(shared_growth, lets_a_new_thread_free)
     EXPECT_TRUE(this->ends_meanwhile(newcomer, [&] { this->give(10); }));
 }
 
-TYPED_TEST(shared_growth, lets_another_thread_query)
+TYPED_TEST(shared_growth, lets_another_thread_query_the_pool)
 {
     EXPECT_TRUE(this->ends_meanwhile(this->other, [&] {
         EXPECT_TRUE(this->pool->owns(this->blocks[0]));
@@ -169,12 +169,12 @@ protected:
 };
 TYPED_TEST_SUITE(failing_growth, growing_kinds, kind_names);
 
-TYPED_TEST(failing_growth, sees_a_block_that_another_thread_frees_into_its_own_chunk)
+TYPED_TEST(failing_growth, uses_a_block_that_another_thread_frees_into_a_chunk_of_that_thread)
 {
     this->expect_given(this->of_second);
 }
 
-TYPED_TEST(failing_growth, sees_a_block_that_another_thread_frees_remotely)
+TYPED_TEST(failing_growth, uses_a_block_that_another_thread_frees_remotely)
 {
     this->expect_given(this->of_first);
 }

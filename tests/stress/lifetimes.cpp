@@ -59,7 +59,7 @@ TYPED_TEST(shared_lifetimes, allow_a_new_pool_at_the_address_of_an_old_one_while
     }
 }
 
-TYPED_TEST(shared_lifetimes, allow_a_pool_to_end_at_the_same_time_as_its_threads)
+TYPED_TEST(shared_lifetimes, allow_the_destruction_of_a_pool_while_its_threads_exit)
 {
     for (std::size_t life = 0; life < rounds(300); ++life) {
         auto pool = std::make_unique<typename TestFixture::small_pool>(64U, 0U, this->heap);
@@ -109,7 +109,7 @@ TYPED_TEST(shared_lifetimes, allow_a_thread_to_use_200_pools)
     }
 }
 
-TYPED_TEST(shared_lifetimes, allow_1000_pools_in_turn_beside_one_that_stays)
+TYPED_TEST(shared_lifetimes, allow_1000_successive_pools_next_to_a_permanent_one)
 {
     using pool_type = typename TypeParam::template pool<small_steps, default_heap>;
     pool_type kept(64);

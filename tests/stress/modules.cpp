@@ -71,7 +71,7 @@ void use(module& m, std::array<puppet, 3>& threads)
     threads[0]([&] { EXPECT_EQ(m.blocks_live(), before + 30); });
 }
 
-TEST(a_module_with_a_pool, is_unloaded_after_its_threads_have_ended)
+TEST(a_module_with_a_pool, is_unloaded_after_its_threads_have_exited)
 {
     for (std::size_t round = 0; round < rounds(100); ++round) {
         {

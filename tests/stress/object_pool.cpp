@@ -101,7 +101,7 @@ TYPED_TEST(shared_objects, are_destroyed_once_whichever_thread_drops_the_last_ha
     EXPECT_EQ(this->dead, count);
 }
 
-TYPED_TEST(shared_objects, are_locked_only_while_alive_when_the_last_handle_is_dropped)
+TYPED_TEST(shared_objects, cannot_be_locked_by_a_weak_handle_once_the_last_handle_is_dropped)
 {
     std::size_t const count = rounds(20'000);
     std::vector<typename TestFixture::arc> owners;

@@ -55,7 +55,7 @@ protected:
 };
 TYPED_TEST_SUITE(one_way, growing_kinds, kind_names);
 
-TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
+TYPED_TEST(one_way, traffic_uses_memory_only_for_the_blocks_in_transit)
 {
     auto const pool =
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);
@@ -79,7 +79,7 @@ TYPED_TEST(one_way, traffic_takes_memory_only_for_the_blocks_in_transit)
     EXPECT_LE(this->heap.bytes_peak(), this->bytes_for(in_transit + 2 + cached));
 }
 
-TYPED_TEST(one_way, traffic_that_changes_direction_takes_memory_for_two_threads_only)
+TYPED_TEST(one_way, traffic_that_changes_direction_uses_memory_for_two_threads_only)
 {
     auto const pool =
         std::make_unique<typename TestFixture::small_pool>(block_bytes, 0, this->heap);

@@ -87,7 +87,7 @@ std::size_t held_bytes()
     return held;
 }
 
-TEST(plan_threads, free_and_resize_the_blocks_of_each_other)
+TEST(plan_threads, can_free_and_resize_the_blocks_of_each_other)
 {
     start_plan();
     market all;
@@ -95,7 +95,7 @@ TEST(plan_threads, free_and_resize_the_blocks_of_each_other)
     EXPECT_LT(held_bytes(), std::size_t{512} << 20);
 }
 
-TEST(plan_threads, take_over_the_instances_of_threads_that_have_ended)
+TEST(plan_threads, reuse_the_allocator_instances_of_exited_threads)
 {
     start_plan();
     market all;
@@ -115,7 +115,7 @@ TEST(plan_threads, take_over_the_instances_of_threads_that_have_ended)
     EXPECT_LE(held_bytes(), 2 * early);
 }
 
-TEST(plan_threads, get_blocks_of_malloc_when_a_rule_is_full)
+TEST(plan_threads, get_blocks_from_malloc_when_a_rule_is_at_its_limit)
 {
     start_plan(std::size_t{1} << 20);
     market all;
@@ -124,7 +124,7 @@ TEST(plan_threads, get_blocks_of_malloc_when_a_rule_is_full)
 
 /// One thread allocates, and others free, so that each chunk gets frees from threads that do not
 /// own it.
-TEST(plan_threads, free_all_that_one_thread_allocates)
+TEST(plan_threads, can_free_all_blocks_that_one_thread_allocates)
 {
     start_plan();
     for (std::size_t rule = 0; rule < plan_rules; ++rule) {

@@ -59,7 +59,7 @@ protected:
 };
 TYPED_TEST_SUITE(pool_queries, shared_kinds, kind_names);
 
-TYPED_TEST(pool_queries, return_consistent_answers)
+TYPED_TEST(pool_queries, return_consistent_results_while_other_threads_allocate)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const pool = std::make_unique<small_pool>(64, 0, this->heap);
@@ -135,7 +135,7 @@ protected:
 };
 TYPED_TEST_SUITE(multipool_queries, growing_kinds, kind_names);
 
-TYPED_TEST(multipool_queries, disturb_no_other_thread)
+TYPED_TEST(multipool_queries, can_run_concurrently_with_allocations_of_other_threads)
 {
     using multipool = typename TypeParam::template multipool<>;
     auto const of = new_subject<multipool>([&] { return multipool(this->heap); });
@@ -162,7 +162,7 @@ TYPED_TEST(multipool_queries, disturb_no_other_thread)
 }
 
 /// Tests `stats` and `trim`. A pool of one chunk does not search for the chunk of an address.
-TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
+TYPED_TEST(pool_queries, can_run_concurrently_with_allocations_in_a_pool_of_one_chunk)
 {
     using fixed = typename TypeParam::template pool<pool_options{.grow = growth::none(20'000)}>;
     auto const of = new_subject<fixed>([&] { return fixed(64, 0, this->heap); });
@@ -183,7 +183,7 @@ TYPED_TEST(pool_queries, in_a_pool_of_one_chunk_disturb_no_other_thread)
     EXPECT_EQ(of->stats().blocks_live, 0U);
 }
 
-TYPED_TEST(pool_queries, count_exactly_while_the_other_threads_pause)
+TYPED_TEST(pool_queries, return_exact_counts_while_the_other_threads_pause)
 {
     using small_pool = typename TypeParam::template pool<small_steps>;
     auto const of = new_subject<small_pool>([&] { return small_pool(64, 0, this->heap); });

@@ -57,7 +57,7 @@ template <class Kind>
 class shared_failures : public ::testing::Test {};
 TYPED_TEST_SUITE(shared_failures, growing_kinds, kind_names);
 
-TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_pool)
+TYPED_TEST(shared_failures, of_the_source_leak_no_block_of_a_pool)
 {
     using pool = typename TypeParam::template pool<small_steps, ref<unreliable_source>>;
     unreliable_source heap;
@@ -65,7 +65,7 @@ TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_pool)
     trade_until_refused(*of, heap, {.may_fail = true});
 }
 
-TYPED_TEST(shared_failures, of_the_source_lose_nothing_of_a_multipool)
+TYPED_TEST(shared_failures, of_the_source_leak_no_block_of_a_multipool)
 {
     using multipool = typename TypeParam::template multipool<ref<unreliable_source>>;
     unreliable_source heap;
@@ -146,7 +146,7 @@ private:
     std::size_t serial_ = 0;
 };
 
-TYPED_TEST(shared_failures, of_any_single_call_of_the_source_lose_nothing)
+TYPED_TEST(shared_failures, of_any_single_call_of_the_source_leak_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for_each_refusal([](failing_source& heap) {
@@ -157,7 +157,7 @@ TYPED_TEST(shared_failures, of_any_single_call_of_the_source_lose_nothing)
     });
 }
 
-TYPED_TEST(shared_failures, of_all_calls_from_some_call_on_lose_nothing)
+TYPED_TEST(shared_failures, of_all_calls_after_a_certain_one_leak_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for (std::size_t n = 1; n <= 40; ++n) {
@@ -183,7 +183,7 @@ TYPED_TEST(shared_failures, throw_the_exception_of_the_source_whichever_call_fai
     }
 }
 
-TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_a_slow_pool_that_works)
+TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_the_pool_slow_but_usable)
 {
     using pool = typename TypeParam::template pool<pool_options{}, ref<chunks_only>>;
     chunks_only heap;
@@ -196,7 +196,7 @@ TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_a_slow_pool_
     EXPECT_EQ(heap.bytes(), 0U);
 }
 
-TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_make_no_thread_take_another_chunk)
+TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_do_not_cause_additional_chunks)
 {
     using pool = typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 16)},
                                                    ref<chunks_only>>;
@@ -217,7 +217,7 @@ template <class Kind>
 class shared_pool_in_a_buffer : public ::testing::Test {};
 TYPED_TEST_SUITE(shared_pool_in_a_buffer, shared_kinds, kind_names);
 
-TYPED_TEST(shared_pool_in_a_buffer, loses_no_block_when_the_buffer_is_used_up)
+TYPED_TEST(shared_pool_in_a_buffer, leaks_no_block_when_the_buffer_is_exhausted)
 {
     constexpr pool_options in_a_buffer{.block = 48, .grow = growth::none(40'000)};
     using pool_type = typename TypeParam::template pool<in_a_buffer, buffer<60'000>>;

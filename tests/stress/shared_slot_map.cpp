@@ -109,18 +109,18 @@ void stress(std::size_t steps)
     EXPECT_EQ(b->map.size(), 0U);
 }
 
-TEST(shared_slot_map, reads_each_copied_element_or_nothing)
+TEST(shared_slot_map, returns_a_complete_copy_of_an_element_or_nothing)
 {
     stress<shared_slot_map<stamp>>(50'000);
 }
 
-TEST(shared_slot_map, finds_each_destroyed_element_or_nothing)
+TEST(shared_slot_map, returns_an_element_that_is_still_alive_or_nothing)
 {
     stress<shared_slot_map<counted_stamp, key32>>(50'000);
     EXPECT_EQ(counted_stamp::live, 0);
 }
 
-TEST(shared_slot_map, finds_each_element_or_nothing_when_slots_retire)
+TEST(shared_slot_map, returns_the_right_element_or_nothing_when_slots_retire)
 {
     stress<shared_slot_map<counted_stamp, key<20, 3>>>(50'000);
     EXPECT_EQ(counted_stamp::live, 0);

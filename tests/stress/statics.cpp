@@ -70,7 +70,7 @@ TEST(static_pools, are_usable_before_and_after_main)
     EXPECT_GE(watched.stats().blocks_live, 200U);
 }
 
-TEST(static_pools, serve_detached_threads)
+TEST(static_pools, can_be_used_by_detached_threads)
 {
     static market between;
     static std::latch all_at_work(4);
