@@ -54,7 +54,7 @@ static_assert(std::is_nothrow_move_constructible_v<counted<default_heap>>);
 
 constinit counted<mallard::fixed_pool<64, 4>> ready_at_compile_time;
 
-TEST(adaptor, takes_the_same_arguments_when_it_is_switched_off)
+TEST(adaptor, accepts_the_same_arguments_when_it_is_disabled)
 {
     auto on = mallard::adapted<adapt_if<true, counted<pool<>>>>(48u);
     auto off = mallard::adapted<adapt_if<false, counted<pool<>>>>(48u);
@@ -84,7 +84,7 @@ void use_as_a_pool()
     EXPECT_EQ(nodes.stats().blocks_live, 0u);
 }
 
-TEST(adaptor, has_the_calls_of_a_pool_whether_it_is_switched_on_or_off)
+TEST(adaptor, has_the_functions_of_a_pool_whether_it_is_enabled_or_disabled)
 {
     use_as_a_pool<adapt_if<false, counted<pool<>>>>();
     use_as_a_pool<adapt_if<true, counted<pool<>>>>();
@@ -100,7 +100,7 @@ TEST(adaptor, has_the_calls_of_a_pool_whether_it_is_switched_on_or_off)
     few.deallocate(few.allocate());
 }
 
-TEST(adaptor, serves_containers_by_type_parameter_and_by_pmr)
+TEST(adaptor, can_be_used_by_containers_as_a_type_parameter_or_through_pmr)
 {
     pmr_resource<counted<multipool<>>> memory;
     {
@@ -130,7 +130,7 @@ TEST(adaptor, can_be_the_source_of_pools_arenas_and_multipools)
     EXPECT_EQ(counts.counts().bytes_peak, heap.bytes_peak());
 }
 
-TEST(adaptor, works_when_the_pool_above_it_is_moved)
+TEST(adaptor, works_after_the_pool_that_uses_it_is_moved)
 {
     pool<counted<default_heap>> first(48);
     EXPECT_NE(first.allocate(), nullptr);
@@ -177,7 +177,7 @@ TEST(counted, counts_a_failed_call_as_one_failure_and_no_allocation)
     EXPECT_EQ(in_its_own_words.counts().failures, 1u);
 }
 
-TEST(counted, counts_the_bytes_that_a_source_gave_not_the_requested_bytes)
+TEST(counted, counts_the_bytes_that_a_source_returned_not_the_requested_bytes)
 {
     counted<generous_source> source;
     chunk const c = source.try_take({24, 8});
@@ -282,7 +282,7 @@ TYPED_TEST(any_limited, charges_nothing_when_the_wrapped_allocator_fails)
     EXPECT_EQ(memory.blocks_left(), 3u);
 }
 
-TEST(limited, charges_bytes_that_a_source_gives_beyond_the_request)
+TEST(limited, charges_bytes_that_a_source_returns_beyond_the_request)
 {
     limited<generous_source> source({.bytes = 1500});
     EXPECT_EQ(source.try_take({501, 1}).data, nullptr);
@@ -311,7 +311,7 @@ TEST(limited, reports_no_more_than_the_wrapped_source_has)
     EXPECT_EQ(source.try_take({11, 1}).data, nullptr);
 }
 
-TEST(limited, has_its_whole_budget_again_when_it_was_moved_from)
+TEST(limited, has_its_whole_budget_again_after_it_was_moved_from)
 {
     limited<arena<>> first({.bytes = 100});
     static_cast<void>(first.allocate({40, 1}));
@@ -358,7 +358,7 @@ TEST(failing, fails_calls_with_given_numbers_without_the_wrapped_allocator)
     memory.release();
 }
 
-TEST(failing, fails_calls_that_a_function_of_the_layout_chooses)
+TEST(failing, fails_calls_selected_by_a_function_of_their_layout)
 {
     auto const large = [](layout l, std::size_t) noexcept { return l.bytes > 100; };
     failing<default_heap, decltype(large)> source(large);

@@ -47,7 +47,7 @@ static_assert(chunk_source<fallback<arena<>, default_heap>>, "of an allocator an
 static_assert(mallard::resettable<fallback<pool<>, multipool<>>>);
 static_assert(std::is_move_constructible_v<fallback<arena<>, multipool<>>>);
 
-TEST(fallback, uses_the_second_when_the_first_fails_and_frees_to_the_right_one)
+TEST(fallback, uses_the_second_allocator_if_the_first_fails_and_frees_to_the_right_one)
 {
     using nodes = counted<fixed_pool<64, 2>>;
     fallback<nodes, counted<multipool<>>> memory;
@@ -66,7 +66,7 @@ TEST(fallback, uses_the_second_when_the_first_fails_and_frees_to_the_right_one)
     EXPECT_EQ(memory.stats().blocks_live, 0u);
 }
 
-TEST(fallback, throws_the_exception_of_the_second)
+TEST(fallback, throws_the_exception_of_the_second_allocator)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);
@@ -76,7 +76,7 @@ TEST(fallback, throws_the_exception_of_the_second)
     EXPECT_EQ(words.try_take({100, 1}).data, nullptr);
 }
 
-TEST(fallback, returns_empty_chunks_to_the_source_that_gave_them)
+TEST(fallback, returns_empty_chunks_to_the_source_that_they_are_from)
 {
     counting_source heap;
     std::array<std::byte, 32> bytes;
@@ -91,7 +91,7 @@ TEST(fallback, returns_empty_chunks_to_the_source_that_gave_them)
     EXPECT_EQ(heap.gives(), 1u);
 }
 
-TEST(fallback, keeps_a_multipool_on_the_stack_until_the_buffer_is_full)
+TEST(fallback, lets_a_multipool_use_a_stack_buffer_until_it_is_full)
 {
     counting_source heap;
     struct on_stack : fallback<borrowed, ref<counting_source>> {
@@ -125,7 +125,7 @@ TEST(arena, owns_exactly_its_own_bytes)
 
 // --- by_size
 
-TEST(by_size, allocates_and_frees_by_size)
+TEST(by_size, selects_the_allocator_by_size_when_allocating_and_freeing)
 {
     by_size<64, counted<arena<>>, counted<multipool<>>> memory;
     void* const small = memory.allocate({64, 16});
@@ -177,7 +177,7 @@ struct locked_only : counted<arena<>> {
     static void held() { require(watched_mutex::depth == 1, "a call is inside the lock"); }
 };
 
-TEST(synchronized, holds_its_lock_during_each_call_and_only_then)
+TEST(synchronized, holds_its_lock_exactly_during_each_call)
 {
     using memory = synchronized<locked_only, watched_mutex>;
     static_assert(mallard::shareable<memory> && mallard::resettable<memory>);
@@ -254,14 +254,14 @@ TEST(observed, reports_exhaustion_and_the_final_state_of_an_allocator)
     EXPECT_EQ(d.lines, (std::vector<std::string>{"exhausted 60", "exhausted 60", "destroyed 64"}));
 }
 
-TEST(observed, accepts_an_observer_with_a_single_member)
+TEST(observed, accepts_an_observer_with_a_single_member_function)
 {
     observed<arena<mallard::null>, only_exhausted> memory;
     EXPECT_EQ(memory.try_allocate({1, 1}), nullptr);
     EXPECT_EQ(memory.observer().count, 1);
 }
 
-TEST(observed, passes_call_counts_to_destroyed_when_they_are_counted)
+TEST(observed, passes_call_counts_to_the_destroyed_event_if_calls_are_counted)
 {
     struct keeper {
         snapshot* last;

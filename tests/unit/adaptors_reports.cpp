@@ -45,7 +45,7 @@ TEST(snapshot, contains_the_counts_and_statistics_that_an_allocator_has)
     stack.deallocate(block, {60, 4});
 }
 
-TEST(statistics, add_up)
+TEST(statistics, are_consistent_with_each_other)
 {
     statistics sum{.blocks_live = 1, .refills = 2};
     sum += {.blocks_live = 1,
@@ -173,7 +173,7 @@ TEST(report, writes_negative_numbers_of_a_scope)
     EXPECT_NE(report_text(room, "x", c).text.find(" -48\n"), std::string::npos);
 }
 
-TEST(report, ends_in_dots_when_it_is_cut_and_says_how_many_bytes_it_needs)
+TEST(report, ends_in_dots_if_it_is_truncated_and_returns_the_bytes_it_needs)
 {
     std::array<char, 2048> enough;
     for (auto const report : {mallard::report_json, mallard::report_text}) {
@@ -235,7 +235,7 @@ TEST(for_each_failure, uses_one_given_allocator_or_a_new_one_for_each_run)
     EXPECT_EQ(mallard::for_each_failure([] { return arena<>(); }, lists), 3u);
 }
 
-TEST(for_each_failure, passes_other_exceptions_and_real_exhaustion_on)
+TEST(for_each_failure, propagates_other_exceptions_and_real_exhaustion)
 {
     EXPECT_THROW(mallard::for_each_failure([](auto&) { throw 7; }), int);
     auto const needs_one = [](auto& memory) {

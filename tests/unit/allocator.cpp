@@ -102,7 +102,7 @@ TEST(allocator, fails_for_more_objects_than_the_address_space_holds)
     EXPECT_EQ(a.stats().bytes_taken, 0u);
 }
 
-TEST(allocator, is_passed_to_elements_that_take_an_allocator)
+TEST(allocator, is_passed_to_elements_that_accept_an_allocator)
 {
     arena<> a;
     arena_vector<arena_vector<arena_string>> v(a);
@@ -117,7 +117,7 @@ TEST(allocator, is_passed_to_elements_that_take_an_allocator)
     }
 }
 
-TEST(allocator, may_be_named_by_the_arena_where_an_element_is_constructed)
+TEST(allocator, can_be_given_as_an_arena_when_an_element_is_constructed)
 {
     arena<> a, other;
     arena_vector<arena_string> v(a);

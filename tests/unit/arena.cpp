@@ -48,7 +48,7 @@ std::span<std::byte> part(std::byte (&memory)[Bytes], std::size_t offset, std::s
     return std::span<std::byte>(memory).subspan(offset, count);
 }
 
-TEST(arena, takes_no_memory_before_the_first_block)
+TEST(arena, allocates_no_memory_before_the_first_block)
 {
     EXPECT_EQ(needs_no_code_to_start.stats().bytes_taken, 0u);
     counting_source heap;
@@ -62,7 +62,7 @@ TEST(arena, takes_no_memory_before_the_first_block)
     EXPECT_EQ(heap.calls(), 1u);
 }
 
-TEST(arena, places_blocks_side_by_side_at_rising_addresses)
+TEST(arena, places_blocks_contiguously_at_rising_addresses)
 {
     arena<mallard::default_heap, arena_options{.grow = {.first = 4096}}> a;
     std::byte* last = bytes(a.allocate({100, 1}));
@@ -73,7 +73,7 @@ TEST(arena, places_blocks_side_by_side_at_rising_addresses)
     }
 }
 
-TEST(arena, gives_each_zero_byte_block_its_own_address)
+TEST(arena, returns_a_distinct_address_for_each_zero_byte_block)
 {
     std::byte memory[16];
     arena<null> a{std::span(memory)};
@@ -172,7 +172,7 @@ TEST(arena, fits_one_block_into_a_whole_unaligned_initial_buffer)
     EXPECT_EQ(a.try_allocate({0, 1}), nullptr);
 }
 
-TEST(arena, never_gives_the_initial_buffer_to_its_source)
+TEST(arena, never_returns_the_initial_buffer_to_its_source)
 {
     std::byte memory[64] = {};
     {
@@ -290,7 +290,7 @@ TEST(arena, try_make_returns_null_when_the_source_is_exhausted)
     EXPECT_THROW(a.copy("no room"), std::bad_alloc);
 }
 
-TEST(arena, passes_the_exceptions_of_a_pmr_upstream_on_unchanged)
+TEST(arena, propagates_the_exceptions_of_a_pmr_upstream_unchanged)
 {
     failing_resource upstream;
     arena<mallard::pmr_source> a(&upstream);

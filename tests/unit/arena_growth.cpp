@@ -24,7 +24,7 @@ struct generous : counting_source {
     }
 };
 
-TEST(arena_growth, takes_chunks_by_its_growth_rule)
+TEST(arena_growth, requests_chunks_by_its_growth_rule)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -34,7 +34,7 @@ TEST(arena_growth, takes_chunks_by_its_growth_rule)
         EXPECT_EQ(heap.asked()[i].bytes, std::size_t{1024} << std::min(2 * i, std::size_t{14}));
 }
 
-TEST(arena_growth, takes_a_chunk_for_a_large_request_without_enlarging_later_chunks)
+TEST(arena_growth, requests_a_chunk_for_a_large_block_without_enlarging_later_chunks)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);
@@ -97,7 +97,7 @@ TEST(arena_growth, uses_its_whole_limit_and_never_exceeds_it)
     EXPECT_NE(a.try_allocate({9000, 1}), nullptr) << "memory that it gave back may be taken again";
 }
 
-TEST(arena_growth, can_take_trimmed_memory_again_up_to_its_limit)
+TEST(arena_growth, can_allocate_trimmed_memory_again_up_to_its_limit)
 {
     arena<mallard::default_heap, arena_options{.grow = {.first = 512, .limit = 10'000}}> a;
     for (int i = 0; i < 10; ++i) {
@@ -108,7 +108,7 @@ TEST(arena_growth, can_take_trimmed_memory_again_up_to_its_limit)
     }
 }
 
-TEST(arena_growth, keeps_its_limit_when_the_source_gives_more_than_requested)
+TEST(arena_growth, respects_its_limit_if_the_source_returns_more_than_requested)
 {
     generous heap;
     arena<ref<generous>, arena_options{.grow = {.first = 1000, .limit = 10'000}}> a(heap);
@@ -117,7 +117,7 @@ TEST(arena_growth, keeps_its_limit_when_the_source_gives_more_than_requested)
     EXPECT_EQ(heap.bytes(), 3 * 4096u) << "exceeds the limit by less than a page, once";
 }
 
-TEST(arena_growth, takes_one_chunk_with_growth_none)
+TEST(arena_growth, requests_only_one_chunk_with_growth_none)
 {
     counting_source heap;
     arena<ref<counting_source>, arena_options{.grow = growth::none(1024)}> a(heap);
@@ -153,7 +153,7 @@ TEST(arena_growth, is_kept_by_an_arena_that_was_moved_from)
     EXPECT_EQ(to.stats().growths, 1u);
 }
 
-TEST(arena_growth, starts_again_after_release)
+TEST(arena_growth, restarts_at_the_first_chunk_size_after_release)
 {
     counting_source heap;
     arena<ref<counting_source>> a(heap);

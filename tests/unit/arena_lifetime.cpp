@@ -71,7 +71,7 @@ TEST(arena_rewind, crosses_large_chunks_in_between)
     EXPECT_EQ(a.stats().bytes_live, 20u);
 }
 
-TEST(arena_rewind, to_the_mark_of_an_empty_arena_empties_it)
+TEST(arena_rewind, to_a_mark_of_the_empty_arena_frees_all_blocks)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -86,7 +86,7 @@ TEST(arena_rewind, to_the_mark_of_an_empty_arena_empties_it)
     EXPECT_EQ(heap.calls(), calls);
 }
 
-TEST(arena_rewind, returns_to_the_initial_buffer)
+TEST(arena_rewind, makes_the_initial_buffer_available_again)
 {
     std::byte memory[64];
     counting_source heap;
@@ -153,7 +153,7 @@ TEST(arena_reset, keeps_the_memory_for_a_second_round)
     EXPECT_EQ(heap.gives(), 0u);
 }
 
-TEST(arena_reset, takes_no_more_memory_in_later_rounds_with_large_blocks)
+TEST(arena_reset, allocates_no_more_memory_in_later_rounds_with_large_blocks)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -170,7 +170,7 @@ TEST(arena_reset, takes_no_more_memory_in_later_rounds_with_large_blocks)
     EXPECT_EQ(heap.calls(), calls);
 }
 
-TEST(arena_reset, starts_in_the_newest_chunk_or_in_the_initial_buffer)
+TEST(arena_reset, makes_the_next_block_start_in_the_newest_chunk_or_initial_buffer)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -189,7 +189,7 @@ TEST(arena_reset, starts_in_the_newest_chunk_or_in_the_initial_buffer)
     EXPECT_EQ(b.allocate({8, 1}), memory);
 }
 
-TEST(arena_release, gives_all_memory_back_to_the_source)
+TEST(arena_release, returns_all_memory_to_the_source)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -225,7 +225,7 @@ TEST(arena_release, makes_the_whole_initial_buffer_usable_again)
     }
 }
 
-TEST(arena_trim, gives_idle_chunks_back_oldest_first)
+TEST(arena_trim, returns_idle_chunks_oldest_first)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -243,7 +243,7 @@ TEST(arena_trim, gives_idle_chunks_back_oldest_first)
     EXPECT_EQ(heap.bytes(), 1024u << 10);
 }
 
-TEST(arena_trim, gives_the_oldest_chunks_back_first_after_a_rewind_too)
+TEST(arena_trim, returns_the_oldest_chunks_first_after_a_rewind_too)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -295,7 +295,7 @@ TEST(arena_move, moves_all_blocks_and_leaves_an_empty_arena)
     EXPECT_EQ(target->stats().chunks, 1u) << "self-assignment changes nothing";
 }
 
-TEST(arena_stats, add_up)
+TEST(arena_stats, are_consistent_with_each_other)
 {
     std::byte memory[100];
     counting_source heap;

@@ -50,7 +50,7 @@ TEST(arena_make, forwards_arguments_and_never_destroys)
     EXPECT_TRUE(destroyed.empty());
 }
 
-TEST(arena_own, destroys_newest_first_at_the_end)
+TEST(arena_own, destroys_objects_newest_first_when_the_arena_is_destroyed)
 {
     log destroyed;
     {
@@ -63,7 +63,7 @@ TEST(arena_own, destroys_newest_first_at_the_end)
     EXPECT_TRUE(std::is_sorted(destroyed.begin(), destroyed.end(), std::greater()));
 }
 
-TEST(arena_own, destroys_at_rewind_reset_and_release_once)
+TEST(arena_own, destroys_objects_once_at_rewind_reset_or_release)
 {
     log destroyed;
     arena<> a;
@@ -97,7 +97,7 @@ TEST(arena_own, destroys_objects_and_runs_deferred_calls_newest_first)
     EXPECT_EQ(destroyed, (log{3, 2, 1}));
 }
 
-TEST(arena_own, costs_nothing_for_trivial_destructors)
+TEST(arena_own, uses_no_memory_for_trivial_destructors)
 {
     arena<> a;
     auto* const first = &a.own<std::uint64_t>(1u);

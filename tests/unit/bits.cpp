@@ -39,7 +39,7 @@ TEST(bits, round_up_to_the_next_multiple)
     EXPECT_EQ(align_up(1, top), top);
 }
 
-TEST(bits, round_addresses_up)
+TEST(bits, round_addresses_up_to_an_alignment)
 {
     alignas(64) std::byte memory[128];
     EXPECT_EQ(align_up(memory, 64), memory);
@@ -88,7 +88,7 @@ TEST(layout, of_objects_has_their_size_and_alignment)
     static_assert(layout_of<int>(0) == layout(0, 4));
 }
 
-TEST(layout, of_more_objects_than_addresses_fails_everywhere)
+TEST(layout, of_more_objects_than_addresses_fails_in_every_function)
 {
     static_assert(layout_of<int>(SIZE_MAX).bytes == SIZE_MAX);
     static_assert(layout_of<int>(SIZE_MAX / 4 + 1).bytes == SIZE_MAX);

@@ -51,7 +51,7 @@ TEST(checked, reports_nothing_for_a_correct_program)
     }
 }
 
-TEST(checked, fills_fresh_blocks_with_a_pattern)
+TEST(checked, fills_new_blocks_with_a_pattern)
 {
     watched w;
     std::byte* const block = w.some();
@@ -88,7 +88,7 @@ TEST(checked, finds_a_free_of_an_address_inside_a_block)
     w.blocks.deallocate(block, {40});
 }
 
-TEST(checked, finds_a_wrong_size_or_alignment_and_frees_with_the_right_one)
+TEST(checked, reports_a_free_with_an_incorrect_layout_and_frees_with_the_right_one)
 {
     watched w;
     std::byte* const block = w.some();
@@ -114,7 +114,7 @@ TEST(checked, finds_an_overrun_or_underrun_at_each_byte)
     }
 }
 
-TEST(checked, finds_an_overrun_at_verify_and_only_once)
+TEST(checked, reports_an_overrun_at_verify_and_only_once)
 {
     watched w;
     std::byte* const block = w.some({13, 1});
@@ -147,7 +147,7 @@ TEST(checked, finds_a_write_into_a_freed_block)
     w.blocks.verify();
 }
 
-TEST(checked, reports_leaks_at_its_end_in_the_order_of_allocation)
+TEST(checked, reports_leaks_in_its_destructor_in_the_order_of_allocation)
 {
     collected_faults faults;
     std::vector<const void*> kept;
@@ -166,7 +166,7 @@ TEST(checked, reports_leaks_at_its_end_in_the_order_of_allocation)
     EXPECT_EQ(faults.last().blocks, kept);
 }
 
-TEST(checked, can_ignore_leaks_over_an_arena)
+TEST(checked, can_ignore_leaks_if_it_wraps_an_arena)
 {
     collected_faults faults;
     {
@@ -216,7 +216,7 @@ struct scarce_heap : default_heap {
     chunk try_take(layout l) noexcept { return left-- > 0 ? default_heap::try_take(l) : chunk{}; }
 };
 
-TEST(checked, fails_and_changes_nothing_without_memory_for_records)
+TEST(checked, fails_and_changes_nothing_without_memory_for_block_metadata)
 {
     for (int const chunks_left : {0, 1, 2, 3, 4}) {
         scarce_heap::left = chunks_left;
@@ -238,7 +238,7 @@ TEST(checked, fails_and_changes_nothing_without_memory_for_records)
     }
 }
 
-TEST(checked, passes_on_bytes_that_a_source_gives_beyond_the_request)
+TEST(checked, passes_on_bytes_that_a_source_returns_beyond_the_request)
 {
     generous_source heap;
     checked<ref<generous_source>> chunks("chunks", std::in_place, heap);
@@ -271,7 +271,7 @@ TEST(checked, poisons_bytes_outside_blocks_for_address_sanitizer)
     EXPECT_TRUE(is_poisoned(block, true));
 }
 
-TEST(checked, serves_containers_and_stacks_with_other_adaptors)
+TEST(checked, can_be_used_by_containers_and_combined_with_other_adaptors)
 {
     using inner = checked<pool<default_heap, pool_options{.block = 128}>>;
     collected_faults faults;

@@ -19,7 +19,7 @@ std::byte* some(checked_multipool& blocks, layout l)
     return static_cast<std::byte*>(blocks.allocate(l));
 }
 
-TEST(checked_blocks, knows_the_requested_layout_of_a_live_block)
+TEST(checked_blocks, reports_the_requested_layout_of_a_live_block)
 {
     collected_faults faults;
     checked_multipool blocks({"blocks", faults});

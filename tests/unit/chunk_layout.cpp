@@ -37,7 +37,7 @@ template <class With>
 class masked_chunk : public ::testing::Test {};
 TYPED_TEST_SUITE(masked_chunk, both, names);
 
-TYPED_TEST(plain_chunk, holds_the_count_of_blocks_passed_to_bytes_for)
+TYPED_TEST(plain_chunk, has_room_for_the_block_count_passed_to_bytes_for)
 {
     using plain = typename TypeParam::plain;
     for (std::size_t align = 1; align <= 8192; align *= 2)
@@ -75,7 +75,7 @@ TYPED_TEST(plain_chunk, has_no_block_if_it_is_too_small_for_one)
         ASSERT_EQ(typename TypeParam::plain({16, 16}).fit(bytes, 0).count, 0U) << bytes;
 }
 
-TYPED_TEST(masked_chunk, keeps_header_and_blocks_apart_and_inside_its_bytes)
+TYPED_TEST(masked_chunk, does_not_overlap_header_and_blocks_or_exceed_its_bytes)
 {
     std::vector<std::byte> memory(std::size_t{8} << 20);
     for (std::size_t const limit : {std::size_t{10'000}, std::size_t{1} << 20, most})
@@ -127,7 +127,7 @@ TYPED_TEST(masked_chunk, consists_mostly_of_blocks_even_for_one_large_block)
     }
 }
 
-TYPED_TEST(masked_chunk, has_a_layout_for_blocks_as_large_as_the_address_space)
+TYPED_TEST(masked_chunk, has_a_layout_even_for_blocks_as_large_as_the_address_space)
 {
     for (std::size_t const bytes : {most, most / 2, most / 4, most / 16, most / 1000})
         for (std::size_t const align :

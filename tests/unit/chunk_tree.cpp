@@ -128,7 +128,7 @@ TEST(chunk_tree, is_empty_after_a_move)
 
 // Chunks of one pool often have equal distances and ascending addresses. 144, 2584 and 46368 are
 // Fibonacci numbers. With them, one multiplication by the golden ratio gives no random order.
-TEST(chunk_tree, stays_shallow_whatever_the_distance_between_chunks)
+TEST(chunk_tree, stays_shallow_whatever_the_distances_between_chunks_are)
 {
     constexpr std::size_t count = 1000; // log2 is 10
     for (std::size_t const stride : {64, 144, 1040, 2584, 4096, 8288, 32768, 46368, 65536, 65552}) {

@@ -152,7 +152,7 @@ void stand_in_the_way()
             "the place is free");
 }
 
-TEST(engine_edges, a_second_reservation_is_made_when_a_mapping_is_in_the_way_of_the_first)
+TEST(engine_edges, a_second_reservation_is_made_if_a_mapping_prevents_the_growth_of_the_first)
 {
     EXPECT_EQ(in_a_child([] {
                   engine::deallocate(engine::allocate(100));

@@ -26,7 +26,7 @@ TEST(fatal_message, writes_addresses_as_printf_does)
     EXPECT_DEATH((fatal_message() << static_cast<void*>(nullptr)).stop(), "^0x0$");
 }
 
-TEST(fatal_message, is_cut_at_the_end_of_its_buffer)
+TEST(fatal_message, is_truncated_at_the_end_of_its_buffer)
 {
     std::string const line(100, 'x');
     EXPECT_DEATH(
@@ -68,7 +68,7 @@ TEST(fatal, messages_have_three_lines)
                  std::string("^mallard: out of memory in allocate[^\n]*\n  [^\n]+") + third_line);
 }
 
-TEST(fatal, stops_at_an_alignment_that_is_no_power_of_two)
+TEST(fatal, error_stops_the_process_at_an_alignment_that_is_no_power_of_two)
 {
     for (std::size_t align : {std::size_t{0}, std::size_t{3}, std::size_t{48}, SIZE_MAX}) {
         volatile std::size_t unknown = align; // hides the value from the compiler

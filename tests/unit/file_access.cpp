@@ -21,7 +21,7 @@ constexpr file_options moving{.max_bytes = 1 << 20, .relocate = true};
 
 // ---- relocation ----
 
-TEST(a_relocated_file_arena, is_refused_unless_the_options_allow_it)
+TEST(a_relocated_file_arena, is_rejected_unless_the_options_allow_it)
 {
     with_list const given;
     file_arena file, other;
@@ -73,7 +73,7 @@ TEST(readers_of_a_file_arena, can_be_many_and_cannot_allocate)
     EXPECT_TRUE(says(writer, "a writer needs it exclusively")) << writer.last_failure();
 }
 
-TEST(a_writer_of_a_file_arena, excludes_all_others)
+TEST(a_writer_of_a_file_arena, excludes_all_other_writers_and_readers)
 {
     with_list const given;
     file_arena writer;
@@ -112,7 +112,7 @@ TEST(a_child_of_a_fork, can_use_the_inherited_memory_but_cannot_commit)
 
 // ---- files that are no file arena ----
 
-TEST(a_file_arena_refuses, paths_that_name_no_regular_file)
+TEST(a_file_arena_rejects, paths_that_are_not_regular_files)
 {
     temporary_folder const folder;
     file_arena file;
@@ -140,7 +140,7 @@ TEST(a_file_arena_refuses, paths_that_name_no_regular_file)
     refuses(folder / "new", {.max_bytes = SIZE_MAX}, ENOMEM, "lower max_bytes");
 }
 
-TEST(a_file_arena_refuses, files_without_permission)
+TEST(a_file_arena_rejects, files_without_permission)
 {
     with_list const given;
     EXPECT_EQ(in_a_child([&] {

@@ -132,7 +132,7 @@ TEST(file_arena, allocates_up_to_max_bytes_which_may_be_higher_next_time)
     EXPECT_NE(file.try_allocate({90'000}), nullptr);
 }
 
-TEST(file_arena, refuses_a_root_of_another_type_and_keeps_the_root)
+TEST(file_arena, rejects_a_root_of_another_type_and_keeps_the_old_root)
 {
     with_list const given;
     file_arena file;
@@ -196,7 +196,7 @@ std::size_t copied_pages(const void* from, std::size_t pages)
     }));
 }
 
-TEST(file_arena, gives_memory_back_to_the_system_at_each_commit)
+TEST(file_arena, returns_memory_to_the_system_at_each_commit)
 {
     temporary_folder const folder;
     file_arena file;
@@ -239,7 +239,7 @@ TEST(file_arena, writes_nothing_in_a_commit_without_changes)
     EXPECT_EQ(file.stats().bytes_committed, 4096U);
 }
 
-TEST(file_arena, takes_the_open_file_along_when_moved)
+TEST(file_arena, keeps_the_file_open_when_moved)
 {
     with_list const given;
     file_arena file;

@@ -56,7 +56,7 @@ struct written_file {
     }
 };
 
-TEST(a_damaged_file, opens_unchanged_when_a_bit_of_one_header_flips)
+TEST(a_corrupt_file, opens_unchanged_when_a_bit_of_one_header_flips)
 {
     written_file const given;
     file_arena file;
@@ -68,7 +68,7 @@ TEST(a_damaged_file, opens_unchanged_when_a_bit_of_one_header_flips)
     }
 }
 
-TEST(a_damaged_file, is_refused_when_both_headers_are_damaged)
+TEST(a_corrupt_file, is_rejected_when_both_headers_are_corrupt)
 {
     written_file const given;
     file_arena file;
@@ -89,7 +89,7 @@ TEST(a_damaged_file, is_refused_when_both_headers_are_damaged)
     EXPECT_FALSE(given.open(file, "x"));
 }
 
-TEST(a_damaged_file, is_refused_when_its_headers_are_from_another_machine)
+TEST(a_corrupt_file, is_rejected_when_its_headers_are_from_another_machine)
 {
     written_file const given;
     std::string turned = given.bytes;
@@ -101,7 +101,7 @@ TEST(a_damaged_file, is_refused_when_its_headers_are_from_another_machine)
     EXPECT_TRUE(says(file, "other byte order")) << file.last_failure();
 }
 
-TEST(a_damaged_file, is_refused_when_it_is_truncated_anywhere)
+TEST(a_corrupt_file, is_rejected_when_it_is_truncated_anywhere)
 {
     written_file const given;
     file_arena file;
@@ -118,7 +118,7 @@ TEST(a_damaged_file, is_refused_when_it_is_truncated_anywhere)
     EXPECT_TRUE(says(file, "empty"));
 }
 
-TEST(a_damaged_file, is_refused_when_a_bit_of_its_checksums_or_first_page_flips)
+TEST(a_corrupt_file, is_rejected_when_a_bit_of_its_checksums_or_first_page_flips)
 {
     written_file const given;
     file_arena file;
@@ -129,7 +129,7 @@ TEST(a_damaged_file, is_refused_when_a_bit_of_its_checksums_or_first_page_flips)
     }
 }
 
-TEST(a_damaged_file, is_found_by_verify_when_a_bit_of_its_data_flips)
+TEST(a_corrupt_file, is_detected_by_verify_when_a_bit_of_its_data_flips)
 {
     written_file const given;
     file_arena file;
@@ -144,7 +144,7 @@ TEST(a_damaged_file, is_found_by_verify_when_a_bit_of_its_data_flips)
     }
 }
 
-TEST(a_damaged_file, is_found_when_pages_are_swapped)
+TEST(a_corrupt_file, is_detected_when_pages_are_swapped)
 {
     written_file const given;
     std::string changed = given.bytes;
@@ -155,7 +155,7 @@ TEST(a_damaged_file, is_found_when_pages_are_swapped)
     EXPECT_EQ(file.damaged_at(), 5 * page);
 }
 
-TEST(a_damaged_file, opens_with_any_bytes_after_its_end)
+TEST(a_corrupt_file, opens_with_any_bytes_after_its_end)
 {
     written_file const given;
     file_arena file;
@@ -218,7 +218,7 @@ std::uint64_t checksum(std::uint64_t seed, const std::string& bytes)
     return mixed(sum);
 }
 
-TEST(the_format, matches_the_golden_file)
+TEST(the_file_format, matches_the_golden_file)
 {
     std::string const bytes = golden_bytes();
     ASSERT_EQ(bytes.size(), 4 * page);
@@ -238,7 +238,7 @@ TEST(the_format, matches_the_golden_file)
     EXPECT_EQ(word(bytes, 3 * page + 16), 64U) << "root";
 }
 
-TEST(the_format, is_written_exactly_as_in_the_golden_file)
+TEST(the_file_format, is_written_exactly_as_in_the_golden_file)
 {
     temporary_folder const folder;
     file_arena file;
@@ -255,7 +255,7 @@ TEST(the_format, is_written_exactly_as_in_the_golden_file)
     EXPECT_TRUE(made == given);
 }
 
-TEST(the_format, reads_the_golden_file)
+TEST(the_file_format, of_the_golden_file_can_be_read)
 {
     temporary_folder const folder;
     std::string const path = folder / "file";

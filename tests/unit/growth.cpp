@@ -55,7 +55,7 @@ TEST(growth, fixed_repeats_one_step)
     EXPECT_EQ(steps<growth::fixed(1000)>(4), (list{1000, 1000, 1000, 1000}));
 }
 
-TEST(growth, linear_adds_the_same_each_time_up_to_the_maximum)
+TEST(growth, linear_adds_the_same_amount_each_time_up_to_the_maximum)
 {
     EXPECT_EQ((steps<growth::linear(100, 50)>(4)), (list{100, 150, 200, 250}));
     EXPECT_EQ((steps<growth{.first = 100, .max = 220, .num = 1, .add = 50}>(5)),
@@ -67,12 +67,12 @@ TEST(growth, by_a_fraction_rounds_down)
     EXPECT_EQ((steps<growth{.first = 100, .num = 3, .den = 2}>(4)), (list{100, 150, 225, 337}));
 }
 
-TEST(growth, cuts_the_last_step_to_the_rest_of_the_limit)
+TEST(growth, reduces_the_last_step_to_the_rest_of_the_limit)
 {
     EXPECT_EQ((steps<growth{.first = 1000, .limit = 3500}>(5)), (list{1000, 2000, 500, 0}));
 }
 
-TEST(growth, serves_any_request_that_the_limit_leaves_room_for)
+TEST(growth, allows_any_request_that_fits_in_the_rest_of_the_limit)
 {
     growth_state<growth{.first = 1000, .limit = 3500}> state;
     EXPECT_EQ(state.step(3501), 0U);
@@ -99,7 +99,7 @@ TEST(growth, continues_from_a_step_that_the_source_made_smaller)
     EXPECT_EQ(state.step(10), 2000U);
 }
 
-TEST(growth, survives_absurd_numbers)
+TEST(growth, accepts_absurdly_large_numbers)
 {
     EXPECT_EQ((steps<growth{.first = most, .max = most, .num = most, .add = most}>(2)),
               (list{most, 0}));
@@ -144,7 +144,7 @@ TEST(growth, starts_again_when_all_memory_is_returned_and_keeps_its_step_count)
     EXPECT_EQ(state.steps(), 2U);
 }
 
-TEST(growth, halves_a_step_that_the_source_refuses_down_to_the_request)
+TEST(growth, halves_a_step_that_the_source_cannot_supply_down_to_the_request)
 {
     for (std::size_t const largest : {65536, 5000, 4096, 1000, 100}) {
         failing_source source;
@@ -160,7 +160,7 @@ TEST(growth, halves_a_step_that_the_source_refuses_down_to_the_request)
     }
 }
 
-TEST(growth, takes_whole_units_after_any_number_of_halvings)
+TEST(growth, requests_whole_units_after_any_number_of_halvings)
 {
     failing_source source;
     source.fail_above(30000);
@@ -187,7 +187,7 @@ TEST(growth, rounds_a_request_down_to_usable_bytes_and_doubles_the_unrounded_ste
     source.give(second);
 }
 
-TEST(growth, takes_the_wished_bytes_or_fewer_but_at_least_the_request)
+TEST(growth, requests_at_most_the_preferred_bytes_and_at_least_the_required_ones)
 {
     failing_source source;
     growth_state<growth{.first = 1000, .limit = 20'000}> state;
@@ -200,7 +200,7 @@ TEST(growth, takes_the_wished_bytes_or_fewer_but_at_least_the_request)
     source.give(halved);
 }
 
-TEST(growth, counts_nothing_when_it_fails)
+TEST(growth, does_not_count_failed_steps)
 {
     failing_source source;
     source.fail_from(1);

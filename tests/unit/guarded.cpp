@@ -140,7 +140,7 @@ TEST(guarded, explains_which_block_an_address_belongs_to)
     blocks.deallocate(first, {page_bytes, 1});
 }
 
-TEST(guarded, gives_the_memory_of_freed_blocks_back_at_once)
+TEST(guarded, returns_the_memory_of_freed_blocks_immediately)
 {
     guarded<> chunks;
     std::size_t const before_all = mapped_pages();
@@ -166,7 +166,7 @@ TEST(guarded, reuses_addresses_when_the_quarantine_is_full)
     EXPECT_EQ(rounds_until_again, 5); // because four blocks were in quarantine
 }
 
-TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
+TEST(guarded, does_not_guard_more_than_blocks_max_and_reports_why)
 {
     counting_source heap;
     guarded<ref<counting_source>, small> chunks("chunks", std::in_place, heap);
@@ -183,7 +183,7 @@ TEST(guarded, does_not_guard_more_than_blocks_max_and_says_why)
     EXPECT_TRUE(heap.live().empty());
 }
 
-TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
+TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_reports_why)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;
@@ -204,7 +204,7 @@ TEST(guarded, does_not_guard_when_the_system_has_no_memory_and_says_why)
         ::testing::ExitedWithCode(0), "");
 }
 
-TEST(guarded, guards_nothing_without_address_space)
+TEST(guarded, guards_no_block_without_address_space)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;
@@ -300,7 +300,7 @@ TEST(guarded, keeps_blocks_intact_and_finds_bugs_in_random_programs)
     doing.clear();
 }
 
-TEST(guarded, serves_containers_and_stacks_with_other_adaptors)
+TEST(guarded, can_be_used_by_containers_and_combined_with_other_adaptors)
 {
     collected_faults faults;
     {

@@ -100,7 +100,7 @@ protected:
 };
 TYPED_TEST_SUITE(shared_handles, shared_object_kinds, object_kind_names);
 
-TYPED_TEST(shared_handles, keep_the_object_alive_until_the_last_one_ends)
+TYPED_TEST(shared_handles, keep_the_object_alive_until_the_last_handle_is_destroyed)
 {
     auto one = this->make(5);
     EXPECT_EQ(one.use_count(), 1U);
@@ -124,7 +124,7 @@ TYPED_TEST(shared_handles, keep_the_object_alive_until_the_last_one_ends)
     EXPECT_EQ(std::hash<decltype(four)>()(four), std::hash<const void*>()(four.get()));
 }
 
-TYPED_TEST(shared_handles, are_made_together_with_the_object)
+TYPED_TEST(shared_handles, are_created_together_with_the_object)
 {
     using kind = TypeParam;
     if constexpr (kind::options.counts == counts::local) {
@@ -207,7 +207,7 @@ TYPED_TEST(shared_handles, that_are_weak_keep_the_slot_in_use)
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, destroy_a_whole_chain_with_its_first_object)
+TYPED_TEST(shared_handles, destroy_a_whole_linked_chain_with_its_first_object)
 {
     auto first = this->make();
     auto last = first;
@@ -357,7 +357,7 @@ void expect_a_stop_at_too_many()
     EXPECT_DEATH(locked.lock(), told);
 }
 
-TEST(handle_counts, stop_the_process_at_too_many_handles)
+TEST(handle_counts, stop_the_process_if_there_are_too_many_handles)
 {
     expect_a_stop_at_too_many<counts::local>();
     expect_a_stop_at_too_many<counts::shared>();

@@ -82,7 +82,7 @@ TEST(lock_free_pool, loses_no_block_when_a_free_is_interrupted)
 }
 
 /// A signal handler may use the pool, whichever instruction it interrupts.
-TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
+TEST(lock_free_pool, can_be_used_by_a_signal_handler_that_interrupts_an_allocation)
 {
     if (char const* const why = single_step::refused())
         GTEST_SKIP() << why;
@@ -105,7 +105,7 @@ TEST(lock_free_pool, serves_a_signal_handler_that_interrupts_an_allocation)
     EXPECT_GT(steps, 5U);
 }
 
-TEST(lock_free_pool, takes_one_chunk_and_then_fails_when_it_is_full)
+TEST(lock_free_pool, requests_one_chunk_and_fails_when_it_is_full)
 {
     if (char const* const why = single_step::refused())
         GTEST_SKIP() << why;

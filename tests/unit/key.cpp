@@ -22,7 +22,7 @@ TEST(key, is_null_by_default)
     EXPECT_TRUE(key32(1));
 }
 
-TEST(key, has_the_index_in_its_low_bits_and_the_generation_above)
+TEST(key, has_the_index_in_the_low_bits_and_the_generation_in_the_high_bits)
 {
     constexpr key<20, 12> narrow((7U << 20) + 5);
     EXPECT_EQ(narrow.index(), 5U);

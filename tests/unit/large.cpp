@@ -62,7 +62,7 @@ TEST_F(large, blocks_own_their_bytes_and_no_others_even_if_they_have_0_bytes)
     in_use.clear();
 }
 
-TEST_F(large, blocks_are_released_all_at_once)
+TEST_F(large, blocks_are_released_together)
 {
     for (int i = 0; i < 100; ++i)
         take({5000});

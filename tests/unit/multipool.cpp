@@ -42,7 +42,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_multipool, kinds, kind_names);
 
-TYPED_TEST(any_multipool, takes_no_memory_before_the_first_allocation)
+TYPED_TEST(any_multipool, allocates_no_memory_before_the_first_block)
 {
     this->memory.reset();
     this->memory.trim();
@@ -65,7 +65,7 @@ TYPED_TEST(any_multipool, has_blocks_of_every_size_with_little_waste)
     EXPECT_EQ(this->memory.stats().bytes_live, 0U);
 }
 
-TYPED_TEST(any_multipool, aligns_blocks_of_every_size_as_asked_up_to_2_mib)
+TYPED_TEST(any_multipool, aligns_blocks_of_every_size_as_requested_up_to_2_mib)
 {
     for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 2)
         for (std::size_t const bytes : {0, 1, 8, 33, 100, 129, 1000, 4095, 4096, 4097, 10000})
@@ -154,7 +154,7 @@ TYPED_TEST(any_multipool, classifies_addresses_in_and_outside_its_blocks)
     EXPECT_EQ(this->memory.classify(all[0]), validity::miss);
 }
 
-TYPED_TEST(any_multipool, loses_nothing_whichever_call_to_the_source_fails)
+TYPED_TEST(any_multipool, leaks_nothing_whichever_call_to_the_source_fails)
 {
     for_each_refusal([](failing_source& source) {
         typename TypeParam::template multipool<> other{ref(source)};
@@ -218,7 +218,7 @@ TYPED_TEST(any_multipool, trims_chunks_without_a_block_in_use)
     this->fill(this->memory, 3000);
 }
 
-TYPED_TEST(any_multipool, moves_its_blocks_along_and_leaves_an_empty_usable_multipool)
+TYPED_TEST(any_multipool, moves_with_its_blocks_and_leaves_an_empty_usable_multipool)
 {
     this->fill(this->memory, 1000);
     this->take(this->memory, {10000});
@@ -281,7 +281,7 @@ TYPED_TEST(any_multipool, on_a_borrowed_arena_returns_its_chunks_one_by_one)
     std::memset(below.allocate({100000, 1}), 1, 100000);
 }
 
-TEST(multipool, passes_on_the_exception_of_its_source)
+TEST(multipool, propagates_the_exception_of_its_source)
 {
     failing_resource upstream;
     multipool<pmr_source> memory{pmr_source(&upstream)};
@@ -296,7 +296,7 @@ TEST(multipool, passes_on_the_exception_of_its_source)
     EXPECT_NE(memory.allocate({100}), nullptr);
 }
 
-TEST(multipool, passes_on_an_exception_through_an_arena_in_between)
+TEST(multipool, propagates_an_exception_through_an_arena_in_between)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);

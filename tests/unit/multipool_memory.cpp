@@ -13,7 +13,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-TEST(slabs_of_a_multipool, hold_few_blocks_of_many_sizes_in_few_chunks)
+TEST(slabs_of_a_multipool, store_few_blocks_of_many_sizes_in_few_chunks)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};
@@ -59,7 +59,7 @@ TEST(reuse_in_a_multipool, by_fifo_allocates_a_page_of_blocks_in_the_order_they_
     EXPECT_EQ(in_order(last_first, 64, {24}), 0U);
 }
 
-TEST(reuse_in_a_multipool, by_fifo_keeps_lists_that_exchange_nodes_in_address_order)
+TEST(reuse_in_a_multipool, by_fifo_keeps_nodes_in_address_order_when_lists_exchange_them)
 {
     using list = std::list<int, allocator<int, in_turn>>;
     std::vector<in_turn> homes(100);
@@ -108,7 +108,7 @@ TEST(slabs_of_a_multipool, are_returned_by_trim_when_they_are_idle)
     EXPECT_TRUE(memory.allocate({24}) != nullptr);
 }
 
-TEST(slabs_of_a_multipool, keep_their_free_blocks_when_a_trim_leaves_them)
+TEST(slabs_of_a_multipool, keep_their_free_blocks_if_a_trim_does_not_return_them)
 {
     failing_source heap;
     multipool<ref<failing_source>> memory{ref(heap)};

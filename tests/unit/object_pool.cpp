@@ -32,7 +32,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_object_pool, object_kinds, object_kind_names);
 
-TYPED_TEST(any_object_pool, takes_no_memory_before_the_first_object)
+TYPED_TEST(any_object_pool, allocates_no_memory_before_the_first_object)
 {
     typename TestFixture::citizens objects(this->heap);
     objects.clear();
@@ -45,7 +45,7 @@ TYPED_TEST(any_object_pool, takes_no_memory_before_the_first_object)
     EXPECT_EQ(this->heap.calls(), 0U);
 }
 
-TYPED_TEST(any_object_pool, makes_an_object_and_destroys_it)
+TYPED_TEST(any_object_pool, constructs_an_object_and_destroys_it)
 {
     typename TestFixture::citizens objects(this->heap);
     {
@@ -74,7 +74,7 @@ TYPED_TEST(any_object_pool, adopts_a_leaked_object_into_a_box)
     EXPECT_EQ(this->people.living(), 0U);
 }
 
-TYPED_TEST(any_object_pool, destroys_the_objects_that_are_left_at_its_end)
+TYPED_TEST(any_object_pool, destroys_the_remaining_objects_in_its_destructor)
 {
     {
         typename TestFixture::citizens objects(this->heap);
@@ -123,7 +123,7 @@ TYPED_TEST(any_object_pool, changes_nothing_when_a_call_of_the_source_fails)
     });
 }
 
-TYPED_TEST(any_object_pool, makes_all_of_a_batch_or_none)
+TYPED_TEST(any_object_pool, constructs_all_objects_of_a_batch_or_none)
 {
     typename TestFixture::citizens objects(this->heap);
     std::array<citizen*, 100> out{};
@@ -143,7 +143,7 @@ TYPED_TEST(any_object_pool, makes_all_of_a_batch_or_none)
     EXPECT_TRUE(objects.try_make_batch({}, this->people));
 }
 
-TYPED_TEST(any_object_pool, makes_none_of_a_batch_when_the_source_fails)
+TYPED_TEST(any_object_pool, constructs_no_object_of_a_batch_when_the_source_fails)
 {
     typename TestFixture::citizens objects(this->heap);
     objects.destroy(objects.make(this->people).leak());

@@ -121,7 +121,7 @@ std::size_t bytes_beside(const T& value)
     return one.stats().bytes_live - sizeof(T);
 }
 
-TEST(object_types, take_the_documented_bytes_beside_the_object)
+TEST(object_types, need_the_documented_bytes_in_addition_to_the_object)
 {
     constexpr growth one_step = growth::none(4096);
     EXPECT_EQ(bytes_beside<object_pool_options{}>(1L), 0U);
@@ -144,7 +144,7 @@ constinit object_pool<long> in_static_memory;
 constinit object_pool<citizen, buffer<bytes>, fixed> inside;
 constinit arc_pool<long> of_all_threads;
 
-TEST(object_types, may_be_made_in_a_static_pool)
+TEST(object_types, may_be_constructed_in_a_static_pool)
 {
     census people;
     std::vector<decltype(inside)::rc> all;
@@ -164,7 +164,7 @@ TEST(object_types, may_be_made_in_a_static_pool)
     of_all_threads.release();
 }
 
-TEST(object_types, may_be_made_in_the_memory_of_any_source)
+TEST(object_types, may_be_constructed_in_the_memory_of_any_source)
 {
     census people;
     {

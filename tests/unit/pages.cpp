@@ -24,7 +24,7 @@ static_assert(!std::is_copy_constructible_v<pages<>> && !std::is_copy_assignable
 static_assert(std::is_nothrow_move_constructible_v<pages<>>);
 static_assert(std::is_nothrow_move_assignable_v<pages<>>);
 
-TEST(pages, gives_whole_pages_and_reports_their_size)
+TEST(pages, returns_whole_pages_and_reports_their_size)
 {
     pages<> source;
     for (std::size_t const bytes : {std::size_t{0}, std::size_t{1}, page_bytes}) {
@@ -39,7 +39,7 @@ TEST(pages, gives_whole_pages_and_reports_their_size)
     source.give(more);
 }
 
-TEST(pages, gives_zeroed_and_writable_bytes)
+TEST(pages, returns_zeroed_and_writable_bytes)
 {
     pages<> source;
     chunk const c = source.try_take({mib});
@@ -118,7 +118,7 @@ TEST(pages, explains_a_failure_by_the_limit_on_address_space)
         testing::ExitedWithCode(0), "");
 }
 
-TEST(pages, unmaps_a_chunk_when_its_memory_is_refused)
+TEST(pages, unmaps_a_chunk_whose_memory_cannot_be_committed)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;
@@ -138,7 +138,7 @@ TEST(pages, fails_for_more_memory_than_the_machine_has)
     EXPECT_STRNE(source.last_failure(), "");
 }
 
-TEST(pages, stops_an_access_just_outside_a_guarded_chunk)
+TEST(pages, crashes_at_an_access_just_outside_a_guarded_chunk)
 {
     pages<pages_options{.guard = true}> source;
     chunk const c = source.try_take({page_bytes, huge_page_bytes});

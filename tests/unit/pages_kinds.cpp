@@ -61,7 +61,7 @@ bool is_locked(chunk c)
     return kib_of_mapping(c.data, "Locked:") > 0;
 }
 
-TEST(pages_of_a_node, can_be_preferred_or_bound)
+TEST(pages_of_a_numa_node, can_be_preferred_or_bound)
 {
     pages<on_node_0> preferring;
     chunk const c = preferring.try_take({mib});
@@ -80,7 +80,7 @@ TEST(pages_of_a_node, can_be_preferred_or_bound)
     bound.give(d);
 }
 
-TEST(pages_of_a_node, are_bound_to_no_node_after_a_chunk_in_a_range_is_given_back)
+TEST(pages_of_a_numa_node, are_bound_to_no_node_after_a_chunk_in_a_range_is_freed)
 {
     pages<pages_options{.numa = numa::bind(0), .guard = true, .reserve_bytes = mib}> source;
     chunk const c = source.try_take({page_bytes});
@@ -93,7 +93,7 @@ TEST(pages_of_a_node, are_bound_to_no_node_after_a_chunk_in_a_range_is_given_bac
     EXPECT_EQ(source.try_take({page_bytes}).data, c.data);
 }
 
-TEST(pages_of_a_node, come_from_other_nodes_when_a_preferred_node_is_missing_and_fail_when_bound)
+TEST(pages_of_a_numa_node, that_is_missing_come_from_other_nodes_if_preferred_and_fail_if_bound)
 {
     pages<on_no_node> preferring;
     chunk const c = preferring.try_take({mib});
@@ -112,7 +112,7 @@ TEST(pages_of_a_node, come_from_other_nodes_when_a_preferred_node_is_missing_and
     EXPECT_NE(bound.last_error(), 0);
 }
 
-TEST(pages_of_a_node, fail_for_a_node_number_beyond_any_kernel)
+TEST(pages_of_a_numa_node, fail_for_a_node_number_that_no_kernel_supports)
 {
     pages<pages_options{.numa = numa::bind(1024)}> beyond;
     EXPECT_EQ(beyond.try_take({1}).data, nullptr);
@@ -137,7 +137,7 @@ bool tells_refused_mbind(int error, const char* words)
            bound.last_error() == error && says(bound.last_failure(), words);
 }
 
-TEST(pages_of_a_node, explain_a_kernel_or_sandbox_without_nodes)
+TEST(pages_of_a_numa_node, explain_a_failure_on_a_kernel_or_sandbox_without_numa)
 {
     EXPECT_EQ(in_a_child([] {
                   require(tells_refused_mbind<on_node_0, only_node_0>(ENOSYS, "no NUMA nodes"),
@@ -151,7 +151,7 @@ TEST(pages_of_a_node, explain_a_kernel_or_sandbox_without_nodes)
               "fine");
 }
 
-TEST(pages_that_are_locked, are_locked_when_touched_or_all_at_once)
+TEST(pages_that_are_locked, are_locked_when_touched_or_all_immediately)
 {
     pages<locked> source;
     chunk const c = source.try_take({16 * page_bytes});
@@ -226,7 +226,7 @@ TEST(pages_that_are_locked, fail_beyond_the_limit_and_name_it)
     EXPECT_EQ(in_a_child([] { take_locked_under_a_limit(2 * page_bytes, ENOMEM); }), "fine");
 }
 
-TEST(pages_that_are_locked, explain_a_kernel_that_is_too_old)
+TEST(pages_that_are_locked, explain_a_failure_on_a_kernel_that_is_too_old)
 {
     EXPECT_EQ(in_a_child([] {
                   if (!refuse_call(SYS_mlock2, ENOSYS))

@@ -21,7 +21,7 @@ TEST(pages_in_a_range, unmap_a_range_without_memory_for_its_bits_and_retry_later
                 testing::ExitedWithCode(0), "");
 }
 
-TEST(pages_in_a_range, keep_a_place_free_when_its_memory_is_refused)
+TEST(pages_in_a_range, keep_a_place_free_if_its_memory_cannot_be_committed)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;
@@ -82,7 +82,7 @@ TEST(pages_in_a_range, leave_the_range_unchanged_when_no_huge_pages_are_reserved
     EXPECT_EQ(mapped_pages(), reserved);
 }
 
-TEST(pages_in_a_range, follow_each_other_without_a_gap_in_a_fresh_range)
+TEST(pages_in_a_range, follow_each_other_without_a_gap_in_a_new_range)
 {
     pages<pages_options{.reserve_bytes = 64 * mib}> source;
     chunk last = source.try_take({mib});

@@ -36,7 +36,7 @@ std::uintptr_t address_of(void (*function)())
 void first_caller() {}
 void second_caller() {}
 
-TEST(plan_decision, a_caller_that_the_plan_does_not_have_is_decided_once)
+TEST(plan_decision, a_caller_that_is_not_in_the_plan_is_looked_up_once)
 {
     start_empty_plan();
     std::uintptr_t const caller = address_of(first_caller);
@@ -47,7 +47,7 @@ TEST(plan_decision, a_caller_that_the_plan_does_not_have_is_decided_once)
 
 /// In the child of a fork, a caller may have no answer: another thread had stored the caller, and
 /// not yet its answer.
-TEST(plan_decision, a_caller_without_an_answer_gets_one)
+TEST(plan_decision, a_caller_without_a_cached_decision_gets_one)
 {
     plan::answer_table& table = start_empty_plan();
     std::uintptr_t const caller = address_of(second_caller);

@@ -104,7 +104,7 @@ TEST_P(plan_instance, keeps_the_contents_of_random_blocks)
     }
 }
 
-TEST_P(plan_instance, cuts_blocks_up_to_the_end_of_a_page_only)
+TEST_P(plan_instance, carves_blocks_only_up_to_the_end_of_the_current_page)
 {
     std::size_t const bytes = 48;
     plan::bin const& b = in->bin_for(bytes);
@@ -120,7 +120,7 @@ TEST_P(plan_instance, cuts_blocks_up_to_the_end_of_a_page_only)
     }
 }
 
-TEST_P(plan_instance, holds_a_bounded_multiple_of_the_live_bytes)
+TEST_P(plan_instance, uses_at_most_a_fixed_multiple_of_the_live_bytes)
 {
     std::size_t const bytes_before = in->rule->held;
     for (std::size_t i = 0; i < 20; ++i) {
@@ -133,7 +133,7 @@ TEST_P(plan_instance, holds_a_bounded_multiple_of_the_live_bytes)
     EXPECT_LE(in->rule->held, bytes_before + 2000 * 512 + 34 * plan::chunk_bytes);
 }
 
-TEST_P(plan_instance, starts_anew_when_all_blocks_are_free)
+TEST_P(plan_instance, starts_over_when_all_blocks_are_free)
 {
     for (std::size_t n = 0; n < 10'000; ++n)
         allocate_one(1 + n % 400);
@@ -150,7 +150,7 @@ TEST_P(plan_instance, starts_anew_when_all_blocks_are_free)
     EXPECT_LE(in->rule->held, held_before + 20 * plan::chunk_bytes);
 }
 
-TEST_P(plan_instance, uses_memory_again_that_others_have_freed)
+TEST_P(plan_instance, reuses_memory_that_other_threads_have_freed)
 {
     for (std::size_t n = 0; n < 5000; ++n)
         allocate_one(100);
@@ -181,7 +181,7 @@ TEST_P(plan_instance, resizes_blocks_and_keeps_their_bytes)
     free_any(block);
 }
 
-TEST_P(plan_instance, refuses_blocks_beyond_its_limit)
+TEST_P(plan_instance, rejects_blocks_beyond_its_limit)
 {
     in->rule->held_max = in->rule->held + 4 * plan::chunk_bytes;
     std::size_t const refused = in->refused.value();
@@ -194,7 +194,7 @@ TEST_P(plan_instance, refuses_blocks_beyond_its_limit)
         free_any(block);
 }
 
-TEST_P(plan_instance, keeps_its_limit_while_the_system_refuses_memory)
+TEST_P(plan_instance, respects_its_limit_while_the_system_has_no_memory)
 {
     plan::instance fresh{};
     fresh.rule = in->rule;

@@ -28,7 +28,7 @@ namespace {
 
 namespace plan = mallard::plan;
 
-TEST(plan_lock, is_given_up_after_few_yields_if_a_yield_takes_long)
+TEST(plan_lock, gives_up_waiting_after_few_yields_if_a_yield_takes_long)
 {
     plan::short_lock lock;
     std::latch is_taken(1);

@@ -50,7 +50,7 @@ private:
     std::thread thread_;
 };
 
-TEST(plan_fork, the_child_does_not_use_a_chunk_that_a_thread_gave_back_meanwhile)
+TEST(plan_fork, the_child_does_not_use_a_chunk_that_a_thread_returned_during_the_fork)
 {
     start_plan();
     plan::chunk* const given = plan::take_chunk(no_use);
@@ -68,7 +68,7 @@ TEST(plan_fork, the_child_does_not_use_a_chunk_that_a_thread_gave_back_meanwhile
         plan::give_chunk(*c);
 }
 
-TEST(plan_fork, the_child_uses_a_chunk_that_a_thread_gave_back_before)
+TEST(plan_fork, the_child_uses_a_chunk_that_a_thread_returned_before_the_fork)
 {
     start_plan();
     plan::chunk* const given = plan::take_chunk(no_use);
@@ -80,7 +80,7 @@ TEST(plan_fork, the_child_uses_a_chunk_that_a_thread_gave_back_before)
     plan::give_chunk(*given);
 }
 
-TEST(plan_fork, the_parent_uses_a_chunk_that_a_thread_gave_back_meanwhile)
+TEST(plan_fork, the_parent_uses_a_chunk_that_a_thread_returned_during_the_fork)
 {
     start_plan();
     std::array<plan::chunk*, 200> taken{};
@@ -100,7 +100,7 @@ TEST(plan_fork, the_parent_uses_a_chunk_that_a_thread_gave_back_meanwhile)
         plan::give_chunk(*c);
 }
 
-TEST(plan_fork, the_child_does_not_use_the_instances_of_a_thread_that_ended_meanwhile)
+TEST(plan_fork, the_child_does_not_use_the_instances_of_a_thread_that_exited_during_the_fork)
 {
     start_plan();
     served_thread first;
@@ -115,7 +115,7 @@ TEST(plan_fork, the_child_does_not_use_the_instances_of_a_thread_that_ended_mean
     }
 }
 
-TEST(plan_thread, instances_are_not_used_again_if_their_thread_ended_while_it_changed_them)
+TEST(plan_thread, instances_are_not_reused_if_their_thread_exited_while_changing_them)
 {
     start_plan();
     plan::thread_rules* changed = nullptr;
@@ -129,7 +129,7 @@ TEST(plan_thread, instances_are_not_used_again_if_their_thread_ended_while_it_ch
         EXPECT_NE(t.rules, changed);
 }
 
-TEST(plan_fork, the_child_uses_the_instances_of_a_thread_that_ended_before)
+TEST(plan_fork, the_child_uses_the_instances_of_a_thread_that_exited_before_the_fork)
 {
     start_plan();
     served_thread first;

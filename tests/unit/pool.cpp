@@ -48,7 +48,7 @@ protected:
 };
 TYPED_TEST_SUITE(any_pool, kinds, kind_names);
 
-TYPED_TEST(any_pool, takes_no_memory_before_the_first_allocation)
+TYPED_TEST(any_pool, allocates_no_memory_before_the_first_block)
 {
     auto pool = this->make(48);
     EXPECT_EQ(pool.stats().bytes_taken, 0U);
@@ -75,7 +75,7 @@ TYPED_TEST(any_pool, accepts_any_block_size_and_power_of_two_and_rounds_the_size
     EXPECT_EQ(this->make(100, 64).block_bytes(), 128U);
 }
 
-TYPED_TEST(any_pool, refuses_an_alignment_that_is_no_power_of_two)
+TYPED_TEST(any_pool, rejects_an_alignment_that_is_no_power_of_two)
 {
     for (std::size_t align : {3U, 24U, 48U, 100U})
         EXPECT_DEATH(this->make(48, align), "mallard: alignment [0-9]+ is not a power of two");
@@ -105,7 +105,7 @@ TYPED_TEST(any_pool, has_blocks_of_every_odd_size)
     }
 }
 
-TYPED_TEST(any_pool, aligns_blocks_as_asked_up_to_2_mib)
+TYPED_TEST(any_pool, aligns_blocks_as_requested_up_to_2_mib)
 {
     for (std::size_t align = 1; align <= std::size_t{2} << 20; align *= 2) {
         auto pool = this->make(24, align);
@@ -149,7 +149,7 @@ TYPED_TEST(any_pool, leaves_the_content_of_blocks_alone_while_others_are_allocat
     this->blocks.verify();
 }
 
-TYPED_TEST(any_pool, allocates_freed_blocks_again_before_it_grows)
+TYPED_TEST(any_pool, reuses_freed_blocks_before_it_grows)
 {
     auto pool = this->make(48);
     this->fill(pool, 20000);
@@ -225,7 +225,7 @@ TYPED_TEST(any_pool, allocates_no_block_of_a_batch_whichever_call_to_the_source_
 
 // --- calls with a layout
 
-TYPED_TEST(any_pool, takes_layouts_that_do_not_fit_a_block_from_the_source)
+TYPED_TEST(any_pool, allocates_layouts_that_do_not_fit_a_block_from_the_source)
 {
     auto pool = this->make(48);
     for (layout const l : {layout(0, 1), layout(1, 1), layout(48, 16), layout(40, 8), layout(49, 1),
@@ -272,7 +272,7 @@ TYPED_TEST(any_pool, fails_for_layouts_near_the_size_of_the_address_space)
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TEST(pool, passes_on_the_exception_of_its_source)
+TEST(pool, propagates_the_exception_of_its_source)
 {
     failing_resource upstream;
     pool<pmr_source> nodes(48, 0, &upstream);
@@ -330,7 +330,7 @@ TEST(pool, can_have_another_allocator_as_its_source)
     EXPECT_EQ(below.stats().blocks_live, 0U);
 }
 
-TEST(pool, that_is_lock_free_owns_the_bytes_of_its_blocks_and_none_beside_them)
+TEST(pool, that_is_lock_free_owns_exactly_the_bytes_of_its_blocks)
 {
     pool<default_heap,
          pool_options{.block = 64, .grow = growth::none(1 << 14), .threads = sync::lock_free}>

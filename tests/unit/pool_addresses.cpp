@@ -34,7 +34,7 @@ protected:
 };
 TYPED_TEST_SUITE(pool_addresses, kinds, kind_names);
 
-TYPED_TEST(pool_addresses, outside_its_chunks_are_a_miss)
+TYPED_TEST(pool_addresses, outside_its_chunks_are_classified_as_a_miss)
 {
     static int const global = 0;
     int const local = 0;

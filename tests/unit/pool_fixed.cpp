@@ -35,7 +35,7 @@ void expect_service(Allocator& allocator, std::size_t count)
     }
 }
 
-TEST(pool_fixed, is_constant_initialised_and_works_at_once)
+TEST(pool_fixed, is_constant_initialised_and_works_immediately)
 {
     expect_service(ordered_pool, 200);
     expect_service(lifo_pool, 200);
@@ -112,7 +112,7 @@ template <class Kind>
 class pool_fixed : public ::testing::Test {};
 TYPED_TEST_SUITE(pool_fixed, kinds, kind_names);
 
-TYPED_TEST(pool_fixed, in_a_buffer_at_any_address_holds_the_count_passed_to_bytes_for)
+TYPED_TEST(pool_fixed, in_a_buffer_at_any_address_has_room_for_the_count_passed_to_bytes_for)
 {
     for_each_capacity([]<capacity C>() {
         using pool = bounded_pool<TypeParam, C, buffer<enough<TypeParam, C>>>;
@@ -137,7 +137,7 @@ TYPED_TEST(pool_fixed, holds_at_least_as_many_blocks_as_its_type_says)
         EXPECT_EQ(served, 100U);
 }
 
-TYPED_TEST(pool_fixed, fails_for_a_layout_that_does_not_fit_a_block_and_keeps_the_room_for_blocks)
+TYPED_TEST(pool_fixed, fails_for_a_layout_that_does_not_fit_a_block_and_keeps_its_memory_for_blocks)
 {
     mallard::fixed_pool<64, 100, TypeParam::order, TypeParam::checks> fixed;
     for (std::size_t const bytes : {65, 100, 1000, 6000}) {
@@ -163,7 +163,7 @@ TYPED_TEST(pool_fixed, serves_larger_layouts_from_the_rest_of_a_borrowed_buffer)
     EXPECT_EQ(serve(fixed, C.count), C.count);
 }
 
-TYPED_TEST(pool_fixed, in_a_borrowed_buffer_holds_the_count_passed_to_bytes_for)
+TYPED_TEST(pool_fixed, in_a_borrowed_buffer_has_room_for_the_count_passed_to_bytes_for)
 {
     constexpr capacity C = capacities[3];
     alignas(void*) std::byte bytes[enough<TypeParam, C> + 64];
@@ -192,7 +192,7 @@ void expect_a_block_at_every_address(std::size_t bytes, std::size_t align)
     }
 }
 
-TEST(pool_in_the_least_buffer, has_a_block_at_every_address)
+TEST(pool_in_the_smallest_buffer, has_a_block_at_every_address)
 {
     static_assert(sizeof(least_ordered) > 131056 && sizeof(least_lifo) > 176);
     expect_a_block_at_every_address<pool<borrowed, pool_options{.block = 48}>>(131056, 1 << 16);
@@ -204,7 +204,7 @@ TEST(pool_in_the_least_buffer, has_a_block_at_every_address)
     EXPECT_TRUE(numbers.try_emplace(7));
 }
 
-TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
+TYPED_TEST(pool_fixed, from_the_heap_requests_no_more_than_bytes_for_returns)
 {
     constexpr capacity C = capacities[3];
     counting_source heap;
@@ -213,7 +213,7 @@ TYPED_TEST(pool_fixed, from_the_heap_takes_no_more_than_bytes_for)
     EXPECT_LE(heap.bytes_peak(), (enough<TypeParam, C>));
 }
 
-TYPED_TEST(pool_fixed, needs_few_bytes_beside_its_blocks)
+TYPED_TEST(pool_fixed, needs_few_bytes_in_addition_to_its_blocks)
 {
     for_each_capacity([]<capacity C>() {
         auto const shape = slot_shape::of(C.block, C.align, TypeParam::of({}).block_min());

@@ -57,7 +57,7 @@ TYPED_TEST_SUITE(pool_growth, kinds, kind_names);
 
 using list = std::vector<std::size_t>;
 
-TYPED_TEST(pool_growth, by_none_ends_after_one_chunk)
+TYPED_TEST(pool_growth, by_none_stops_after_one_chunk)
 {
     typename TestFixture::template grown<growth::none(10000)> pool(48, 0, this->heap);
     std::size_t const count = this->exhaust(pool);
@@ -111,7 +111,7 @@ TYPED_TEST(pool_growth, follows_its_rule)
               (list{4096, 8192, 16384, 32768, 32768, 32768}));
 }
 
-TYPED_TEST(pool_growth, never_holds_more_than_its_limit_and_uses_most_of_it)
+TYPED_TEST(pool_growth, never_exceeds_its_limit_and_uses_most_of_it)
 {
     typename TestFixture::template grown<growth{.first = 4096, .limit = 100000}> pool(48, 0,
                                                                                       this->heap);
@@ -153,7 +153,7 @@ TYPED_TEST(pool_growth, by_a_function_gets_the_last_step_and_the_request)
     EXPECT_EQ(seen.front(), 0U);
 }
 
-TYPED_TEST(pool_growth, by_a_function_that_returns_0_takes_the_smallest_chunk)
+TYPED_TEST(pool_growth, by_a_function_that_returns_0_requests_the_smallest_chunk)
 {
     using pool = typename TestFixture::template grown<growth{}>;
     pool least(48, 0, this->heap, [](std::size_t, std::size_t) noexcept { return std::size_t{0}; });
@@ -163,7 +163,7 @@ TYPED_TEST(pool_growth, by_a_function_that_returns_0_takes_the_smallest_chunk)
         EXPECT_LE(bytes, 4096U);
 }
 
-TYPED_TEST(pool_growth, by_a_function_is_cut_to_the_maximum)
+TYPED_TEST(pool_growth, by_a_function_is_limited_to_the_maximum)
 {
     growth_function const everything = [](std::size_t, std::size_t) noexcept { return most; };
     {
@@ -180,7 +180,7 @@ TYPED_TEST(pool_growth, by_a_function_is_cut_to_the_maximum)
     EXPECT_GT(this->steps().back(), 50000U) << "a step refused is halved until it is given";
 }
 
-TYPED_TEST(pool_growth, takes_a_smaller_step_if_the_source_fails_to_give_a_large_one)
+TYPED_TEST(pool_growth, requests_a_smaller_step_if_the_source_cannot_supply_a_large_one)
 {
     this->heap.fail_above(9000);
     typename TestFixture::template grown<growth::fixed(1 << 20)> pool(48, 0, this->heap);
@@ -191,7 +191,7 @@ TYPED_TEST(pool_growth, takes_a_smaller_step_if_the_source_fails_to_give_a_large
     this->blocks.verify();
 }
 
-TYPED_TEST(pool_growth, loses_nothing_whichever_call_to_the_source_fails)
+TYPED_TEST(pool_growth, leaks_nothing_whichever_call_to_the_source_fails)
 {
     for_each_refusal([](failing_source& source) {
         model mine;
@@ -262,7 +262,7 @@ TYPED_TEST(pool_growth, returns_all_bytes_of_a_source_that_rounds_up)
     EXPECT_EQ(generous.bytes(), 0U);
 }
 
-TYPED_TEST(pool_growth, gives_a_block_when_the_limit_leaves_no_room_for_its_array)
+TYPED_TEST(pool_growth, returns_a_block_when_the_limit_leaves_no_room_for_its_array)
 {
     generous_source generous;
     typename TypeParam::template pool<pool_options{.chunk = 1024, .grow = growth::none(1100)},
@@ -279,7 +279,7 @@ TYPED_TEST(pool_growth, uses_most_of_a_low_limit)
     this->template expect_use<growth{.limit = 65536 + 512}>();
 }
 
-TYPED_TEST(pool_growth, gives_a_block_when_the_buffer_has_room_for_one_chunk_only)
+TYPED_TEST(pool_growth, returns_a_block_when_the_buffer_has_room_for_one_chunk_only)
 {
     alignas(65536) static std::byte own[65536];
     typename TypeParam::template pool<pool_options{.grow = {.first = 65536}}, borrowed> nodes(

@@ -79,7 +79,7 @@ TYPED_TEST(pool_lifetime, returns_all_memory_at_release_and_can_be_used_again)
     pool.release();
 }
 
-TYPED_TEST(pool_lifetime, starts_its_growth_again_after_release)
+TYPED_TEST(pool_lifetime, restarts_its_growth_after_release)
 {
     typename TypeParam::template pool<> pool(40, 0, this->heap);
     std::vector<std::size_t> first, second;
@@ -128,7 +128,7 @@ TYPED_TEST(pool_lifetime, trims_only_chunks_without_a_block_in_use)
     EXPECT_EQ(pool.stats().blocks_live, 0U);
 }
 
-TYPED_TEST(pool_lifetime, keeps_as_many_idle_bytes_as_the_argument_of_trim_says)
+TYPED_TEST(pool_lifetime, keeps_as_many_idle_bytes_as_the_argument_of_trim_allows)
 {
     typename TestFixture::small_pool pool(40, 0, this->heap);
     this->fill(pool, 2000);
@@ -173,7 +173,7 @@ TYPED_TEST(pool_lifetime, accepts_frees_after_a_trim)
     EXPECT_EQ(this->heap.bytes(), 0U);
 }
 
-TYPED_TEST(pool_lifetime, moves_its_blocks_along_and_leaves_an_empty_usable_pool)
+TYPED_TEST(pool_lifetime, moves_with_its_blocks_and_leaves_an_empty_usable_pool)
 {
     using pool = typename TestFixture::small_pool;
     static_assert(std::is_nothrow_move_constructible_v<pool>);

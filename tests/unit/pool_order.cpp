@@ -52,7 +52,7 @@ std::size_t ascending(const std::vector<void*>& blocks)
     return same;
 }
 
-TYPED_TEST(pool_order, allocates_fresh_blocks_in_address_order)
+TYPED_TEST(pool_order, allocates_untouched_blocks_in_address_order)
 {
     for (std::size_t const bytes : {1, 8, 18, 48, 64, 500, 4096, 70000}) {
         typename TypeParam::template pool<pool_options{.grow = growth::none(4 << 20)}> pool(
@@ -62,7 +62,7 @@ TYPED_TEST(pool_order, allocates_fresh_blocks_in_address_order)
     }
 }
 
-TYPED_TEST(pool_order, walks_memory_forwards_in_each_fresh_chunk)
+TYPED_TEST(pool_order, allocates_forwards_through_each_new_chunk)
 {
     typename TypeParam::template pool<> pool(48, 0, this->heap);
     EXPECT_GE(ascending(take(pool, 50000)), 99U);

@@ -71,7 +71,7 @@ TEST(protected_pages, are_read_only_from_the_first_to_the_last_byte_while_sealed
     seals_and_unseals_every_chunk_from_first_byte_to_last<in_a_range>();
 }
 
-TEST(protected_pages, fail_to_take_while_sealed_and_say_why)
+TEST(protected_pages, cannot_supply_chunks_while_sealed_and_report_why)
 {
     protected_pages<> source;
     chunk const c = source.try_take({1});
@@ -94,7 +94,7 @@ TEST(protected_pages, can_be_sealed_before_the_first_chunk)
     EXPECT_TRUE(source.unseal());
 }
 
-TEST(protected_pages, can_be_given_back_while_sealed)
+TEST(protected_pages, can_be_freed_while_sealed)
 {
     std::vector<chunk> chunks(300);
     std::size_t const before = mapped_pages();
@@ -179,7 +179,7 @@ TEST(an_arena_of_protected_pages, can_be_read_and_destroyed_while_sealed)
     EXPECT_EQ(mapped_pages(), before);
 }
 
-TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
+TEST(protected_pages, explain_a_failure_of_the_system_call_and_change_nothing)
 {
     EXPECT_EQ(in_a_child([] {
                   protected_pages<> source;
@@ -211,7 +211,7 @@ TEST(protected_pages, explain_a_refusal_of_the_system_and_change_nothing)
               "fine");
 }
 
-TEST(protected_pages, are_all_unsealed_again_when_the_system_refuses_one)
+TEST(protected_pages, are_all_unsealed_again_if_one_cannot_be_sealed)
 {
     // The kernel fails to protect an address range that is not mapped. So the test unmaps a chunk
     // of which the source does not know that it is gone.

@@ -127,7 +127,7 @@ std::string& text(std::array<std::string, N>& value)
     return value[N - 1];
 }
 
-TYPED_TEST(a_secondary_map_of_any_key, takes_no_more_memory_for_a_made_up_key_than_for_another)
+TYPED_TEST(a_secondary_map_of_any_key, needs_no_more_memory_for_a_forged_key_than_for_a_valid_one)
 {
     using value = typename TypeParam::value_type;
     TypeParam texts;

@@ -127,7 +127,7 @@ TEST(segment_pool, agrees_with_a_model_in_random_programs)
     EXPECT_EQ(p.blocks.stats().blocks_live, 0U);
 }
 
-TEST(segment_pool, never_gives_a_block_to_two_threads)
+TEST(segment_pool, never_allocates_a_block_to_two_threads)
 {
     constexpr std::uint32_t count = 64;
     pool_of<8> p(count);

@@ -32,7 +32,7 @@ void in_threads(int count, F f)
         t.join();
 }
 
-TEST(shared_arena, gives_each_thread_blocks_of_its_own)
+TEST(shared_arena, never_gives_a_block_to_two_threads)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -59,7 +59,7 @@ TEST(shared_arena, gives_each_thread_blocks_of_its_own)
     EXPECT_EQ(after, (statistics{.growths = after.growths, .refills = after.refills}));
 }
 
-TEST(shared_arena, lets_a_new_thread_use_the_chunk_of_an_ended_one)
+TEST(shared_arena, lets_a_new_thread_use_the_chunk_of_an_exited_one)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -108,7 +108,7 @@ TEST(shared_arena, destroys_owned_objects_of_all_threads_newest_first)
     EXPECT_EQ(order, "cbad");
 }
 
-TEST(shared_arena, takes_back_the_last_block_of_the_calling_thread)
+TEST(shared_arena, can_free_the_last_block_of_the_calling_thread)
 {
     shared_arena<> arena;
     void* const first = arena.allocate({40, 8});
@@ -119,7 +119,7 @@ TEST(shared_arena, takes_back_the_last_block_of_the_calling_thread)
     EXPECT_NE(arena.allocate({40, 8}), first);
 }
 
-TEST(shared_arena, fails_when_its_source_fails_and_loses_nothing)
+TEST(shared_arena, fails_when_its_source_fails_and_leaks_nothing)
 {
     failing_source heap;
     arena_of_tests arena{ref(heap)};
@@ -137,7 +137,7 @@ TEST(shared_arena, fails_when_its_source_fails_and_loses_nothing)
     EXPECT_EQ(arena.stats().bytes_taken, heap.bytes());
 }
 
-TEST(shared_arena, serves_threads_that_have_no_memory_for_an_arena_of_their_own)
+TEST(shared_arena, serves_threads_for_which_no_separate_arena_can_be_allocated)
 {
     buffer<20000> here; // has no room for a second arena once the first one has grown
     shared_arena<ref<buffer<20000>>, arena_options{.grow = growth::none(16000)}> arena{ref(here)};
@@ -170,7 +170,7 @@ TEST(shared_arena, reports_statistics_while_other_threads_allocate)
     EXPECT_GE(arena.stats().bytes_live, 40000 * sizeof(int));
 }
 
-TEST(shared_arena, may_end_before_the_threads_that_used_it)
+TEST(shared_arena, may_be_destroyed_before_the_threads_that_used_it_exit)
 {
     std::latch used(1), gone(1);
     std::optional<shared_arena<>> arena(std::in_place);
@@ -189,7 +189,7 @@ TEST(shared_arena, may_end_before_the_threads_that_used_it)
     other.join();
 }
 
-TEST(shared_arena, serves_containers_of_several_threads_as_a_resource)
+TEST(shared_arena, can_be_the_resource_of_containers_in_several_threads)
 {
     pmr_resource<shared_arena<>> arena;
     in_threads(3, [&](int) {

@@ -102,7 +102,7 @@ TEST(shared_memory, lives_until_it_is_removed_and_unmapped_by_all)
     EXPECT_EQ(kept.root<pair>()->second, 8) << "the new segment is another one";
 }
 
-TEST(shared_memory, refuses_bad_names_and_sizes)
+TEST(shared_memory, rejects_invalid_names_and_sizes)
 {
     std::string const long_name(256, 'x');
     for (std::string_view const name :
@@ -183,7 +183,7 @@ TEST(shared_memory, never_gives_two_threads_overlapping_blocks)
     });
 }
 
-TEST(shared_memory, moves_and_leaves_an_empty_object)
+TEST(shared_memory, can_be_moved_and_leaves_an_empty_object)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     auto* const p = segment.root<pair>();
@@ -220,7 +220,7 @@ TEST(shared_memory, leaves_nothing_mapped_and_no_descriptor_open)
     ::close(next);
 }
 
-TEST(a_root, is_refused_for_another_type)
+TEST(a_root, cannot_be_accessed_as_another_type)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     ASSERT_NE(segment.root<pair>(), nullptr);
@@ -230,7 +230,7 @@ TEST(a_root, is_refused_for_another_type)
     EXPECT_EQ((segment.root<std::array<char, sizeof(pair)>>()), nullptr);
 }
 
-TEST(a_root, is_refused_without_room_and_can_then_have_another_type)
+TEST(a_root, fails_without_room_and_can_then_have_another_type)
 {
     auto segment = required(shared_memory::anonymous(page_bytes));
     EXPECT_EQ((segment.root<std::array<char, page_bytes>>()), nullptr);

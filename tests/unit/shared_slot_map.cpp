@@ -66,7 +66,7 @@ TEST(shared_slot_map, destroys_an_element_with_its_last_guard)
     EXPECT_EQ(owners.size(), 0U);
 }
 
-TEST(shared_slot_map, destroys_its_elements_at_its_end)
+TEST(shared_slot_map, destroys_its_elements_in_its_destructor)
 {
     auto const owner = std::make_shared<int>(5);
     {

@@ -21,7 +21,7 @@ std::filesystem::path spec(const char* name)
     return std::filesystem::path(spec_folder) / name;
 }
 
-TEST(size_class, is_what_the_specification_lists)
+TEST(size_class, equals_the_list_in_the_specification)
 {
     std::ifstream file(spec("size_classes.csv"));
     ASSERT_TRUE(file) << spec("size_classes.csv");

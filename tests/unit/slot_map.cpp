@@ -40,7 +40,7 @@ TYPED_TEST(a_slot_map, finds_nothing_for_a_stale_key)
     EXPECT_EQ(*numbers.get(fresh), 7);
 }
 
-TYPED_TEST(a_slot_map, finds_nothing_for_a_made_up_key)
+TYPED_TEST(a_slot_map, finds_nothing_for_a_forged_key)
 {
     typename TestFixture::template map<int, key<8, 4>> numbers;
     std::vector<key<8, 4>> live;
@@ -89,7 +89,7 @@ TYPED_TEST(a_slot_map, uses_every_generation_of_a_slot_and_then_retires_it)
     EXPECT_EQ(numbers.size(), 51U);
 }
 
-TYPED_TEST(a_slot_map, starts_again_with_generation_1_when_it_is_wrapping)
+TYPED_TEST(a_slot_map, restarts_at_generation_1_if_generations_wrap)
 {
     typename TestFixture::template map<int, key<8, 4>, slot_map_options{.wrapping = true}> numbers;
     auto const first = numbers.insert(0);
@@ -198,7 +198,7 @@ TYPED_TEST(a_slot_map, is_unchanged_when_a_constructor_throws)
     EXPECT_EQ(elements.get(stays)->number(), 1U);
 }
 
-TYPED_TEST(a_slot_map, destroys_its_elements_at_its_end)
+TYPED_TEST(a_slot_map, destroys_its_elements_in_its_destructor)
 {
     {
         typename TestFixture::template map<element> elements;

@@ -17,7 +17,7 @@ namespace {
 using namespace mallard::testing;
 using namespace mallard;
 
-TEST(slot_map_growth, takes_no_memory_before_the_first_element)
+TEST(slot_map_growth, allocates_no_memory_before_the_first_element)
 {
     failing_source heap;
     slot_map<int, key32, ref<failing_source>> numbers{ref(heap)};
@@ -56,7 +56,7 @@ TEST(slot_map_growth, changes_nothing_when_the_source_fails)
     EXPECT_EQ(element::live, 0U);
 }
 
-TEST(slot_map_growth, passes_the_exceptions_of_a_memory_resource_on)
+TEST(slot_map_growth, propagates_the_exceptions_of_a_memory_resource)
 {
     failing_resource upstream;
     upstream.source.fail_from(1);
@@ -116,7 +116,7 @@ TEST(slot_map_growth, fails_when_every_slot_has_retired)
         EXPECT_FALSE((numbers.contains(key<3, 2>(value))));
 }
 
-TEST(slot_map_growth, takes_the_memory_of_later_elements_in_reserve)
+TEST(slot_map_growth, allocates_the_memory_of_later_elements_in_reserve)
 {
     failing_source heap;
     slot_map<int, key32, ref<failing_source>> numbers{ref(heap)};
@@ -193,7 +193,7 @@ bool makes_do_with_less()
     return fits && bool(other.try_emplace(1));
 }
 
-TEST(slot_map_growth, works_with_less_address_space)
+TEST(slot_map_growth, works_with_a_limited_address_space)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;
@@ -221,7 +221,7 @@ bool refuses_a_made_up_key()
     return good && others.set(made_up, 1) != nullptr;
 }
 
-TEST(slot_map_growth, changes_nothing_in_a_secondary_map_when_the_system_refuses)
+TEST(slot_map_growth, changes_nothing_in_a_secondary_map_when_the_system_has_no_memory)
 {
     if (!may_refuse_memory())
         GTEST_SKIP() << refuses_sanitizers;

@@ -68,7 +68,7 @@ struct over_pmr : pmr_source {
 using sources = ::testing::Types<default_heap, borrowing, buffer<1 << 16>, over_pmr>;
 TYPED_TEST_SUITE(any_source, sources);
 
-TYPED_TEST(any_source, gives_chunks_as_requested_without_overlap)
+TYPED_TEST(any_source, returns_chunks_as_requested_without_overlap)
 {
     std::vector<chunk> chunks;
     for (std::size_t align = 1; align <= 4096; align *= 2) {
@@ -127,7 +127,7 @@ void use_to_the_last_byte(Source& source, std::size_t bytes)
     source.give(all);
 }
 
-TEST(borrowed, gives_all_its_bytes_at_any_alignment)
+TEST(borrowed, can_supply_all_its_bytes_at_any_alignment)
 {
     alignas(16) std::byte memory[64];
     for (std::size_t offset = 0; offset < 17; ++offset) {
@@ -136,7 +136,7 @@ TEST(borrowed, gives_all_its_bytes_at_any_alignment)
     }
 }
 
-TEST(buffer, gives_all_its_bytes)
+TEST(buffer, can_supply_all_its_bytes)
 {
     buffer<40> source;
     use_to_the_last_byte(source, 40);
@@ -171,14 +171,14 @@ void give_in_any_order(Source& source, std::size_t bytes)
     }
 }
 
-TEST(borrowed, has_all_its_bytes_again_when_all_chunks_are_back_in_any_order)
+TEST(borrowed, has_all_its_bytes_again_when_all_chunks_are_freed_in_any_order)
 {
     alignas(16) std::byte memory[256];
     borrowed source{std::span(memory)};
     give_in_any_order(source, 256);
 }
 
-TEST(buffer, has_all_its_bytes_again_when_all_chunks_are_back_in_any_order)
+TEST(buffer, has_all_its_bytes_again_when_all_chunks_are_freed_in_any_order)
 {
     buffer<256> source;
     give_in_any_order(source, 256);
@@ -195,7 +195,7 @@ TEST(borrowed, is_empty_after_it_was_moved_from)
     EXPECT_EQ(borrowed().try_take({1, 1}).data, nullptr);
 }
 
-TEST(pmr_source, gives_chunks_back_with_the_requested_layout)
+TEST(pmr_source, frees_chunks_with_the_requested_layout)
 {
     failing_resource upstream; // verifies each deallocate
     pmr_source source(&upstream);
@@ -205,7 +205,7 @@ TEST(pmr_source, gives_chunks_back_with_the_requested_layout)
     source.give(c);
 }
 
-TEST(pmr_source, passes_the_exceptions_of_its_upstream_on)
+TEST(pmr_source, propagates_the_exceptions_of_its_upstream)
 {
     failing_resource upstream;
     pmr_source source(&upstream);
@@ -225,7 +225,7 @@ TEST(pmr_source, uses_the_default_resource_at_its_construction)
     EXPECT_EQ(pmr_source().resource(), before);
 }
 
-TEST(ref, passes_all_calls_on)
+TEST(ref, forwards_all_calls)
 {
     failing_resource upstream;
     pmr_source source(&upstream);
@@ -247,7 +247,7 @@ TEST(source, can_be_another_allocator)
     EXPECT_EQ(source.take({10, 1}).data, first.data) << "an arena takes its last block back";
 }
 
-TEST(refuse_absurd, hands_a_chunk_back_to_a_source_that_grants_an_impossible_request)
+TEST(refuse_absurd, returns_a_chunk_to_a_source_that_grants_an_impossible_request)
 {
     failing_source generous;
     EXPECT_EQ(mallard::refuse_absurd<false>(generous, {64, 8}).data, nullptr);

@@ -105,7 +105,7 @@ std::size_t alignment_of_chunks(F allocate)
 }
 
 // docs/guide/sources.md lists these numbers.
-TEST(a_source, is_asked_for_the_alignments_that_the_guide_lists)
+TEST(a_source, receives_only_the_alignments_that_the_guide_lists)
 {
     using from = ref<counting_source>;
     auto const allocate = [](auto& memory) { memory.deallocate(memory.allocate(small), small); };

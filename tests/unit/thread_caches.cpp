@@ -54,7 +54,7 @@ TEST(ordered_pool, caches_at_most_1024_small_blocks)
     expect_at_most_1024_in_the_array<mallard::sync::mutex>();
 }
 
-TEST(thread_cached_pool, uses_the_blocks_of_an_ended_thread_before_it_takes_a_chunk)
+TEST(thread_cached_pool, uses_the_blocks_of_an_exited_thread_before_it_requests_a_chunk)
 {
     pool<default_heap, pool_options{.block = 8, .threads = mallard::sync::thread_cached}> blocks;
     gate alive, ended;

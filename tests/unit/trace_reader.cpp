@@ -92,7 +92,7 @@ TEST(trace_reader, packs_a_record_as_in_the_golden_trace)
     EXPECT_EQ(std::memcmp(bytes.data() + 64 + 32 * 4, expected, sizeof expected), 0);
 }
 
-TEST(trace_reader, reads_every_whole_event_of_a_trace_cut_at_any_byte)
+TEST(trace_reader, reads_every_complete_event_of_a_truncated_trace)
 {
     auto const whole = golden();
     std::size_t events_before = 0;
@@ -106,7 +106,7 @@ TEST(trace_reader, reads_every_whole_event_of_a_trace_cut_at_any_byte)
     }
 }
 
-TEST(trace_reader, refuses_an_unreadable_file_and_says_why)
+TEST(trace_reader, rejects_an_unreadable_file_and_reports_why)
 {
     struct change {
         std::size_t at;

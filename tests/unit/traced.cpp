@@ -131,7 +131,7 @@ TEST(traced, writes_several_allocators_to_one_file)
     EXPECT_GE(events[5].t, trace.header().start);
 }
 
-TEST(traced, writes_the_calls_of_a_container_so_that_the_reader_finds_the_same_blocks)
+TEST(traced, writes_the_calls_of_a_container_and_the_reader_finds_the_same_blocks)
 {
     temporary const file;
     trace_file trace(file.c_str());

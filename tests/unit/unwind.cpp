@@ -31,7 +31,7 @@ TEST(unwind, finds_the_same_stack_as_the_exception_unwinder)
     deep(10, [&] { w.compare(); });
 }
 
-TEST(unwind, returns_only_new_frames)
+TEST(unwind, returns_only_the_frames_that_changed_since_the_last_call)
 {
     walked w;
     deep(50, [&] {
@@ -66,7 +66,7 @@ TEST(unwind, returns_all_frames_after_forget)
     EXPECT_FALSE(calls.empty()); // keeps `compare` from being a tail call
 }
 
-TEST(unwind, without_memory_begins_outside_of_the_calling_function)
+TEST(unwind, without_memory_skips_the_frame_of_the_calling_function)
 {
     walked w;
     std::vector<void*> calls(100);
@@ -118,7 +118,7 @@ TEST(unwind, works_after_longjmp)
     w.compare();
 }
 
-TEST(unwind, knows_frames_of_any_size_and_alignment)
+TEST(unwind, handles_frames_of_any_size_and_alignment)
 {
     walked w;
     for (std::size_t bytes : {16u, 48u, 1000u, 100'000u}) {
@@ -135,7 +135,7 @@ TEST(unwind, knows_frames_of_any_size_and_alignment)
     large[1] = large[0];
 }
 
-TEST(unwind, knows_frames_of_mebibytes)
+TEST(unwind, handles_frames_of_several_mebibytes)
 {
     walked w;
     with_large_frame(w);
@@ -213,7 +213,7 @@ struct fiber {
 
 fiber* fiber::now = nullptr;
 
-TEST(unwind, walks_stacks_of_fibers_as_a_whole)
+TEST(unwind, walks_stacks_of_fibers_completely)
 {
     walked w;
     fiber fibers[2];
@@ -241,7 +241,7 @@ TEST(unwind, walks_stacks_of_fibers_as_a_whole)
         ::munmap(f.stack, fiber::bytes + 4096);
 }
 
-TEST(unwind, remembers_the_stacks_of_threads)
+TEST(unwind, caches_the_stack_of_each_thread_separately)
 {
     std::thread([] {
         walked w;
@@ -285,7 +285,7 @@ TEST(unwind, follows_frame_pointers)
     }
 }
 
-TEST(unwind, finds_the_caller_alone)
+TEST(unwind, can_find_only_the_direct_caller)
 {
     walked w;
     for (unsigned i = 0; i < 2; ++i) {
@@ -312,7 +312,7 @@ struct test_module {
 
 std::vector<std::string> reported;
 
-TEST(unwind, learns_code_again_after_dlclose)
+TEST(unwind, reads_the_unwind_tables_again_after_dlclose)
 {
     on_new_module([](code_module const& module) noexcept {
         EXPECT_LT(module.begin, module.end);

@@ -15,7 +15,7 @@ using namespace mallard::testing;
 
 // Fills a page with return addresses, saved registers and numbers in random order. The pages on
 // both sides are unreadable. Each walk must stay in the page, and must end.
-TEST(unwind, never_leaves_a_damaged_stack)
+TEST(unwind, never_reads_outside_a_corrupt_stack)
 {
     constexpr std::size_t words = 512;
     auto* const pages = static_cast<std::uintptr_t*>(
@@ -71,7 +71,7 @@ call_without_table:
     .size call_without_table, . - call_without_table
 )");
 
-TEST(unwind, stops_at_code_without_table)
+TEST(unwind, stops_at_code_without_an_unwind_table)
 {
     walked w;
     auto const look = [](void* argument) {
@@ -154,7 +154,7 @@ struct recursion {
     }
 };
 
-TEST(unwind, keeps_all_frames_of_8000_calls)
+TEST(unwind, returns_all_frames_of_8000_nested_calls)
 {
     on_large_stack(std::size_t{64} << 20, [] {
         recursion r;
@@ -165,7 +165,7 @@ TEST(unwind, keeps_all_frames_of_8000_calls)
     });
 }
 
-TEST(unwind, survives_100000_calls)
+TEST(unwind, survives_100000_nested_calls)
 {
     on_large_stack(std::size_t{256} << 20, [] {
         recursion r;

@@ -214,7 +214,7 @@ TEST(winked, refers_to_the_same_container_after_a_copy)
     static_assert(std::is_trivially_copyable_v<winked<int>>);
 }
 
-TEST(winked, works_with_any_resource)
+TEST(winked, works_with_any_memory_resource)
 {
     std::pmr::monotonic_buffer_resource standard;
     winked<std::pmr::vector<int>> const in_standard(standard, 100u);
