@@ -20,7 +20,7 @@ class Keep(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.rows = pathlib.Path(folder.name) / "rows.jsonl"
 
-    def test_existing_rows_are_not_measured_again(self):
+    def test_existing_results_are_not_measured_again(self):
         first = run(self.rows)
         self.assertEqual(first.stdout, self.rows.read_text())
         self.assertNotEqual(first.stdout, "")
@@ -28,7 +28,7 @@ class Keep(unittest.TestCase):
         self.assertEqual((again.returncode, again.stdout), (0, ""))
         self.assertEqual(first.stdout, self.rows.read_text())
 
-    def test_a_last_line_that_was_cut_off_is_measured_again(self):
+    def test_a_result_with_a_truncated_last_line_is_measured_again(self):
         whole = run(self.rows).stdout
         self.rows.write_text(whole[:-20])
         again = run(self.rows)
@@ -38,7 +38,7 @@ class Keep(unittest.TestCase):
         self.assertTrue(kept.startswith(whole[: whole.rstrip().rfind("\n") + 1]))
         self.assertNotIn(whole.splitlines()[-1][:-19] + "{", kept)
 
-    def test_a_line_that_is_no_row_is_refused_by_number_and_left(self):
+    def test_an_invalid_line_is_an_error_with_its_number_and_is_left_unchanged(self):
         for bad in ("nonsense", '{"contender":"somebody"}'):
             self.rows.write_text(bad + "\n")
             refused = run(self.rows)
@@ -46,7 +46,7 @@ class Keep(unittest.TestCase):
             self.assertIn("rows.jsonl:1 is not a result", refused.stderr)
             self.assertEqual(self.rows.read_text(), bad + "\n")
 
-    def test_a_file_that_takes_nothing_is_an_error_with_a_reason(self):
+    def test_an_unwritable_results_file_is_an_error_with_a_reason(self):
         refused = run(self.rows.parent / "missing" / "rows.jsonl")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("No such file or directory", refused.stderr)

@@ -37,7 +37,7 @@ class Counting(unittest.TestCase):
             return subprocess.run([sys.executable, aa.__file__, *arguments], capture_output=True, text=True,
                                   env={**os.environ, "MALLARD": str(fake)}, timeout=60)
 
-    def test_gains_and_losses_are_called_different(self):
+    def test_gains_and_losses_count_as_different(self):
         done = self.run_aa(["gain", "loss", "no difference", "not measurable"], "verify", "--runs", "8", "--json")
         self.assertEqual(done.returncode, 1, done.stderr)
         for line, metric in zip(done.stdout.splitlines(), ("cpu", "memory")):
@@ -46,28 +46,28 @@ class Counting(unittest.TestCase):
             self.assertEqual([row[verdict] for verdict in aa.VERDICTS], [2, 2, 2, 2])
             self.assertEqual(row["different"], 0.5)
 
-    def test_both_commands_are_counted_apart(self):
+    def test_the_two_commands_are_counted_separately(self):
         done = self.run_aa(["no difference"], "--runs", "3", "--busy")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split() for line in done.stdout.splitlines()[1:]]
         self.assertEqual([row[:3] for row in rows], [["verify", "cpu", "3"], ["verify", "memory", "3"],
                                                      ["replay", "cpu", "3"], ["replay", "memory", "3"]])
 
-    def test_a_broken_comparison_is_no_verdict(self):
+    def test_a_failed_comparison_counts_as_no_verdict(self):
         done = self.run_aa(["gain"], "verify", "--runs", "3", broken="line 1 differs")
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 3), done.stderr)
         self.assertIn("line 1 differs", done.stderr)
 
-    def test_a_wrong_command_line_is_refused(self):
+    def test_an_invalid_command_line_is_rejected(self):
         for arguments in (["--runs", "0"], ["--budget", "-1"], ["compare"]):
             self.assertEqual(self.run_aa(["gain"], *arguments).returncode, 2)
 
-    def test_the_upper_end_is_the_share_that_still_allows_so_few_hits(self):
+    def test_the_upper_bound_is_the_largest_rate_consistent_with_so_few_hits(self):
         self.assertAlmostEqual(aa.upper_end(0, 200), 1 - 0.05 ** (1 / 200), places=9)
         self.assertAlmostEqual(aa.chance_of_at_most(5, 200, aa.upper_end(5, 200)), 0.05, places=9)
         self.assertEqual((aa.upper_end(3, 3), aa.upper_end(0, 0)), (1.0, 1.0))
 
-    def test_words_survive_a_shell(self):
+    def test_arguments_are_quoted_for_a_shell(self):
         words = ["a b", "it's", '"$x"']
         done = subprocess.run(["sh", "-c", f"printf '%s\\n' {aa.shell_words(words)}"], capture_output=True, text=True)
         self.assertEqual(done.stdout.splitlines(), words)

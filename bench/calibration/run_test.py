@@ -45,7 +45,7 @@ def rows(of_replay, of_try):
 
 
 class Rows(unittest.TestCase):
-    def test_a_saving_is_a_change_below_zero(self):
+    def test_a_saving_is_recorded_as_a_negative_change(self):
         change = rows(replayed(), real())["other", "real_cpu_percent"]
         self.assertEqual(change, {"median": -5, "low": -7, "high": -4, "runs": 9, "verdict": "gain"})
 
@@ -53,7 +53,7 @@ class Rows(unittest.TestCase):
         change = rows(replayed(), real())["other", "predicted_cpu_percent"]
         self.assertEqual((change["low"], change["median"], change["high"]), (-11, -6, -1))
 
-    def test_memory_changes_by_shares_of_the_peak_of_glibc(self):
+    def test_memory_changes_are_relative_to_the_peak_with_glibc(self):
         all_rows = rows(replayed(), real())
         change = all_rows["other", "real_peak_change_kib"]
         self.assertEqual((change["low"], change["median"], change["high"]), (512, 1024, 1536))
@@ -69,11 +69,11 @@ class Rows(unittest.TestCase):
         self.assertNotIn(("other", "real_peak_kib"), all_rows)
         self.assertEqual(all_rows["other", "replayed_cpu_percent"]["median"], -3)
 
-    def test_a_saving_without_a_figure_is_no_change(self):
+    def test_a_saving_without_a_figure_is_not_recorded_as_a_change(self):
         change = rows(replayed(), real(memory=judged(None, None, None)))["other", "real_peak_change_kib"]
         self.assertEqual((change["median"], change["why"]), (None, "the saving has no figure"))
 
-    def test_a_row_says_why_its_change_is_uncertain(self):
+    def test_a_result_records_why_its_change_is_uncertain(self):
         vague = judged(0.03, -0.02, 0.08, "not measurable", why="more runs are needed")
         all_rows = rows(replayed(contention="not measurable", threads=8), real(cpu=vague))
         self.assertEqual(all_rows["other", "real_cpu_percent"]["why"], "more runs are needed")
@@ -81,7 +81,7 @@ class Rows(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
-    def test_each_program_ends_well_with_little_work(self):
+    def test_each_program_succeeds_with_a_small_workload(self):
         with tempfile.TemporaryDirectory() as name:
             _, lines = run.commands_of(bench, Path(name) / "input", 0.005)
             self.assertGreaterEqual(len(lines), 14)
@@ -91,13 +91,13 @@ class Programs(unittest.TestCase):
                         self.skipTest(line["why"])
                     run.Program(line, "mallard", Path(name), []).run()
 
-    def test_a_bad_share_is_refused(self):
+    def test_an_invalid_workload_fraction_is_rejected(self):
         with tempfile.TemporaryDirectory() as name, self.assertRaises(SystemExit) as refused:
             with redirect_stderr(io.StringIO()):
                 run.commands_of(bench, name, 0)
         self.assertIn("printed no commands", str(refused.exception))
 
-    def test_a_failing_program_says_how_it_ended(self):
+    def test_the_exit_status_of_a_failing_program_is_reported(self):
         line = {"name": "x", "threads": 1, "command": ["sh", "-c", "echo no >&2; exit 3"], "load": None, "environment": {}}
         with self.assertRaisesRegex(run.Failed, "sh ended with 3: no"):
             run.Program(line, "mallard", Path("/"), []).run()
