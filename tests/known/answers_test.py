@@ -24,19 +24,19 @@ def is_right(line, given):
 
 
 class Answers(unittest.TestCase):
-    def test_a_line_is_read_and_written_back(self):
+    def test_an_answer_line_is_parsed_and_written_back_unchanged(self):
         for line in ("convert AS4 in render_document", "pool AS7", "switch", "fix in remember", "leave",
                      "convert AS11 or leave in read_document", "convert AS3 or convert AS4 in a::b"):
             self.assertEqual(str(answers.parse(f"// advises: {line}")), line)
 
-    def test_a_strategy_alone_has_the_action_before_it(self):
+    def test_a_strategy_without_an_action_uses_the_preceding_action(self):
         self.assertEqual(answers.parse("// advises: convert AS4 or AS12").pairs, (("convert", "AS4"), ("convert", "AS12")))
 
-    def test_other_lines_are_no_answers(self):
+    def test_lines_with_other_content_are_not_answers(self):
         for line in ("// advises: AS4", "// advises: improve", "// advises: convert AS4 AS5", "advises: leave", ""):
             self.assertIsNone(answers.parse(line), line)
 
-    def test_action_strategy_and_function_have_to_be_right(self):
+    def test_an_answer_is_right_only_with_the_right_action_strategy_and_function(self):
         line = "convert AS4 in parse"
         self.assertTrue(is_right(line, advice("convert", "AS4", "doc::parse(char const*)")))
         self.assertFalse(is_right(line, advice("pool", "AS4", "doc::parse(char const*)")))
@@ -49,14 +49,14 @@ class Answers(unittest.TestCase):
         self.assertTrue(is_right("pool AS9", advice("pool", "AS7")))
         self.assertFalse(is_right("convert AS4", advice("convert", "AS3")))
 
-    def test_a_strategy_near_the_first_is_right(self):
+    def test_a_strategy_that_saves_nearly_as_much_as_the_best_is_right(self):
         def with_matrix(saving):
             return advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in f", "region": "f", "saving": saving}])
         self.assertTrue(is_right("convert AS12 in f", with_matrix(0.18)))
         self.assertFalse(is_right("convert AS12 in f", with_matrix(0.16)))
         self.assertFalse(is_right("convert AS12 in f", with_matrix(None)))
 
-    def test_a_strategy_of_another_region_is_not_near(self):
+    def test_a_strategy_in_another_region_is_not_right_even_if_it_saves_as_much(self):
         far = advice("convert", "AS4", "f", 0.2, [{"name": "AS12 in g", "region": "g", "saving": 0.2}])
         self.assertFalse(is_right("convert AS12 in f", far))
 
@@ -73,13 +73,13 @@ class Answers(unittest.TestCase):
         self.assertFalse(is_right("pool AS7", given(0.20, None)))
         self.assertFalse(is_right("convert AS4 in f", given(0.30, 0.22)))
 
-    def test_each_of_several_answers_is_right(self):
+    def test_each_of_several_accepted_answers_is_right(self):
         line = "convert AS11 or leave in read"
         self.assertTrue(is_right(line, advice("leave", saving=None)))
         self.assertTrue(is_right(line, advice("convert", "AS11", "read")))
         self.assertFalse(is_right(line, advice("switch")))
 
-    def test_only_cards_for_a_place_have_to_name_the_function(self):
+    def test_only_recommendations_for_one_function_must_name_it(self):
         line = "convert AS12 or switch in run"
         self.assertTrue(is_right(line, advice("switch")))
         self.assertFalse(is_right(line, advice("convert", "AS12", "other")))
@@ -88,7 +88,7 @@ class Answers(unittest.TestCase):
         judged = answers.judge(answers.parse("// advises: leave"), advice("leave", verdict="undecided"))
         self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)
 
-    def test_wink_out_is_wrong_in_any_card_if_no_answer_has_it(self):
+    def test_recommending_wink_out_is_wrong_if_no_accepted_answer_has_it(self):
         given = advice("convert", "AS11", "read")
         self.assertTrue(is_right("convert AS11 or switch", given))
         given["cards"].append(advice("convert", "AS14", "write")["cards"][0])
@@ -97,13 +97,13 @@ class Answers(unittest.TestCase):
         near = advice("convert", "AS12", "f", 0.2, [{"name": "AS11 in f", "region": "f", "saving": 0.2}])
         self.assertFalse(is_right("convert AS11", near))
 
-    def test_a_measured_saving_is_inside_or_outside_the_predicted_interval(self):
+    def test_a_measured_saving_is_compared_with_the_predicted_interval(self):
         self.assertTrue(answers.is_inside({"saving": 0.1}, 0.1, 0.3))
         self.assertFalse(answers.is_inside({"saving": 0.31}, 0.1, 0.3))
         self.assertFalse(answers.is_inside({"saving": None}, 0.1, 0.3))
         self.assertFalse(answers.is_inside({"saving": 0.2}, None, None))
 
-    def test_the_prediction_is_that_of_the_change_which_the_advised_form_makes(self):
+    def test_the_prediction_of_the_change_in_the_advised_program_is_used(self):
         def row(name, region, saving, low):
             return {"name": name, "region": region, "saving": saving, "expected": {"low": low, "high": 0.9}}
         given = advice("switch", matrix=[row("AS7", None, 0.1, 0.2), row("AS9", None, 0.3, 0.4), row("AS4", "a::f", 0.1, 0.5), row("AS7", "f", 0.8, 0.7)])
@@ -116,7 +116,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(followed("convert AS4 in g"), (None, None))
         self.assertEqual(followed("convert AS11"), (None, None))
 
-    def test_the_saving_in_the_program_is_that_of_a_card_for_the_same_place(self):
+    def test_the_saving_in_the_program_comes_from_the_recommendation_for_the_same_function(self):
         followed = answers.parse("// follows the advice: convert AS4 in f", "// follows the advice: ")
         saving = {"saving": 0.3, "low": 0.2, "high": 0.4}
         def given(function, action="convert"):
@@ -128,13 +128,13 @@ class Answers(unittest.TestCase):
         self.assertIsNone(answers.in_program(followed, given("f", "pool")))
         self.assertIsNone(answers.in_program(followed, advice("convert", "AS3", "f")))
 
-    def test_mallocs_that_gain_are_compared_with_their_replays(self):
+    def test_savings_of_mallocs_in_runs_are_compared_with_their_replays(self):
         def row(saving, verdict="gain", by="try"):
             return {"name": "mallard", "saving": saving, "verdict": verdict, "measured_by": by, "predicted": {"low": 0.1, "high": 0.3}}
         given = advice("switch", matrix=[row(0.2), row(0.4), row(0.2, "loss"), row(0.2, by="replay")])
         self.assertEqual(list(answers.of_mallocs(given)), [True, False])
 
-    def test_rows_count_answers_and_have_the_prediction_beside_the_measurement(self):
+    def test_results_count_answers_and_contain_predictions_and_measurements(self):
         matrix = [{"name": "AS4 in f", "region": "f", "saving": 0.3, "measured_by": "plan",
                    "expected": {"low": 0.2, "high": 0.6}},
                   {"name": "mallard", "saving": 0.29}]
@@ -160,7 +160,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(found["p", "replayed_saving"]["high"], 0.6)
         self.assertNotIn(("q", "measured_saving"), found)
 
-    def test_a_test_asks_again_with_twice_the_budget_after_a_wrong_answer(self):
+    def test_a_wrong_answer_is_retried_with_twice_the_budget(self):
         def budgets(runs, *given):
             known = known_test.Known("p", ["p"], answers.parse("// advises: pool"))
             asked, given = [], list(given)

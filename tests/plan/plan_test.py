@@ -137,12 +137,12 @@ class Case(unittest.TestCase):
 class Plans(Case):
     # --- which rule serves ---
 
-    def test_the_caller_decides(self):
+    def test_a_plan_selects_the_allocator_by_the_caller(self):
         blocks = self.check_done(acts("callers", plan=usual())).rules()
         self.assertEqual((blocks["first"]["blocks"], blocks["first"]["bytes"]), (100, 2400))
         self.assertEqual((blocks["second"]["blocks"], blocks["second"]["bytes"]), (50, 50000))
 
-    def test_the_caller_decides_in_a_program_at_a_fixed_address(self):
+    def test_a_plan_selects_by_the_caller_in_a_program_at_a_fixed_address(self):
         program = "plan-position_dependent"
         result = acts("callers", program=program, plan=usual(program=program))
         self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
@@ -153,7 +153,7 @@ class Plans(Case):
         result = acts("callers", program=program, plan=usual(program=program))
         self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
 
-    def test_the_stack_decides_for_a_wrapper(self):
+    def test_a_plan_selects_by_the_call_stack_for_an_allocation_wrapper(self):
         path, plan = built("plan-acts"), Plan()
         module = plan.module(path, is_program=True)
         to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
@@ -165,7 +165,7 @@ class Plans(Case):
         plan.stack(rules["right"], [(module, to_malloc), (module, of_right)])
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"left": 60, "right": 30})
 
-    def test_three_frames_tell_stacks_apart(self):
+    def test_a_plan_can_distinguish_call_stacks_by_three_frames(self):
         path, plan = built("plan-acts"), Plan()
         module = plan.module(path, is_program=True)
         to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
@@ -181,7 +181,7 @@ class Plans(Case):
         self.assertEqual(result.blocks(), {"inside": 20, "outside": 40})
         self.assertGreaterEqual(result.reports[0]["unknown_blocks"], 30 + 150)  # `right`, and both callers
 
-    def test_a_stack_may_go_to_malloc(self):
+    def test_a_plan_can_assign_malloc_to_a_call_stack(self):
         path, plan = built("plan-acts"), Plan()
         module = plan.module(path, is_program=True)
         to_malloc, = plan_file.calls_in(path, "xmalloc", "malloc")
@@ -193,13 +193,13 @@ class Plans(Case):
         plan.range(module, begin, end, rule)  # applies to call stacks that are not in the plan
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"xmalloc": 30})
 
-    def test_the_innermost_range_decides(self):
+    def test_the_innermost_code_range_on_the_stack_selects_the_allocator(self):
         plan = by_ranges(built("plan-acts"), MULTIPOOL, ["outer", "left", "first"])
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"outer": 0, "left": 60, "first": 100})
         plan = by_ranges(built("plan-acts"), MULTIPOOL, ["outer", "right"])
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks(), {"outer": 20, "right": 30})
 
-    def test_a_region_serves_its_calls_and_nothing_after_them(self):
+    def test_a_region_serves_allocations_during_its_calls_and_none_after_them(self):
         # 100 calls with 20 blocks, and 25 calls with 2 more. Code outside of the region allocates by the same
         # callers.
         plan = by_ranges(built("plan-region"), ARENA, ["region"])
@@ -212,7 +212,7 @@ class Plans(Case):
         inner = by_ranges(built("plan-region"), ARENA, ["region", "use"])
         self.assertEqual(Result([built("plan-region")], inner).blocks(), {"region": 0, "use": 4050})
 
-    def test_the_last_of_several_ranges_decides(self):
+    def test_the_last_of_several_code_ranges_selects_the_allocator(self):
         path, plan = built("plan-acts"), Plan()
         module = plan.module(path, is_program=True)
         rules = [plan.rule(name, MULTIPOOL) for name in ("all", "first", "again")]
@@ -224,20 +224,20 @@ class Plans(Case):
         self.assertEqual((blocks["first"], blocks["again"]), (0, 100))
         self.assertGreaterEqual(blocks["all"], 140)
 
-    def test_a_caller_that_the_plan_gives_to_malloc_is_in_no_range(self):
+    def test_a_caller_assigned_to_malloc_is_excluded_from_code_ranges(self):
         path, plan = built("plan-acts"), everywhere(built("plan-acts"), MULTIPOOL)
         for address in plan_file.calls_in(path, "first", "malloc"):
             plan.caller(0, address, MALLOC)
         with_all = acts("callers", plan=everywhere(path, MULTIPOOL)).blocks()["all"]
         self.assertEqual(self.check_done(acts("callers", plan=plan)).blocks()["all"], with_all - 100)
 
-    def test_blocks_of_unknown_stacks_are_counted(self):
+    def test_blocks_with_unknown_call_stacks_are_counted(self):
         result = self.check_done(acts("callers", plan=by_callers(built("plan-acts"), ARENA, ["first"])))
         self.assertGreaterEqual(result.reports[0]["unknown_blocks"], 140)
 
     # --- allocators ---
 
-    def test_each_allocator_passes_random_calls_of_all_functions(self):
+    def test_each_allocator_handles_random_calls_of_all_functions(self):
         for allocator, name in allocators.items():
             for seed in (1, 2):
                 with self.subTest(name, seed=seed):
@@ -248,12 +248,12 @@ class Plans(Case):
                     self.assertGreater(rule["large"], 500)
                     self.assertEqual(rule["refused"], 0)
 
-    def test_calls_at_the_edge_have_the_results_of_libc(self):
+    def test_calls_with_extreme_arguments_have_the_same_results_as_in_libc(self):
         for allocator in allocators:
             for size in (16, 16384):
                 self.check_same("edges", plan=everywhere(built("plan-acts"), allocator, block_bytes=size))
 
-    def test_errno_and_dlerror_stay(self):
+    def test_errno_and_dlerror_are_preserved(self):
         for allocator in allocators:
             self.check_done(acts("errno", plan=usual(allocator, block_bytes=256)))
 
@@ -262,7 +262,7 @@ class Plans(Case):
         self.assertEqual((rules["second"]["blocks"], rules["second"]["large"]), (50, 50))
         self.assertEqual((rules["first"]["blocks"], rules["first"]["large"]), (100, 0))
 
-    def test_blocks_are_used_again(self):
+    def test_freed_blocks_are_reused(self):
         for allocator in allocators:
             rules = self.check_done(acts("rounds", 100, plan=usual(allocator, block_bytes=512))).rules()
             # 10,000 blocks of 250 bytes on average are 2.4 MiB; in a pool of 512 bytes, 4.9 MiB.
@@ -271,7 +271,7 @@ class Plans(Case):
 
     # --- a plan that does not fit ---
 
-    def test_a_rule_holds_at_most_twice_its_peak_and_a_mebibyte(self):
+    def test_a_rule_uses_at_most_twice_its_peak_plus_a_mebibyte(self):
         for allocator in allocators:
             with self.subTest(allocators[allocator]):
                 plan = usual(allocator, block_bytes=1024, peak_bytes=mebibyte)
@@ -281,27 +281,27 @@ class Plans(Case):
                 self.assertGreater(rule["refused"], 16000)
                 self.assertLess(rule["refused"], 18500)
 
-    def test_an_arena_for_blocks_that_live_on_stays_small(self):
+    def test_an_arena_does_not_grow_if_only_a_few_blocks_stay_live(self):
         plan = usual(ARENA, peak_bytes=100_000)
         rule = self.check_done(acts("keep_some", 2_000_000, plan=plan)).rules()["first"]
         self.assertLessEqual(rule["peak_bytes"], 200_000 + mebibyte + 65536)
         self.assertGreater(rule["refused"], 500_000)
 
-    def test_each_size_and_thread_may_hold_one_chunk_more(self):
+    def test_each_size_and_thread_may_use_one_additional_chunk(self):
         plan = usual(MULTIPOOL, peak_bytes=1000)
         rules = self.check_done(acts("exchange", 8, plan=plan)).rules()
         for name in ("first", "second"):
             # There are eight threads, and 21 size classes up to 400 bytes.
             self.assertLessEqual(rules[name]["peak_bytes"], 2000 + mebibyte + 8 * 21 * 65536)
 
-    def test_the_report_says_that_blocks_were_refused(self):
+    def test_the_report_counts_blocks_beyond_the_limit_of_a_rule(self):
         plan = usual(ARENA, peak_bytes=1000)
         result = acts("keep", 20000, 100, plan=plan, env={"MALLARD_STATS": "text"})
         self.assertRegex(result.err, r"\d+ blocks came from malloc, because the rule held twice its peak")
 
     # --- control and reports ---
 
-    def test_control_decides_and_serves_nothing(self):
+    def test_the_control_of_a_plan_makes_decisions_but_serves_no_block(self):
         result = acts("callers", plan=usual(), env={"MALLARD_PLAN_CONTROL": "1"})
         rules = self.check_done(result).rules()
         self.assertTrue(result.reports[0]["control"])
@@ -338,7 +338,7 @@ class Plans(Case):
         self.assertEqual([rule["name"] for rule in result.reports[0]["rules"]], names)
         self.assertEqual(json.loads(result.err), result.reports[0])
 
-    def test_a_report_with_times_says_how_long_the_last_frees_took(self):
+    def test_a_report_with_times_contains_the_duration_of_the_last_frees(self):
         result = self.check_done(acts("callers", plan=usual(ARENA), env={"MALLARD_PLAN_TIMES": "1"}))
         report, = result.reports
         self.assertGreater(report["ran_ns"], 0)
@@ -347,7 +347,7 @@ class Plans(Case):
             self.assertGreater(rule["end_frees"], 0)
             self.assertGreater(rule["end_ns"], 0)
 
-    def test_reports_of_many_processes_do_not_mix(self):
+    def test_reports_of_many_processes_are_not_mixed(self):
         plan = Plan()
         module = plan.module(built("plan-acts"), is_program=True)
         for number in range(64):
@@ -363,27 +363,27 @@ class Plans(Case):
         for path in ("/nonexistent/report", "/", "/dev/full"):
             self.check_done(acts("callers", plan=usual(), env={"MALLARD_PLAN_REPORT": path}))
 
-    def test_a_program_may_write_a_title_over_its_environment(self):
+    def test_a_program_that_overwrites_its_environment_with_a_title_works(self):
         for value in ("text", "json", ""):
             result = acts("title", plan=usual(), env={"MALLARD_STATS": value})
             self.assertEqual((result.status, result.out), (0, "done\n"))
             self.assertEqual(result.blocks(), {"first": 1, "second": 0})
             self.assertRegex(result.err, {"text": "^mallard: plan /.*/plan\n", "json": "^{.*}\n$", "": "^$"}[value])
 
-    def test_statistics_for_a_closed_pipe_do_not_end_the_program(self):
+    def test_printing_statistics_to_a_closed_pipe_does_not_kill_the_program(self):
         command = "exec 3>&1; { sleep 0.2; " + built("plan-acts") + " callers 2>&1 >/dev/null; echo $? >&3; } | true"
         result = Result(["sh", "-c", command], plan=usual(), env={"MALLARD_STATS": "text"})
         self.assertEqual(result.out, "0\n")
 
     # --- threads, processes ---
 
-    def test_threads_free_the_blocks_of_each_other(self):
+    def test_threads_can_free_the_blocks_of_each_other(self):
         for allocator in allocators:
             rules = self.check_done(acts("exchange", 8, plan=usual(allocator, block_bytes=512))).rules()
             self.assertEqual(rules["first"]["blocks"] + rules["second"]["blocks"], 480_000)
             self.assertLess(rules["first"]["peak_bytes"], 24 * mebibyte)
 
-    def test_ten_thousand_threads_end_with_live_blocks(self):
+    def test_ten_thousand_threads_can_exit_with_live_blocks(self):
         for allocator in allocators:
             rules = self.check_done(acts("ends", 10000, plan=usual(allocator, block_bytes=640))).rules()
             self.assertEqual(rules["first"]["blocks"], 10000)
@@ -392,23 +392,23 @@ class Plans(Case):
             self.assertLess(rules["first"]["peak_bytes"], 14 * mebibyte)
             self.assertLess(rules["second"]["peak_bytes"], 8 * mebibyte)
 
-    def test_destructors_of_threads_allocate_and_free(self):
+    def test_thread_local_destructors_may_allocate_and_free(self):
         for allocator in allocators:
             self.check_done(acts("late_frees", plan=usual(allocator, block_bytes=128)))
 
-    def test_threads_fork(self):
+    def test_threads_of_a_program_under_a_plan_can_fork(self):
         for allocator in allocators:
             self.check_done(acts("fork", 100, plan=everywhere(built("plan-acts"), allocator)))
 
-    def test_children_without_the_handlers_of_fork_allocate(self):
+    def test_children_created_without_fork_handlers_can_allocate(self):
         for allocator in allocators:
             self.check_done(acts("clone", 50, plan=usual(allocator, block_bytes=512)))
 
-    def test_a_child_of_fork_has_its_own_report(self):
+    def test_a_forked_child_writes_a_separate_report(self):
         result = self.check_done(acts("fork_and_exit", plan=usual()), "done\ndone\n")
         self.assertEqual(len({report["process"] for report in result.reports}), 2)
 
-    def test_another_program_is_served_nothing_and_says_nothing(self):
+    def test_a_program_that_is_not_in_the_plan_is_not_served_and_prints_nothing(self):
         plan = everywhere(built("plan-acts"), ARENA)
         stdlib = next(line.split()[2] for line in subprocess.run(
             ["ldd", built("plan-exceptions")], capture_output=True, text=True).stdout.splitlines() if "libstdc++" in line)
@@ -422,7 +422,7 @@ class Plans(Case):
                 result = acts("exec", built("plan-exceptions"), plan=plan, env=env)
                 self.assertEqual((*result.all(), result.reports), (*bare.all(), []))
 
-    def test_a_child_with_another_program_is_silent(self):
+    def test_a_child_that_executes_another_program_prints_nothing(self):
         result = acts("system", "/bin/echo child", plan=usual(), env={"MALLARD_STATS": "json"})
         self.assertEqual((result.status, result.out), (0, "child\ndone\n"))
         self.assertEqual(len(result.err.splitlines()), 1)
@@ -432,7 +432,7 @@ class Plans(Case):
         result = Result(["sh", "-c", f"ls / >/dev/null; {built('plan-acts')} callers"], plan=usual())
         self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
 
-    def test_the_same_program_that_is_executed_is_served(self):
+    def test_an_exec_of_the_same_program_is_served(self):
         result = acts("exec", built("plan-acts"), "callers", plan=usual())
         self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
         result = acts("system", f"{built('plan-acts')} callers", plan=usual())
@@ -451,26 +451,26 @@ class Plans(Case):
 
     # --- signals, jumps, stacks ---
 
-    def test_signal_handlers_allocate_while_a_rule_does(self):
+    def test_a_signal_handler_may_allocate_during_an_allocation_of_a_rule(self):
         for allocator in allocators:
             plan = everywhere(built("plan-acts"), allocator)
             self.check_done(acts("signals", 3000, plan=plan))
 
-    def test_jumps_over_functions(self):
+    def test_longjmp_out_of_functions_works(self):
         for allocator in allocators:
             self.check_done(acts("longjmp", plan=everywhere(built("plan-acts"), allocator)))
 
-    def test_fibers(self):
+    def test_fibers_with_separate_stacks_work(self):
         for allocator in allocators:
             self.check_done(acts("fibers", plan=everywhere(built("plan-acts"), allocator)))
 
-    def test_a_small_stack_is_enough(self):
+    def test_allocation_under_a_plan_works_on_a_small_stack(self):
         path = built("plan-acts")
         self.check_done(acts("small_stack"))
         self.check_done(acts("small_stack", plan=everywhere(path, ARENA)))
         self.check_done(acts("small_stack", plan=usual(ARENA)))
 
-    def test_exceptions_and_calls_before_and_after_main(self):
+    def test_exceptions_and_allocations_before_and_after_main_work(self):
         path = built("plan-exceptions")
         bare = Result([path])
         self.assertEqual(bare.status, 0)
@@ -479,7 +479,7 @@ class Plans(Case):
             self.assertEqual(result.all(), bare.all())
             self.assertGreater(result.blocks()["all"], 1000)
 
-    def test_resolvers_of_indirect_functions_allocate(self):
+    def test_resolvers_of_indirect_functions_may_allocate(self):
         path = built("../record/record-resolver")
         for allocator in allocators:
             self.check_done(Result([path], plan=everywhere(path, allocator)), "")
@@ -492,7 +492,7 @@ class Plans(Case):
             result = self.check_done(acts("plugins", 100, plugin, plan=plugin_plan(allocator, plugin)))
             self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 1300})
 
-    def test_another_plugin_at_the_same_address_is_not_taken_for_the_first(self):
+    def test_another_plugin_at_the_same_address_is_not_mistaken_for_the_first(self):
         plugin, twin = built("libplan-plugin.so"), built("libplan-twin.so")
         result = self.check_done(acts("plugins", 50, plugin, twin, plan=plugin_plan(ARENA, plugin)))
         self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 650})
@@ -500,7 +500,7 @@ class Plans(Case):
         self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "libplan-plugin.so": 650,
                                            "libplan-twin.so": 650})
 
-    def test_ranges_of_a_plugin_follow_it(self):
+    def test_code_ranges_of_a_plugin_move_with_its_load_address(self):
         plugin, twin = built("libplan-plugin.so"), built("libplan-twin.so")
         plan = usual(ARENA)
         rule = plan.rule("plugin", ARENA)
@@ -509,7 +509,7 @@ class Plans(Case):
         result = self.check_done(acts("plugins", 50, plugin, twin, plan=plan))
         self.assertEqual(result.blocks(), {"first": 1000, "second": 0, "plugin": 650})
 
-    def test_a_plugin_at_many_addresses_is_served_at_first(self):
+    def test_a_plugin_loaded_at_many_addresses_is_served_until_the_table_is_full(self):
         plugin = built("libplan-plugin.so")
         result = self.check_done(acts("moving_plugin", 200, plugin, plan=plugin_plan(ARENA, plugin)))
         # The library remembers 64 sets of module addresses. The first set is without the plugin.
@@ -549,14 +549,14 @@ class Plans(Case):
                 plan.stack(of_plugin, [(module, in_make), (program, address)])
         return plan, copies
 
-    def test_stacks_go_through_plugins_that_are_loaded_one_by_one(self):
+    def test_call_stacks_through_plugins_loaded_one_by_one_are_recognised(self):
         with tempfile.TemporaryDirectory() as place:
             plan, copies = self.plan_of_copies(place, 5)
             for act in ("plugins", "plugins_together"):
                 result = self.check_done(acts(act, 3, *copies, plan=plan))
                 self.assertEqual(result.blocks(), {"first": 3 * 5 * 10, "plugin": 3 * 5 * 11})
 
-    def test_tables_for_many_plugins_share_the_stacks_of_the_program(self):
+    def test_lookup_tables_of_many_plugins_share_the_call_stacks_of_the_program(self):
         with tempfile.TemporaryDirectory() as place:
             plan, copies = self.plan_of_copies(place, 20)
             for act in ("plugins", "plugins_together"):
@@ -567,12 +567,12 @@ class Plans(Case):
                     peaks.append(int(re.search(r"VmHWM:\s+(\d+) kB", result.out)[1]) << 10)
                 self.assertLess(peaks[1] - peaks[0], 8 * mebibyte)  # 35 MiB if each copy had its own stacks
 
-    def test_plugins_come_and_go_while_threads_allocate(self):
+    def test_plugins_can_be_loaded_and_unloaded_while_threads_allocate(self):
         plugin = built("libplan-plugin.so")
         for allocator in allocators:
             self.check_done(acts("plugins_and_threads", plugin, plan=plugin_plan(allocator, plugin)))
 
-    def test_a_constructor_of_a_library_may_wait_for_a_thread_that_allocates(self):
+    def test_a_library_constructor_may_wait_for_a_thread_that_allocates(self):
         self.check_done(acts("load", built("libplan-waits.so"), timeout=20))
         self.check_done(acts("load", built("libplan-waits.so"), plan=usual(), timeout=20))
         self.check_done(acts("load", built("libplan-waits.so"), plan=everywhere(built("plan-acts"), ARENA), timeout=20))
@@ -584,7 +584,7 @@ class Plans(Case):
 
     # --- other libraries ---
 
-    def test_another_preload_before_or_after_the_library(self):
+    def test_another_preloaded_library_may_come_before_or_after_the_plan_library(self):
         for name in ("counts", "malloc_operators", "own_operators"):
             other = built(f"../record/librecord-{name}.so")
             for preload in ([other, library], [library, other]):
@@ -594,7 +594,7 @@ class Plans(Case):
                     result = Result([built(program), *words], plan=plan, preload=preload)
                     self.assertEqual(result.all(), bare.all(), (name, preload, program))
 
-    def test_malloc_of_mallard_before_or_behind_the_library(self):
+    def test_the_malloc_of_mallard_may_come_before_or_after_the_plan_library(self):
         for preload in ([library, malloc], [malloc, library]):
             for allocator in allocators:
                 result = acts("random", 4, plan=everywhere(built("plan-acts"), allocator), preload=preload)
@@ -603,7 +603,7 @@ class Plans(Case):
             self.check_done(acts("ends", 1000, plan=usual(), preload=preload))
         self.assertEqual(acts("callers", plan=usual(), preload=[library, malloc]).blocks()["first"], 100)
 
-    def test_a_static_program_runs_as_it_is(self):
+    def test_a_static_program_runs_unchanged(self):
         result = self.check_done(acts("callers", program="plan-static", plan=usual(program="plan-static")))
         self.assertEqual(result.reports, [])
 
@@ -612,7 +612,7 @@ class Plans(Case):
         result = acts("callers", program="plan-linked", plan=plan, env={"LD_PRELOAD": ""})
         self.assertEqual(self.check_done(result).blocks(), {"first": 100, "second": 50})
 
-    def test_a_program_with_the_rights_of_another_user_ignores_the_plan(self):
+    def test_a_set_user_id_program_ignores_the_plan(self):
         if os.getuid() != 0 or "NoNewPrivs:\t1" in Path("/proc/self/status").read_text():
             self.skipTest("no program gains privileges here")
         with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
@@ -631,7 +631,7 @@ class Plans(Case):
             self.check_done(acts("callers", program=copy, plan=plan, env=env))
             self.assertFalse(report.exists())
 
-    def test_no_key_for_threads_is_left_to_the_program(self):
+    def test_a_program_that_uses_all_thread_specific_keys_works(self):
         path = built("../malloc/malloc-no_keys_left")
         if not Path(path).exists():
             self.skipTest("tests/malloc is not built")
@@ -640,7 +640,7 @@ class Plans(Case):
 
     # --- memory ---
 
-    def test_a_limit_of_addresses_leaves_room_for_the_program(self):
+    def test_under_an_address_space_limit_the_plan_leaves_room_for_the_program(self):
         for limit, use in ((1024, 850), (512, 400), (256, 180), (64, 30)):
             limits = ["prlimit", f"--as={limit * mebibyte}"]
             self.check_done(acts("use", use, limits=limits))
@@ -650,7 +650,7 @@ class Plans(Case):
             if limit >= 256:
                 self.assertEqual((result.err, result.blocks()["first"]), ("", use))
 
-    def test_without_memory_malloc_serves(self):
+    def test_if_a_rule_cannot_allocate_memory_malloc_serves_the_block(self):
         limits = ["prlimit", f"--data={64 * mebibyte}"]
         bare = acts("keep", 300_000, 100, limits=limits)
         for allocator in allocators:

@@ -31,7 +31,7 @@ class Refused(Case):
         self.assertEqual((result.status, result.out), (125, ""))
         self.assertRegex(result.err, f"^mallard: the plan .* {why}.*\n$")
 
-    def test_files_that_are_no_plans_are_explained(self):
+    def test_a_file_that_is_not_a_plan_is_rejected_with_an_explanation(self):
         with tempfile.TemporaryDirectory() as place:
             self.check_off(Path(place, "missing"), "cannot be opened")
             self.check_off(place, "is not a compiled plan")
@@ -41,7 +41,7 @@ class Refused(Case):
             os.mkfifo(Path(place, "fifo"))
             self.check_off(Path(place, "fifo"), "is not a compiled plan", timeout=20)
 
-    def test_a_plan_that_this_user_cannot_read_is_explained(self):
+    def test_an_unreadable_plan_is_rejected_with_an_explanation(self):
         if os.getuid() != 0:
             self.skipTest("root alone can become another user here")
         with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
@@ -56,7 +56,7 @@ class Refused(Case):
             self.assertEqual((result.status, result.out), (0, "done\n"))
             self.assertRegex(result.err, "^mallard: the plan .*/plan cannot be opened; help: .*\n$")
 
-    def test_a_plan_of_another_version_or_byte_order_is_explained(self):
+    def test_a_plan_with_another_version_or_byte_order_is_rejected_with_an_explanation(self):
         for at, value, why in ((12, 2, "another version"), (12, 0, "another version"), (8, 0x04030201, "byte order")):
             data = bytearray(usual().bytes())
             struct.pack_into("<I", data, at, value)
@@ -73,11 +73,11 @@ class Refused(Case):
             for line in set(re.sub("plan [^ ]*", "plan", line) for line in Path(place, "all").read_text().splitlines()):
                 self.assertRegex(line, "^mallard: the plan is (corrupt|truncated|not a compiled plan|of another version|of a machine)")
 
-    def test_a_plan_that_is_cut_is_explained(self):
+    def test_a_truncated_plan_is_rejected_with_an_explanation(self):
         data = usual().bytes()
         self.check_damage([data[:length] for length in range(len(data))] + [data + b"\0", data + bytes(8)])
 
-    def test_a_plan_with_a_changed_byte_is_explained(self):
+    def test_a_plan_with_a_changed_byte_is_rejected_with_an_explanation(self):
         data = usual().bytes()
         plans = []
         for at in range(len(data)):
@@ -86,7 +86,7 @@ class Refused(Case):
             plans.append(bytes(changed))
         self.check_damage(plans)
 
-    def test_numbers_out_of_range_are_refused(self):
+    def test_numbers_out_of_range_in_a_plan_are_rejected(self):
         """Plans with a correct checksum, in which one number is out of range."""
         path = built("plan-acts")
 
@@ -122,7 +122,7 @@ class Refused(Case):
         self.check_damage([made(change) for change in wrong])
         self.check_done(acts("callers", plan=made(lambda plan: None)))
 
-    def test_a_plan_of_another_build_is_explained(self):
+    def test_a_plan_for_another_build_is_rejected_with_an_explanation(self):
         path = built("plan-acts")
         plan = Plan()
         module = plan.module(path, is_program=True, identity=plan_file.build_id(built("plan-rebuilt")))
@@ -134,7 +134,7 @@ class Refused(Case):
         self.assertEqual((result.status, result.out), (125, ""))
         self.assertRegex(result.err, "^mallard: plan-acts is another build than that of the plan .*\n$")
 
-    def test_a_plugin_of_another_build_is_explained(self):
+    def test_a_plugin_of_another_build_is_rejected_with_an_explanation(self):
         plugin, twin = built("libplan-plugin.so"), built("libplan-twin.so")
         plan = usual(ARENA)
         module = plan.module(plugin, identity=plan_file.build_id(twin))
@@ -144,19 +144,19 @@ class Refused(Case):
         self.assertRegex(result.err, "^mallard: libplan-plugin.so is another build than that of the plan .*; help: .*\n$")
         self.assertEqual(result.blocks(), {"first": 100, "second": 0})
 
-    def test_modules_that_are_not_loaded_are_left_out(self):
+    def test_modules_of_a_plan_that_are_not_loaded_are_ignored(self):
         plugin = built("libplan-plugin.so")
         result = self.check_done(acts("callers", plan=plugin_plan(ARENA, plugin)))
         self.assertEqual(result.blocks(), {"first": 100, "second": 50, "libplan-plugin.so": 0})
 
-    def test_without_a_plan_the_program_runs_as_it_is(self):
+    def test_without_a_plan_the_program_runs_unchanged(self):
         for env in ({}, {"MALLARD_PLAN": ""}, {"MALLARD_STATS": "1"}):
             self.check_done(acts("callers", preload=[library], env=env))
             self.check_done(acts("random", 5, preload=[library], env=env))
             result = acts("callers", preload=[library], env={**env, "MALLARD_PLAN_STRICT": "1"})
             self.check_done(result)
 
-    def test_a_plan_that_changes_while_it_is_used_changes_nothing(self):
+    def test_a_plan_file_that_changes_during_the_run_has_no_effect(self):
         plugin = built("libplan-plugin.so")
         data = plugin_plan(ARENA, plugin).bytes()
         with tempfile.TemporaryDirectory() as place:

@@ -156,7 +156,7 @@ class Recorder(unittest.TestCase):
             (80020, 0, 0, 0, 0, 0)]
         self.assertEqual(events, expected)
 
-    def test_records_operators_of_another_allocator(self):
+    def test_records_new_and_delete_operators_of_another_allocator(self):
         recording = ring.record([built("record-operators")], library,
                                 preload=[built("librecord-own_operators.so")])
         self.check_whole(recording)
@@ -165,7 +165,7 @@ class Recorder(unittest.TestCase):
         block = next(e.addr for e in new if e.size == 80000)
         self.assertIn((block, ring.from_new), [(e.addr, e.flags) for e in recording.of("free")])
 
-    def test_times_operators_of_another_allocator(self):
+    def test_times_new_and_delete_operators_of_another_allocator(self):
         for preload in ("own_operators", "malloc_operators"):
             recording = self.news(preload, 48, 3200, time_calls=16)
             new = [e for e in recording.of(*ring.allocations) if e.size == 48]
@@ -179,7 +179,7 @@ class Recorder(unittest.TestCase):
             self.assertEqual(recording.ring.timed_frees, len(frees) // 64)
             self.assertGreater(recording.ring.free_ticks, 0)
 
-    def test_the_time_of_an_operator_is_that_of_its_call(self):
+    def test_the_recorded_time_of_an_operator_is_that_of_its_inner_call(self):
         recording = self.news("own_operators", 4321, 128, clock=ring.clock_monotonic)
         took = [e.dur for e in recording.of("malloc") if e.size == 4321]
         self.assertEqual(len(took), 128)
@@ -187,7 +187,7 @@ class Recorder(unittest.TestCase):
         # Four in five frees are such calls of delete, and two or three of them are timed.
         self.assertGreaterEqual(recording.ring.free_ticks, 1_000_000)
 
-    def test_the_time_of_a_call_is_less_that_of_the_clock(self):
+    def test_the_cost_of_reading_the_clock_is_subtracted_from_call_times(self):
         # The shortest of these calls takes between one and two milliseconds. The time of the clock is
         # subtracted.
         slow = self.news("own_operators", 4321, 128, clock=ring.clock_monotonic, clock_ticks=999_000)
@@ -209,7 +209,7 @@ class Recorder(unittest.TestCase):
         self.check_blocks(recording)
         return recording
 
-    def test_samples_operators_of_another_allocator(self):
+    def test_samples_new_and_delete_operators_of_another_allocator(self):
         # The mean sampling distance is so large that no block is sampled.
         recording = ring.record([built("record-operators")], library,
                                 preload=[built("librecord-own_operators.so")], sample=1 << 50)
@@ -239,7 +239,7 @@ class Recorder(unittest.TestCase):
                 code = re.search(r"LOAD +0x(\w+) .* R E ", notes.stdout)
                 self.assertEqual(int(m[2], 16), int(code[1], 16) & -4096) # whole pages are mapped
 
-    def test_counts_equal_those_of_a_counting_preload(self):
+    def test_recorded_counts_equal_those_of_a_counting_preload_library(self):
         cxx = shutil.which("g++")
         compiler = cxx and subprocess.run([cxx, "-print-prog-name=cc1plus"], capture_output=True,
                                           text=True).stdout.strip()
@@ -274,7 +274,7 @@ class Recorder(unittest.TestCase):
                 tested += 1
         self.assertGreater(tested, 2)
 
-    def test_stamps_grow_in_each_thread(self):
+    def test_time_stamps_increase_in_each_thread(self):
         for clock in (ring.clock_monotonic, ring.clock_tsc):
             if clock == ring.clock_tsc and not ring.has_constant_tsc():
                 continue
@@ -312,7 +312,7 @@ class Recorder(unittest.TestCase):
                 depth = e.kept + len(e.frames)
             self.assertGreater(pairs, 3)
 
-    def test_stacks_are_those_of_the_callers(self):
+    def test_recorded_call_stacks_are_those_of_the_callers(self):
         for stacks in (ring.caller, ring.frame_pointers, ring.unwound):
             for free_stacks in (0, 1):
                 recording = acts("deep", 50, stacks=stacks, free_stacks=free_stacks)
@@ -397,10 +397,10 @@ class Recorder(unittest.TestCase):
         self.assertEqual(recording.output.count(f"LD_PRELOAD={preloadable(other)}\n"), 2)
         self.assertFalse(re.findall("LD_PRELOAD=.*libmallard-record", recording.output))
 
-    def test_keeps_errno_and_dlerror(self):
+    def test_preserves_errno_and_dlerror(self):
         self.check_whole(acts("errno", segments=8))
 
-    def test_without_a_ring_the_program_runs_as_ever(self):
+    def test_without_a_ring_buffer_the_program_runs_unchanged(self):
         for path in (None, "", "/nonexistent", "/dev/null", __file__):
             env = {**os.environ, "LD_PRELOAD": preloadable(library)}
             if path is not None:
@@ -409,7 +409,7 @@ class Recorder(unittest.TestCase):
                 done = subprocess.run([built(program)], env=env, capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n", ""))
 
-    def test_needs_libc_alone(self):
+    def test_the_recorder_depends_only_on_libc(self):
         read = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True).stdout
         needed = re.findall(r"NEEDED.*\[(.*)\]", read)
         self.assertTrue(all(re.match(r"libc\.so|ld-linux|libpthread|libdl", n) for n in needed), needed)
@@ -432,7 +432,7 @@ class Recorder(unittest.TestCase):
             self.check_whole(recording)
             self.assertGreaterEqual(sizes(recording.of("malloc"))[70007], 64)
 
-    def test_children_that_are_followed_are_processes_of_their_own(self):
+    def test_children_that_are_followed_are_recorded_as_separate_processes(self):
         for act, times in (("fork", 1000), ("clone", 1)):
             recording = acts(act, follow=ring.follow_fork)
             self.check_whole(recording)
@@ -446,7 +446,7 @@ class Recorder(unittest.TestCase):
             self.assertEqual(len({e.thread for e in recording.of("malloc")}), 2)
             self.assertEqual({m.process for m in recording.of("module")}, {parent.number})
 
-    def test_vfork_and_posix_spawn_lose_nothing(self):
+    def test_vfork_and_posix_spawn_lose_no_events(self):
         recording = acts("vfork", follow=ring.follow_fork)
         self.check_whole(recording)
         self.assertEqual((sizes(recording.of("malloc"))[70001], sizes(recording.of("malloc"))[70003]),
@@ -465,12 +465,12 @@ class Recorder(unittest.TestCase):
             self.assertEqual(block.process, second.number)
             self.assertEqual({m.process for m in recording.of("module")}, {1, 2})
 
-    def test_quick_exit_loses_nothing(self):
+    def test_quick_exit_loses_no_events(self):
         recording = acts("quick_exit")
         self.check_whole(recording, status=7)
         self.assertEqual(sizes(recording.of("malloc"))[70001], 1)
 
-    def test_a_killed_program_loses_nothing(self):
+    def test_a_killed_program_loses_no_events(self):
         chance = random.Random(1)
         for pairs in [0, *(chance.randrange(20_000) for _ in range(kills - 1))]:
             with counter() as file:
@@ -486,12 +486,12 @@ class Recorder(unittest.TestCase):
                 self.assertLessEqual(done, len(pairs))
                 self.assertLessEqual(len(pairs), done + 1)
 
-    def test_closing_all_descriptors_loses_nothing(self):
+    def test_closing_all_descriptors_loses_no_events(self):
         recording = acts("close_all")
         self.check_whole(recording)
         self.assertEqual(sizes(recording.of("malloc"))[70001], 100000)
 
-    def test_two_processes_write_side_by_side(self):
+    def test_two_processes_write_events_concurrently(self):
         recording = acts("fork_of_threads", follow=ring.follow_fork)
         self.check_whole(recording)
         found = sizes(recording.of("malloc"))
@@ -507,7 +507,7 @@ class Recorder(unittest.TestCase):
 
     # --- threads ---
 
-    def test_a_thousand_live_threads(self):
+    def test_a_thousand_simultaneous_threads_are_recorded(self):
         recording = acts("live_threads", 1000, segments=1100)
         self.check_whole(recording)
         found = sizes(recording.of("malloc"))
@@ -515,13 +515,13 @@ class Recorder(unittest.TestCase):
         self.assertEqual(len(recording.of("thread_start")), 1001)
         self.assertEqual(len(recording.of("thread_end")), 1000)
 
-    def test_ten_thousand_short_threads(self):
+    def test_ten_thousand_short_lived_threads_are_recorded(self):
         recording = acts("short_threads", 10000, segments=256)
         self.check_whole(recording)
         self.assertEqual(sizes(recording.of("malloc"))[70001], 10000)
         self.assertEqual(len(recording.of("thread_end")), 10000)
 
-    def test_frees_of_the_destructors_of_a_thread_belong_to_it(self):
+    def test_frees_in_thread_local_destructors_are_recorded_for_that_thread(self):
         recording = acts("late_frees")
         self.check_whole(recording)
         self.check_blocks(recording)
@@ -532,7 +532,7 @@ class Recorder(unittest.TestCase):
             of_thread = [e for e in recording.events if e.thread == thread and e.size >= 70000]
             self.assertEqual(len(of_thread), 8)
 
-    def test_events_before_main_and_after_main(self):
+    def test_events_before_main_and_after_main_are_recorded(self):
         recording = ring.record([built("record-early")], library,
                                 env={"PLUGIN": built("librecord-plugin.so")})
         self.check_whole(recording)
@@ -586,7 +586,7 @@ class Recorder(unittest.TestCase):
         self.assertGreater(events + r.ring.lost_full, all_events)
         self.assertLess(events + r.ring.lost_full, all_events + 200)
 
-    def test_the_program_goes_on_when_the_command_dies(self):
+    def test_the_program_continues_when_the_mallard_command_dies(self):
         code = ("import os, subprocess, sys; sys.path.insert(0, sys.argv[1]); import ring, ctypes;"
                 "ring.helper = ctypes.CDLL(sys.argv[4]); r = ring.Ring(segments=4);"
                 "started = ring.start([sys.argv[3], 'threads', '2'], r, sys.argv[2], stdout=subprocess.DEVNULL);"
@@ -596,7 +596,7 @@ class Recorder(unittest.TestCase):
                                  check=True, stdout=subprocess.PIPE, text=True)
         ring.wait_until("the program ends after its command", lambda: not is_running(int(command.stdout), "record-acts"))
 
-    def test_recursion_a_hundred_thousand_deep(self):
+    def test_recursion_a_hundred_thousand_deep_is_recorded(self):
         # With all frames, each event would have hundreds of frames, and this harness would take
         # minutes.
         for stacks, depth in ((ring.no_stacks, 100000), (ring.caller, 100000), (ring.unwound, 15000)):

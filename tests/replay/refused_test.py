@@ -15,7 +15,7 @@ from op_stream import Stream, Target, arena, size_max
 
 
 class Refused(PlayerTest):
-    def test_a_wrong_command_line_is_refused(self):
+    def test_an_invalid_command_line_is_rejected(self):
         for arguments, text in (([], "no op stream"), (["a", "b"], "two files"), (["--what", "a"], "--what"),
                                 (["--touch", "some", "a"], "some"), (["--pace=-1", "a"], "-1"),
                                 (["--pace=fast", "a"], "fast"), (["--litter=1.5", "a"], "1.5"),
@@ -24,7 +24,7 @@ class Refused(PlayerTest):
             self.check_message(self.run_player(*arguments), 2, text)
         self.assertIn("usage", self.run_player("--help").stdout)
 
-    def test_a_file_that_is_no_op_stream_is_refused(self):
+    def test_a_file_that_is_not_an_op_stream_is_rejected(self):
         self.check_message(self.run_player(self.file), 3, "cannot open")
         self.check_message(self.run_player(self.folder.name), 3, "is not a file")
         for data in (b"", b"x" * 79, b"x" * 200):
@@ -32,7 +32,7 @@ class Refused(PlayerTest):
             self.check_message(self.run_player(self.file), 3, "op stream")
 
     @without_threads
-    def test_a_changed_byte_is_found(self):
+    def test_a_changed_byte_in_an_op_stream_is_detected(self):
         data = op_stream.golden().data()
         for i in range(0, len(data), every):
             changed = bytearray(data)
@@ -41,14 +41,14 @@ class Refused(PlayerTest):
             self.check_message(self.run_player(self.file), 3, "not a valid op stream")
 
     @without_threads
-    def test_a_file_cut_at_any_length_is_found(self):
+    def test_an_op_stream_truncated_to_any_length_is_detected(self):
         data = op_stream.golden().data()
         for length in range(0, len(data), every):
             Path(self.file).write_bytes(data[:length])
             self.check_message(self.run_player(self.file), 3, "not a valid op stream")
 
     @without_threads
-    def test_a_wrong_file_with_a_right_checksum_is_refused_or_played(self):
+    def test_an_invalid_op_stream_with_a_valid_checksum_is_rejected_or_replayed_safely(self):
         data = op_stream.golden().data()
         for i in list(range(12, 72)) + list(range(80, len(data), every)):
             changed = bytearray(data)
@@ -60,7 +60,7 @@ class Refused(PlayerTest):
             else:
                 self.check_message(done, 3, "not a valid op stream")
 
-    def test_an_op_that_cannot_be_done_is_named(self):
+    def test_an_op_that_cannot_be_executed_is_named(self):
         def stream(add, **options):
             s = Stream([Target(arena, **options)])
             add(s.thread())
@@ -130,7 +130,7 @@ class Refused(PlayerTest):
                           (lambda t: t.wait(7, 1), "waits for thread 7")):
             self.refuse(stream(add), text)
 
-    def test_a_target_that_is_not_shared_has_one_thread(self):
+    def test_a_target_that_is_not_shared_may_be_used_by_one_thread_only(self):
         s = Stream([Target(arena)])
         a, b = s.thread(), s.thread()
         a.open(target=1)
@@ -138,7 +138,7 @@ class Refused(PlayerTest):
         b.malloc(0, 8, 4, 1)
         self.refuse(s, "another thread has opened")
 
-    def test_a_stream_that_would_wait_for_ever_is_refused(self):
+    def test_an_op_stream_that_would_deadlock_is_rejected(self):
         s = Stream()
         a, b = s.thread(), s.thread()
         a.start(1)
@@ -148,20 +148,20 @@ class Refused(PlayerTest):
         b.publish(size=1)
         self.refuse(s, "which never comes")
 
-    def test_a_thread_that_nobody_starts_is_named(self):
+    def test_a_thread_that_no_op_starts_is_named(self):
         s = Stream()
         s.thread()
         s.thread()
         self.refuse(s, "no op starts thread 1")
 
-    def test_ops_behind_the_end_of_a_thread_are_found(self):
+    def test_ops_after_the_end_of_a_thread_are_detected(self):
         s = Stream()
         t = s.thread()
         t.end()
         t.malloc(0, 8)
         self.refuse(s, "after its `end`")
 
-    def test_a_header_with_other_counts_is_refused(self):
+    def test_an_op_stream_header_with_inconsistent_counts_is_rejected(self):
         for field, text in (("calls", "calls"), ("ops", "ops"), ("slots", "slots"), ("targets", "not a valid"),
                             ("threads", "not a valid"), ("blocks", "blocks")):
             s = crossing(2, 10)
@@ -169,7 +169,7 @@ class Refused(PlayerTest):
             self.check_message(self.run_player(self.file), 3, text)
 
     @not_sanitized
-    def test_a_process_without_memory_says_so(self):
+    def test_a_replayer_that_runs_out_of_memory_reports_it(self):
         def limited(file, bytes):
             return self.run_player("--touch=none", file, preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_AS, (bytes, bytes)))

@@ -54,10 +54,10 @@ def random_stream(seed, targets, instances=20, ops=200):
 class Replay(PlayerTest):
     # --- the golden file ---
 
-    def test_the_golden_file_has_the_ops_of_its_page(self):
+    def test_the_golden_op_stream_has_the_ops_in_the_format_documentation(self):
         self.assertEqual((spec / "replay_format.golden").read_bytes(), op_stream.golden().data())
 
-    def test_the_golden_file_can_be_played_in_every_mode(self):
+    def test_the_golden_op_stream_can_be_replayed_in_every_mode(self):
         for options in ([], ["--no-op"], ["--hash"], ["--pace", "0.01"], ["--touch=none"], ["--touch", "all"],
                         ["--litter=0.4"]):
             result = self.play(spec / "replay_format.golden", *options)
@@ -71,7 +71,7 @@ class Replay(PlayerTest):
     # --- which calls are replayed ---
 
     @not_sanitized
-    def test_every_kind_of_call_reaches_the_malloc_in_force(self):
+    def test_every_kind_of_replayed_call_reaches_the_preloaded_malloc(self):
         s = Stream()
         t = s.thread()
         t.malloc(0, big)
@@ -96,7 +96,7 @@ class Replay(PlayerTest):
         self.assertEqual(between, [of_null])
 
     @not_sanitized
-    def test_the_operators_of_cpp_allocate_what_they_free(self):
+    def test_blocks_freed_by_operator_delete_are_allocated_by_operator_new(self):
         s = Stream()
         t = s.thread()
         for size, align, new, delete in ((big, 4, "new", "delete"), (big + 1, 4, "new", "free_sized"),
@@ -110,7 +110,7 @@ class Replay(PlayerTest):
             ("new_aligned", big + 128, 4096), ("free_aligned", big + 128, 4096)])
 
     @not_sanitized
-    def test_a_call_of_size_0_is_made(self):
+    def test_a_call_of_size_0_is_replayed(self):
         s = Stream()
         t = s.thread()
         t.malloc(0, 0)
@@ -129,7 +129,7 @@ class Replay(PlayerTest):
             self.assertEqual([c[3] for c in self.log(s, "--touch", touch)], [0, marked])
 
     @not_sanitized
-    def test_the_grown_part_of_a_realloc_is_written_and_the_rest_kept(self):
+    def test_a_replayed_realloc_writes_the_grown_part_and_keeps_the_rest(self):
         s = Stream()
         t = s.thread()
         t.malloc(0, big)
@@ -142,7 +142,7 @@ class Replay(PlayerTest):
         self.assertEqual([c[3] for c in freed], [0, 0, 0])
 
     @not_sanitized
-    def test_a_realloc_in_a_local_target_copies_the_block(self):
+    def test_a_realloc_in_a_local_allocator_copies_the_block(self):
         s = Stream([Target(arena, first_chunk=2 * big)])
         t = s.thread()
         t.open(target=1)
@@ -157,7 +157,7 @@ class Replay(PlayerTest):
         self.assertTrue(4001 <= marked[0] <= 4041, marked)
 
     @not_sanitized
-    def test_no_allocator_is_called_by_the_no_op_play(self):
+    def test_the_no_op_replay_calls_no_allocator(self):
         s = random_stream(1, [Target(arena, first_chunk=big)])
         s.threads[0].malloc(1000, big)
         self.assertEqual(self.log(s, "--no-op"), [])
@@ -165,7 +165,7 @@ class Replay(PlayerTest):
     # --- calls that fail ---
 
     @not_sanitized
-    def test_a_call_that_fails_only_now_is_counted_and_its_frees_are_not_made(self):
+    def test_a_call_that_fails_only_in_the_replay_is_counted_and_its_frees_are_skipped(self):
         s = Stream()
         t = s.thread()
         t.malloc(0, big)
@@ -183,7 +183,7 @@ class Replay(PlayerTest):
         self.assertEqual({c[0] for c in calls if c[1] < 2**63}, {"malloc", "realloc", "new"})
 
     @not_sanitized
-    def test_a_call_that_succeeds_only_now_is_counted_and_its_block_is_freed(self):
+    def test_a_call_that_succeeds_only_in_the_replay_is_counted_and_its_block_is_freed(self):
         s = Stream()
         t = s.thread()
         t.malloc_failed(0, big)
@@ -198,7 +198,7 @@ class Replay(PlayerTest):
         calls = [c[:2] for c in self.log(s) if c[1] < 2**63]
         self.assertEqual(sum(n in ("free", "realloc_from") for n, _ in calls), 6)
 
-    def test_a_call_that_fails_again_is_no_difference(self):
+    def test_a_call_that_fails_in_the_recording_and_the_replay_is_not_a_difference(self):
         s = Stream([Target(kind) for kind in (arena, multipool, multipool_over_arena)])
         t = s.thread()
         t.malloc(0, 10)
@@ -211,11 +211,11 @@ class Replay(PlayerTest):
 
     # --- threads ---
 
-    def test_blocks_cross_between_threads(self):
+    def test_blocks_can_be_freed_by_other_threads_in_a_replay(self):
         for threads in (2, 4):
             self.assertEqual(self.play(crossing(threads, 2000))["failures"], 0)
 
-    def test_a_thousand_short_threads_start_and_end(self):
+    def test_a_thousand_short_lived_threads_are_replayed(self):
         s = Stream()
         main = s.thread()
         for i in range(1000):
@@ -231,7 +231,7 @@ class Replay(PlayerTest):
         result = self.play(s)
         self.assertEqual((result["threads"], result["failures"]), (1001, 0))
 
-    def test_threads_start_threads(self):
+    def test_replayed_threads_can_start_threads(self):
         s = Stream()
         for i in range(50):
             t = s.thread()
@@ -241,7 +241,7 @@ class Replay(PlayerTest):
             t.free(i, 1000)
         self.assertEqual(self.play(s)["threads"], 50)
 
-    def test_threads_share_a_target(self):
+    def test_replayed_threads_can_share_an_allocator(self):
         for kind in (arena, multipool, multipool_over_arena):
             s = Stream([Target(kind, is_shared=1)])
             threads = [s.thread() for _ in range(4)]
@@ -261,7 +261,7 @@ class Replay(PlayerTest):
             result = self.play(s)
             self.assertEqual((result["failures"], result["counted"]["bytes"]), (0, 0))
 
-    def test_pauses_are_waited_for_at_the_recorded_pace(self):
+    def test_a_replay_at_the_recorded_pace_includes_the_recorded_pauses(self):
         s = Stream()
         t = s.thread()
         t.pause(size=200_000_000)
@@ -271,7 +271,7 @@ class Replay(PlayerTest):
         self.assertGreaterEqual(self.play(s, "--pace=real")["seconds"], 0.295)
         self.assertGreaterEqual(self.play(s, "--pace=0.5")["seconds"], 0.145)
 
-    def test_a_missing_edge_is_found_in_some_order_of_the_threads(self):
+    def test_a_missing_edge_between_threads_is_detected_in_some_order(self):
         for threads in (2, 3):
             s = crossing(threads, 6)
             self.assertEqual(self.play(s, "--check")["orders"], threads)
@@ -285,7 +285,7 @@ class Replay(PlayerTest):
                 self.assertRegex(done.stderr, "an edge is missing|not in slot")
                 self.check_message(done, 3, "")
 
-    def test_a_stream_whose_edges_imply_each_other_is_whole(self):
+    def test_an_op_stream_whose_edges_imply_the_omitted_ones_is_valid(self):
         s = Stream()
         a, b, c = s.thread(), s.thread(), s.thread()
         a.malloc(0, 8)
@@ -299,7 +299,7 @@ class Replay(PlayerTest):
         self.assertEqual(self.play(s, "--check")["orders"], 3)
 
     @not_sanitized
-    def test_a_free_that_comes_before_its_allocation_is_noticed(self):
+    def test_a_free_that_precedes_its_allocation_is_detected(self):
         s = Stream()
         a, b = s.thread(), s.thread()
         a.start(1)
@@ -309,13 +309,13 @@ class Replay(PlayerTest):
         self.check_message(self.run_player("--check", s.write(self.file)), 3, "an edge is missing")
         self.check_message(self.run_player("--pace=real", self.file), 3, "came before its allocation 1 times")
 
-    def test_a_stream_of_one_thread_has_one_order(self):
+    def test_an_op_stream_of_one_thread_has_exactly_one_order(self):
         self.assertEqual(self.play(random_stream(3, [Target(arena)]), "--check")["orders"], 1)
         self.assertEqual(self.play(spec / "replay_format.golden", "--check")["orders"], 2)
 
     # --- what is reported ---
 
-    def test_the_account_counts_what_a_play_takes_from_the_heap(self):
+    def test_the_account_option_counts_the_heap_memory_that_a_replay_uses(self):
         for seed in range(12):
             targets = [Target(kind, 0, first, rule) for rule, kind in enumerate((arena, multipool,
                        multipool_over_arena), 1) for first in (0, 3000, 1 << 20)]
@@ -328,7 +328,7 @@ class Replay(PlayerTest):
             self.assertEqual(account, played)
             self.assertGreater(account["peak_bytes"], 0)
 
-    def test_the_account_adds_up_what_was_requested(self):
+    def test_the_account_option_sums_up_the_requested_bytes(self):
         s = Stream([Target(arena)])
         t = s.thread()
         t.malloc(0, 100)
@@ -343,7 +343,7 @@ class Replay(PlayerTest):
         target = result["counted"]["targets"][0]
         self.assertEqual((target["requested_peak_bytes"], target["requested_bytes"]), (1000, 0))
 
-    def test_the_hash_is_that_of_the_calls_of_each_thread(self):
+    def test_the_replay_hash_depends_on_the_calls_of_each_thread(self):
         s = crossing(3, 50)
         expected = []
         for t in s.threads:
@@ -357,7 +357,7 @@ class Replay(PlayerTest):
             self.assertEqual(self.play(self.file, "--hash")["hashes"], expected)
 
     @not_sanitized
-    def test_memory_is_reported_beside_that_of_the_player(self):
+    def test_memory_is_reported_separately_from_that_of_the_replayer(self):
         s = Stream()
         t = s.thread()
         t.malloc(0, 64 << 20)
@@ -379,7 +379,7 @@ class Replay(PlayerTest):
         self.assertIn("libc", self.play(crossing(2, 100))["allocator"])
 
     @not_sanitized
-    def test_litter_leaves_a_share_of_the_blocks_of_the_peak(self):
+    def test_the_litter_option_leaves_a_fraction_of_the_peak_blocks_allocated(self):
         s = Stream()
         t = s.thread()
         for i in range(100):
@@ -392,7 +392,7 @@ class Replay(PlayerTest):
         self.assertEqual(first, self.log(s, "--litter=0.4", "--touch=none"))
         self.assertEqual(self.play(s, "--litter=0.4")["litter"]["left"], 32)
 
-    def test_virtual_calls_are_measured_in_three_shapes(self):
+    def test_the_cost_of_virtual_calls_is_measured_in_three_shapes(self):
         done = self.run_player("--virtual-call")
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
