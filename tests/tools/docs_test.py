@@ -22,7 +22,7 @@ class CheckDocs(TreeTest):
                   "```sh\n./x nothing; cat `docs/gone.md`\n```\n")
         self.accepts(tool)
 
-    def test_accepts_files_that_a_build_makes(self):
+    def test_accepts_files_that_a_build_creates(self):
         self.says("`build/performance.md`\n")
         self.accepts(tool)
 
@@ -67,11 +67,11 @@ class CheckDocs(TreeTest):
         git("commit", "-q", "--allow-empty", "-m", "First")
         return git("rev-parse", "--short", "HEAD")
 
-    def test_finds_rows_of_a_tree_with_uncommitted_changes(self):
+    def test_finds_results_of_a_tree_with_uncommitted_changes(self):
         self.rows_of("1234567-dirty")
         self.finds(tool, "results/m/pool.jsonl: results of 1234567-dirty: the tree had uncommitted changes")
 
-    def test_reads_compressed_rows(self):
+    def test_reads_compressed_results(self):
         self.rows_of("1234567-dirty")
         rows = self.tree / "results/m/pool.jsonl"
         subprocess.run(["zstd", "-q", "--rm", rows], check=True)
@@ -79,7 +79,7 @@ class CheckDocs(TreeTest):
         (self.tree / "results/m/pool.jsonl.zst").write_text("not compressed")
         self.finds(tool, "results/m/pool.jsonl.zst: cannot be read: ")
 
-    def test_finds_rows_of_a_missing_commit_unless_the_page_mentions_it(self):
+    def test_finds_results_of_a_missing_commit_unless_the_page_mentions_it(self):
         self.rows_of(self.make_repository())
         self.accepts(tool)
         self.rows_of("1234567")

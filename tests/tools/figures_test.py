@@ -34,12 +34,12 @@ class CheckFigures(TreeTest):
         self.sentence("A pair takes {2.0} ns, glibc {13}.", "row('pair', 'ours')", "row('pair', 'glibc')")
         self.accepts(tool)
 
-    def test_finds_a_figure_whose_row_was_replaced(self):
+    def test_finds_a_figure_whose_result_was_replaced(self):
         self.write(guide, "\nA pair takes 9.9 ns.\n")
         self.sentence("A pair takes {9.9} ns.", "row('pair', 'ours')")
         self.finds(tool, f"{guide}:2: says 9.9, but row('pair', 'ours') is 2.04")
 
-    def test_reads_compressed_rows_before_newer_rows_that_are_not_compressed(self):
+    def test_reads_compressed_results_before_newer_uncompressed_ones(self):
         rows = self.tree / "results/here/pool.jsonl"
         subprocess.run(["zstd", "-q", "--rm", rows], check=True)
         self.write(guide, "A pair takes 2.0 ns.\n")
@@ -48,7 +48,7 @@ class CheckFigures(TreeTest):
         self.write("results/here/pool.jsonl", row("pair", "ours", 3))
         self.finds(tool, f"{guide}:1: says 2.0, but row('pair', 'ours') is 3")
 
-    def test_finds_a_suite_without_rows(self):
+    def test_finds_a_suite_without_results(self):
         self.write(guide, "A pair takes 2.0 ns.\n")
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
         (self.tree / "results/here/pool.jsonl").unlink()
@@ -59,22 +59,22 @@ class CheckFigures(TreeTest):
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
         self.finds(tool, f"{guide}:1: has no sentence: A pair takes {{2.0}} ns.")
 
-    def test_finds_a_missing_row(self):
+    def test_finds_a_missing_result(self):
         self.write(guide, "A pair takes 2.0 ns.\n")
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'jemalloc')")
         self.finds(tool, "here/pool has no ns_per_op of jemalloc in pair")
 
-    def test_finds_a_wrong_cell_of_a_table(self):
+    def test_finds_an_incorrect_table_cell(self):
         self.write(guide, "| | ours | glibc |\n|---|---|---|\n| a pair | 2.0 | 17 |\n")
         self.table()
         self.finds(tool, f"{guide}:3: says 17, but glibc in pair is 12.6")
 
-    def test_finds_a_wrong_number_of_hot_path_instructions(self):
+    def test_finds_an_incorrect_number_of_hot_path_instructions(self):
         self.write(guide, "It takes 4 instructions.\n")
         self.sentence("It takes {4} instructions.", "hot('pool_allocate')")
         self.finds(tool, "says 4, but hot('pool_allocate') is 5")
 
-    def test_writes_the_figures_of_the_rows(self):
+    def test_writes_the_figures_of_the_results(self):
         file = self.write(guide, "| a pair | 9.9 ns | 17 |\n")
         self.table()
         status, text = self.run_python(tool, "--write", self.tree)
@@ -90,7 +90,7 @@ class CheckFigures(TreeTest):
         self.run_python(tool, "--write", self.tree)
         self.assertEqual((self.tree / guide).read_text(), "A pair takes six instructions.\n")
 
-    def test_finds_a_wrong_number_of_malloc_instructions(self):
+    def test_finds_an_incorrect_number_of_malloc_instructions(self):
         self.write("tests/malloc/instructions.py", 'promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8)}\n')
         self.write(guide, "malloc takes 22 instructions and free 26\n")
         self.sentence("malloc takes {22} instructions and free {26}", "malloc('malloc')", "malloc('free')")

@@ -29,7 +29,7 @@ class CheckHotPath(TreeTest):
         self.assertIn(fault, text)
         self.assertEqual(status, 1)
 
-    def test_accepts_a_path_within_its_promise(self):
+    def test_accepts_a_hot_path_within_its_instruction_limit(self):
         self.assertEqual(self.check("5 instructions", "1 test", one_test), (0, ""))
 
     def test_finds_one_instruction_too_many(self):
@@ -43,7 +43,7 @@ class CheckHotPath(TreeTest):
     def test_finds_a_missing_branch(self):
         self.finds("tests 0; promised: instructions <= 9, tests 1", "9 instructions", "1 test", "")
 
-    def test_finds_a_path_that_always_calls(self):
+    def test_finds_a_hot_path_that_always_calls_a_function(self):
         self.finds("pop: has no way to `ret` without a call", "9 instructions", "0 tests",
                    "refill(list);")
 

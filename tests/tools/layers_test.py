@@ -16,7 +16,7 @@ class CheckLayers(TreeTest):
         self.write("tests/unit/pool.cpp", '#include "check.hpp"\n#include <mallard/pool.hpp>\n')
         self.write("tests/unit/check.hpp", "")
 
-    def test_accepts_includes_that_point_down(self):
+    def test_accepts_includes_of_lower_levels(self):
         self.accepts(tool)
 
     def test_finds_a_header_that_includes_a_higher_level(self):
@@ -67,7 +67,7 @@ class CheckLayersOfRust(TreeTest):
         self.write("crate/src/pool/mod.rs", modules.get("pool", "mod chunk;\nuse chunk::Chunk;\n"))
         self.write("crate/src/pool/chunk.rs", modules.get("chunk", "use crate::base::Growth;\n"))
 
-    def test_accepts_uses_that_point_down(self):
+    def test_accepts_uses_of_lower_levels(self):
         self.crate("level base\nlevel pool\n", chunk="use super::Pool;\nuse crate::{Growth, Source as S};\n")
         self.accepts(tool)
 
@@ -76,7 +76,7 @@ class CheckLayersOfRust(TreeTest):
         self.finds(tool, "crate/src/base.rs:2: base is on level 0 and may use lower levels only, but pool is on "
                          "level 1; move base above level 1")
 
-    def test_finds_a_path_without_use(self):
+    def test_finds_a_use_of_a_higher_level_by_a_full_path(self):
         self.crate("level base\nlevel pool\n", base="fn f() { crate::pool::Pool::new(); }\n")
         self.finds(tool, "crate/src/base.rs:1: base is on level 0")
 
@@ -84,7 +84,7 @@ class CheckLayersOfRust(TreeTest):
         self.crate("level pool\nlevel base\n", chunk="use crate::{\n    Growth,\n};\n")
         self.finds(tool, "crate/src/pool/chunk.rs:1: pool is on level 0 and may use lower levels only, but base")
 
-    def test_finds_a_circle_inside_a_module_whose_parts_have_levels(self):
+    def test_finds_a_cycle_inside_a_module_whose_parts_have_levels(self):
         self.crate("level base\nlevel pool/chunk\nlevel pool\n", chunk="use super::Pool;\n")
         self.finds(tool, "crate/src/pool/chunk.rs:1: pool/chunk is on level 1")
 
@@ -98,7 +98,7 @@ class CheckLayersOfRust(TreeTest):
         self.finds(tool, "tools/layers.txt:1: crate/src/gone does not exist\n"
                          "tools/layers.txt:1: crate/src/pool has no level; name it on a level above all that it uses")
 
-    def test_finds_modules_of_one_level_that_use_each_other_in_a_circle(self):
+    def test_finds_a_dependency_cycle_between_modules_of_one_level(self):
         self.write("tools/layers.txt", "crate crates/a/src without circles\nlevel pool\n")
         self.write("crates/a/src/lib.rs", "mod pool;\n")
         self.write("crates/a/src/pool/mod.rs", "mod chunk;\nmod list;\nmod user;\n")

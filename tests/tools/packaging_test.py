@@ -33,11 +33,11 @@ class CheckPackaging(TreeTest):
     def test_accepts_the_version_and_the_address_of_cargo(self):
         self.accepts(tool)
 
-    def test_finds_another_version(self):
+    def test_finds_a_package_with_another_version(self):
         self.write("packaging/debian/changelog", "mallard (1.2.4-1) unstable\n")
         self.finds(tool, "packaging/debian/changelog: the version is 1.2.4, and 1.2.3 in Cargo.toml")
 
-    def test_finds_another_version_in_what_users_read(self):
+    def test_finds_another_version_in_user_documentation(self):
         self.write("CHANGELOG.md", "# Changes\n\n## 1.2.2\n")
         self.write("docs/install.md", "GIT_TAG v1.2.0)\n")
         self.finds(tool, "CHANGELOG.md: the version is 1.2.2, and 1.2.3 in Cargo.toml\n"
@@ -47,7 +47,7 @@ class CheckPackaging(TreeTest):
         self.write("packaging/vcpkg/mallard/vcpkg.json", "{}\n")
         self.finds(tool, "packaging/vcpkg/mallard/vcpkg.json: the version is missing")
 
-    def test_finds_another_address_of_the_repository(self):
+    def test_finds_a_package_with_another_repository_address(self):
         self.write("docs/install.md", "\nsee https://duck.example/ponds/x\n")
         self.finds(tool, "docs/install.md:2: https://duck.example/ponds/x is not https://duck.example/pond")
 
@@ -63,7 +63,7 @@ class CheckPackaging(TreeTest):
         self.write("packaging/docker/Dockerfile", "RUN cmake -DMALLARD_BUILD_C=ON -DMALLARD_BUILD_TOOLS=ON\n")
         self.finds(tool, "packaging/docker/Dockerfile: MALLARD_BUILD_TOOLS is not an option in CMakeLists.txt\n")
 
-    def test_accepts_the_tree(self):
+    def test_accepts_the_packages_in_this_repository(self):
         self.assertEqual(self.run_python(tool), (0, ""))
 
 
@@ -113,7 +113,7 @@ class Recipes(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         return run.stdout + run.stderr
 
-    def test_the_formula_is_ruby_without_warnings(self):
+    def test_the_homebrew_formula_is_valid_ruby_without_warnings(self):
         self.assertEqual(self.program("ruby", "-wc", "packaging/homebrew/mallard.rb"), "Syntax OK\n")
 
     def test_the_nix_expression_can_be_parsed(self):
@@ -144,15 +144,15 @@ class Recipes(unittest.TestCase):
             self.assertIn(f"-DMALLARD_BUILD_COMMAND={command}\n", self.program(*rules, "override_dh_auto_configure"))
 
     @unittest.skipUnless(Path("/etc/debian_version").exists(), "not Debian")
-    def test_zsh_of_debian_looks_where_the_package_has_the_completion(self):
+    def test_the_zsh_completion_is_installed_where_debian_searches_for_it(self):
         folder = re.search(r"/_mallard (\S+)", (root / "packaging/debian/mallard.install").read_text())[1]
         self.assertIn(f"/{folder}", self.program("zsh", "-fc", "print -l $fpath").splitlines())
 
-    def test_the_recipes_of_conan_are_python(self):
+    def test_the_conan_recipes_are_valid_python(self):
         for name in ("conanfile.py", "test_package/conanfile.py"):
             compile((root / "packaging/conan" / name).read_text(), name, "exec")
 
-    def test_the_port_of_vcpkg_runs_in_cmake_and_has_the_features_of_its_manifest(self):
+    def test_the_vcpkg_port_runs_in_cmake_and_has_the_features_in_its_manifest(self):
         features = set(json.loads((root / "packaging/vcpkg/mallard/vcpkg.json").read_text())["features"])
         for chosen, wanted in (("", "-DMALLARD_BUILD_COMMAND=OFF"),
                                ("malloc", "-DMALLARD_BUILD_C=ON;-DMALLARD_BUILD_COMMAND=OFF")):
@@ -164,7 +164,7 @@ class Recipes(unittest.TestCase):
                 self.assertEqual(set((Path(folder) / "features").read_text().split(";")) - {""}, features)
                 self.assertTrue((Path(folder) / "packages/share/mallard/usage").exists())
 
-    def test_the_scripts_are_bash(self):
+    def test_the_packaging_scripts_are_valid_bash(self):
         scripts = [file for folder in ("packaging", "tests/consumer", "tools", ".ci") for file in (root / folder).rglob("*")
                    if file.is_file() and re.match(rb"#!.*\b(ba)?sh\n", file.read_bytes()[:40])]
         self.assertIn(root / "packaging/build-debian", scripts)
@@ -180,14 +180,14 @@ class Dockerfile(unittest.TestCase):
         lines = re.sub(r"\\\n", " ", re.sub(r"(?m)^#.*\n", "", self.text)).splitlines()
         self.steps = [line.split() for line in lines if line]
 
-    def test_has_the_system_of_continuous_integration(self):
+    def test_the_container_image_has_the_system_used_in_continuous_integration(self):
         bases = {step[1] for step in self.steps if step[0] == "FROM"}
         self.assertEqual(len(bases), 1, bases)
         system = re.search(r"container: (debian:\w+)", (root / ".github/workflows/test.yml").read_text())[1]
         self.assertTrue(bases.pop().startswith(system), system)
         self.assertIn({"debian:bookworm": "on Debian 12", "debian:trixie": "on Debian 13"}[system], self.text)
 
-    def test_copies_what_is_there(self):
+    def test_the_container_file_copies_only_existing_files(self):
         stages = {step[3] for step in self.steps if step[0] == "FROM" and "AS" in step}
         for words in (step[1:] for step in self.steps if step[0] == "COPY"):
             stage = [word.removeprefix("--from=") for word in words if word.startswith("--from=")]
@@ -197,7 +197,7 @@ class Dockerfile(unittest.TestCase):
             for source in sources if not stage else ():
                 self.assertTrue((root / source).exists(), source)
 
-    def test_installs_what_x_installs_for_the_same(self):
+    def test_the_container_file_installs_the_same_packages_as_x(self):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "os-release").write_text("ID=debian\nVERSION_ID=12\n")
             wanted = subprocess.run(
@@ -219,7 +219,7 @@ class Workflows(unittest.TestCase):
         self.assertTrue(found, pattern)
         return found
 
-    def test_each_step_is_a_script_or_an_action(self):
+    def test_each_workflow_step_is_a_script_or_an_action(self):
         for file, workflow in self.load("workflows/*.yml").items():
             for name, job in workflow["jobs"].items():
                 self.assertLessEqual({"runs-on", "steps", "timeout-minutes"}, set(job), (file.name, name))
@@ -235,7 +235,7 @@ class Workflows(unittest.TestCase):
         for program in re.findall(r"(?:^|&& |\n)((?:\.ci|tests|tools|packaging)/\S+)", text):
             self.assertTrue(os.access(root / program, os.X_OK), program)
 
-    def test_every_name_of_a_matrix_is_in_the_matrix(self):
+    def test_every_matrix_variable_in_a_workflow_is_defined(self):
         for file, workflow in self.load("workflows/*.yml").items():
             for job in workflow["jobs"].values():
                 matrix = job.get("strategy", {}).get("matrix", {})
@@ -243,7 +243,7 @@ class Workflows(unittest.TestCase):
                 names |= set().union(*matrix.get("include", []))
                 self.assertEqual(set(re.findall(r"matrix\.(\w+)", str(job))), names, file.name)
 
-    def test_forms_have_what_github_demands(self):
+    def test_issue_forms_have_the_fields_that_github_requires(self):
         for file, form in self.load("ISSUE_TEMPLATE/*.yml").items():
             if file.name == "config.yml":
                 self.assertIs(type(form["blank_issues_enabled"]), bool)
@@ -264,7 +264,7 @@ class Release(unittest.TestCase):
         return subprocess.run([root / "tools/release", *arguments], capture_output=True, text=True,
                               umask=umask, env={**os.environ, **environment})
 
-    def test_gives_the_same_bytes_twice(self):
+    def test_a_release_archive_is_reproducible(self):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
             runs = [self.release(one), self.release(two, umask=0o077, TZ="Asia/Tokyo", LC_ALL="C.UTF-8")]
             self.assertEqual([run.returncode for run in runs], [0, 0], runs)
@@ -277,12 +277,12 @@ class Release(unittest.TestCase):
             checked = subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=one)
             self.assertEqual(checked.returncode, 0)
 
-    def test_refuses_a_commit_that_is_not_there(self):
+    def test_a_release_of_a_missing_commit_is_rejected(self):
         run = self.release("--commit", "nothing")
         self.assertEqual((run.returncode, run.stderr), (1, (
             "release: there is no commit 'nothing' here\n  nothing was made\n  help: git log --oneline\n")))
 
-    def test_refuses_a_second_folder(self):
+    def test_a_second_directory_argument_is_rejected(self):
         run = self.release("one", "two")
         self.assertEqual(run.returncode, 1)
         self.assertIn("  help: tools/release [--commit COMMIT] [FOLDER]", run.stderr)

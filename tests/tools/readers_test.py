@@ -17,7 +17,7 @@ def cases_of(reader, text, status=0):
 
 
 class OfGoogleTest(unittest.TestCase):
-    def test_each_case_has_a_verdict_and_the_prefix_of_its_program(self):
+    def test_each_test_case_has_an_outcome_and_the_prefix_of_its_program(self):
         found = cases_of(GoogleTest("p", "malloc."), """[ RUN      ] a.passes
 [       OK ] a.passes (0 ms)
 [ RUN      ] a.fails
@@ -34,17 +34,17 @@ no perf here
         self.assertEqual(found, {"malloc.a.passes": ("passed", ""), "malloc.a.fails": ("failed", "x.cpp:3: Failure"),
                                  "malloc.a.skips": ("skipped", "no perf here")})
 
-    def test_a_skip_without_a_reason_says_so(self):
+    def test_a_skip_without_a_reason_is_reported_as_such(self):
         found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\nx.cpp:4: Skipped\n\n[  SKIPPED ] a.b (0 ms)")
         self.assertEqual(found, {"a.b": ("skipped", "no reason")})
 
-    def test_a_crash_fails_the_case_that_ran(self):
+    def test_a_crash_fails_the_test_case_that_was_running(self):
         found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\n[       OK ] a.b (0 ms)\n[ RUN      ] a.c\nSegfault", -11)
         self.assertEqual(found["a.b"][0], "passed")
         self.assertEqual(found["a.c"][0], "failed")
         self.assertIn("Segfault\nthe process terminated in this case, with status -11", found["a.c"][1])
 
-    def test_a_program_that_fails_outside_of_its_cases_has_failed(self):
+    def test_a_program_that_fails_outside_of_its_test_cases_is_a_failure(self):
         self.assertEqual(cases_of(GoogleTest("p"), "cannot open shared object", 127),
                          {"p": ("failed", "cannot open shared object")})
 
@@ -53,7 +53,7 @@ no perf here
             self.assertEqual(cases_of(GoogleTest("p"), f"[ RUN      ] {name}\n[       OK ] {name} (12 ms)"),
                              {name: ("passed", "")})
 
-    def test_output_may_stand_in_front_of_a_mark(self):
+    def test_a_result_marker_may_follow_other_output_on_its_line(self):
         found = cases_of(GoogleTest("p"), "[ RUN      ] a.b\nno line break[       OK ] a.b (0 ms)")
         self.assertEqual(found, {"a.b": ("passed", "")})
 
@@ -75,20 +75,20 @@ class OfCtest(TreeTest):
                            '<testcase name="b" status="notrun"><skipped message="Unable to find executable"/></testcase>')
         self.assertEqual(found, {"a": ("failed", "slow\nTimeout"), "b": ("failed", "Unable to find executable")})
 
-    def test_disabled_tests_are_no_results(self):
+    def test_disabled_tests_are_not_counted_as_results(self):
         self.assertEqual(self.cases('<testcase name="a" status="disabled"/>'), {})
 
     def test_control_characters_in_output_do_not_hide_results(self):
         found = self.cases('<testcase name="a" status="fail"><failure message="Failed"/><system-out>\x1b[31mred\x00</system-out></testcase>')
         self.assertEqual(found, {"a": ("failed", "?[31mred?\nFailed")})
 
-    def test_cases_of_googletest_programs_are_counted_one_by_one(self):
+    def test_googletest_cases_are_counted_individually(self):
         found = self.cases('<testcase name="p" status="fail"><failure message="Timeout"/><system-out>[ RUN      ] a.b\n'
                            '[       OK ] a.b (0 ms)\n[ RUN      ] a.c\n</system-out></testcase>', p="malloc")
         self.assertEqual({name: verdict for name, (verdict, _) in found.items()}, {"malloc.a.b": "passed", "malloc.a.c": "failed"})
         self.assertIn("Timeout", found["malloc.a.c"][1])
 
-    def test_no_file_of_results_is_a_failure(self):
+    def test_a_missing_results_file_is_a_failure(self):
         found = cases_of(Ctest(self.tree / "none.xml", {}), "", -9)
         self.assertEqual(found["ctest"][0], "failed")
         self.assertIn("status -9", found["ctest"][1])
@@ -99,7 +99,7 @@ class OfCargo(TreeTest):
         self.reader = Cargo(self.tree / "skips.txt")
         return cases_of(self.reader, text, status)
 
-    def test_programs_and_documentation_are_read_one_after_the_other(self):
+    def test_results_of_rust_test_programs_and_doc_tests_are_read_in_sequence(self):
         found = self.cases("""     Running unittests src/lib.rs (build/my deps/pool-0a1b2c)
 test tests::a ... ok
 test tests::b - should panic ... ok
@@ -113,7 +113,7 @@ test crates/pool/src/lib.rs - Pool::new (line 12) ... ok
 test result: ok.""")
         self.assertEqual(set(found), {"tests::a", "tests::b", "c", "crates/pool/src/lib.rs - Pool::new (line 12)"})
 
-    def test_a_failure_has_its_output_even_if_that_looks_like_results(self):
+    def test_the_output_of_a_failure_is_kept_even_if_it_looks_like_results(self):
         found = self.cases("""     Running tests/all.rs (build/deps/all-0a1b2c)
 test a ... FAILED
 test b ... ok
@@ -145,13 +145,13 @@ test result: ok.""", 101)
         for words in "free(): invalid pointer", "SIGABRT", "terminated before its last test":
             self.assertIn(words, found["all"][1])
 
-    def test_an_error_of_the_compiler_has_its_place(self):
+    def test_a_compiler_error_is_reported_with_its_source_location(self):
         found = self.cases("   Compiling pool v1.0\nerror[E0308]: mismatched types\n --> src/lib.rs:3:5\n"
                            "error: could not compile `pool`", 101)
         self.assertEqual(found["cargo test"][0], "failed")
         self.assertIn("error[E0308]: mismatched types\n --> src/lib.rs:3:5", found["cargo test"][1])
 
-    def test_tests_tell_by_a_file_that_they_skip(self):
+    def test_tests_report_skips_through_a_file(self):
         self.cases("     Running tests/all.rs (build/deps/all-0a1b2c)\ntest a::b ... ok\ntest result: ok.")
         (self.tree / "skips.txt").write_text("a::b\tno chromium\na::b\tno chromium\n")
         self.assertEqual([(case.name, case.verdict, case.detail) for case in self.reader.skipped()],
@@ -159,19 +159,19 @@ test result: ok.""", 101)
 
 
 class OfBuilds(unittest.TestCase):
-    def test_a_long_failure_is_shown_from_its_report_on(self):
+    def test_a_long_failure_is_shown_starting_at_its_report(self):
         text = "\n".join(["before"] * 40 + ["==1==ERROR: AddressSanitizer: SEGV"] + ["    #0 0x1"] * 40)
         found = cases_of(Whole("misuse"), text, 1)["misuse"][1].splitlines()
         self.assertEqual((found[0], len(found)), ("==1==ERROR: AddressSanitizer: SEGV", 25))
         found = cases_of(Whole("other"), "\n".join(map(str, range(40))), 1)["other"][1].splitlines()
         self.assertEqual((found[0], found[-1]), ("15", "39"))
 
-    def test_a_failed_build_is_one_failure_with_the_errors(self):
+    def test_a_failed_build_counts_as_one_failure_with_the_compiler_errors(self):
         found = cases_of(Build("build dev"), "[1/2] Building a.o\nFAILED: b.o\nb.cpp:3: error: no type\nnote: here", 1)
         self.assertEqual(found, {"build dev": ("failed", "FAILED: b.o\nb.cpp:3: error: no type")})
         self.assertEqual(cases_of(Build("build dev"), "[1/1] error in a name"), {})
 
-    def test_the_machine_is_named_where_it_is_the_reason(self):
+    def test_a_failure_caused_by_the_machine_is_reported_as_such(self):
         for text, what in (("b.s: No space left on device", "the disk is full"),
                            ("g++: fatal error: Killed signal terminated program cc1plus", "a compiler was killed"),
                            ("process didn't exit (signal: 9, SIGKILL: kill)", "a compiler was killed"),
@@ -180,7 +180,7 @@ class OfBuilds(unittest.TestCase):
             self.assertIn(what, runner.machine_fault(text)[0])
         self.assertIsNone(runner.machine_fault("b.cpp:3: error: no type"))
 
-    def test_a_command_is_one_test_that_may_skip(self):
+    def test_a_command_counts_as_one_test_that_may_skip(self):
         self.assertEqual(cases_of(Whole("clippy"), "fine"), {"clippy": ("passed", "")})
         self.assertEqual(cases_of(Whole("clippy"), "bad", 1), {"clippy": ("failed", "bad")})
         self.assertEqual(cases_of(Whole("clippy"), "x\nno clippy", 77), {"clippy": ("skipped", "no clippy")})

@@ -26,17 +26,17 @@ class MisuseRunner(TreeTest):
         self.assertIn(fault, text)
         self.assertEqual(status, 1)
 
-    def test_accepts_three_lines_and_an_abort(self):
+    def test_accepts_a_three_line_message_and_an_abort(self):
         self.assertEqual(self.check(message, "std::abort();"), (0, ""))
 
     def test_finds_a_program_that_does_not_abort(self):
         self.finds("expected an abort, got status 0", message, "")
 
-    def test_finds_a_wrong_first_line(self):
+    def test_finds_an_unexpected_first_line(self):
         self.finds("expected the first line: mallard: free of ADDRESS",
                    message.replace("free of", "loss of"), "std::abort();")
 
-    def test_finds_a_fourth_line(self):
+    def test_finds_a_message_with_a_fourth_line(self):
         self.finds("expected three lines", message.replace("help", "why\\n  help"), "std::abort();")
 
     def test_accepts_a_list_under_the_second_line(self):
@@ -56,7 +56,7 @@ class MisuseRunner(TreeTest):
             self.assertEqual(self.run_python("tests/misuse/run.py", source,
                                              self.tree / "misuse")[0], status)
 
-    def test_accepts_a_program_that_ends_only_with_the_expected_output(self):
+    def test_accepts_a_program_that_exits_normally_only_with_the_expected_output(self):
         lives = program.replace("// dies: mallard: free of ADDRESS", "// lives: nothing")
         for text, stream, status in (("nothing", "stdout", 0), ("more", "stdout", 1),
                                      ("nothing", "stderr", 1)):
@@ -77,7 +77,7 @@ class NocompileRunner(TreeTest):
     def check(self, text):
         return self.run_python("tests/nocompile/run.py", self.write("no.cpp", text), "g++")
 
-    def test_accepts_a_file_that_fails_with_the_expected_error(self):
+    def test_accepts_a_file_that_fails_to_compile_with_the_expected_error(self):
         self.assertEqual(self.check('// error: too (small|big)\nstatic_assert(false, "too big");\n'),
                          (0, ""))
 
@@ -86,7 +86,7 @@ class NocompileRunner(TreeTest):
         self.assertEqual(status, 1)
         self.assertIn("no.cpp: it compiles", text)
 
-    def test_finds_a_wrong_error(self):
+    def test_finds_an_unexpected_compiler_error(self):
         status, text = self.check("// error: too big\nnonsense\n")
         self.assertEqual(status, 1)
         self.assertIn("expected an error that matches: too big", text)

@@ -29,7 +29,7 @@ class CheckLinks(TreeTest):
             "index.html:3: pool.html#grwoth: no such anchor\n"
             "2 links, 2 wrong\n"))
 
-    def test_refuses_a_folder_without_links(self):
+    def test_rejects_a_directory_without_links(self):
         self.assertEqual(self.run_python(links, self.tree), (1, "0 links, 0 wrong\n"))
 
 
@@ -44,13 +44,13 @@ class DoxygenFilter(TreeTest):
                          "/// Arenas.\n/// More. @file\n#pragma once\n")
         self.assertEqual(self.shows("a.h", "/* Arenas.\n * More.\n */\n"), "/** Arenas.\n * More.\n @file */\n")
 
-    def test_describes_what_the_standard_fixes(self):
+    def test_adds_descriptions_of_functions_that_the_standard_defines(self):
         self.assertEqual(self.shows("a.hpp", "// Arenas.\nclass arena {\n    arena(arena&& other) noexcept;\n"
                                              "    using value_type = T;\n"),
                          "/// Arenas. @file\nclass arena {\n/** Move constructor. */     arena(arena&& other) noexcept;\n"
                          "/** A name that the standard library expects. */     using value_type = T;\n")
 
-    def test_leaves_every_other_name_to_its_own_comment(self):
+    def test_keeps_the_comment_of_every_other_function(self):
         text = "/// Arenas. @file\n    void* allocate();\n    /// Takes all blocks.\n    arena(arena&& other);\n"
         self.assertEqual(self.shows("a.hpp", text.replace("/// Arenas. @file", "// Arenas.")), text)
 
@@ -72,17 +72,17 @@ class Site(TreeTest):
         site.add(file, site.pages[file])
         return (self.build.staged / "guide/arena.md").read_text()
 
-    def test_links_pages_from_where_they_are_on_the_site(self):
+    def test_links_between_pages_use_their_addresses_on_the_site(self):
         self.assertEqual(self.page("[a](../guide.md#b) [c](../../README.md) [d](../decisions) [e](https://x.org)\n"),
                          "[a](../guide.md#b) [c](../index.md) [d](../decisions/index.md) [e](https://x.org)\n")
 
-    def test_makes_a_page_of_a_source_file_that_is_linked(self):
+    def test_makes_a_page_for_each_linked_source_file(self):
         self.assertEqual(self.page("[arena](../../include/arena.hpp)\n"),
                          "[arena](../source/include/arena.hpp.md)\n")
         shown = (self.build.staged / "source/include/arena.hpp.md").read_text()
         self.assertIn("````cpp\nclass arena;\n````", shown)
 
-    def test_leaves_code_as_it_is(self):
+    def test_leaves_code_unchanged(self):
         text = "`[](int)` and `[a](b.md)`\n```cpp\nauto f = [](x) {};\n```\n"
         self.assertEqual(self.page(text), text)
 

@@ -23,7 +23,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.judge("run", "pass", "pass"), "failed")
         self.assertEqual(self.judge("run", "compile", "pass"), "own")
 
-    def test_a_listed_case_has_to_end_exactly_as_its_line_says(self):
+    def test_a_listed_case_must_have_exactly_the_listed_outcome(self):
         self.assertEqual(self.judge("run", "pass", "run"), "differs")
         self.assertEqual(self.judge("pass", "pass", "run"), "failed")
         self.assertEqual(self.judge("compile", "pass", "run"), "failed")
@@ -33,7 +33,7 @@ class Differences(unittest.TestCase):
     def test_each_line_has_an_outcome_a_case_a_clause_and_a_reason(self):
         self.assertEqual(set(run.differences().values()) - {"compile", "run"}, set())
 
-    def test_a_line_without_a_clause_is_refused(self):
+    def test_a_line_without_a_clause_is_rejected(self):
         with mock.patch.object(Path, "read_text", lambda self: "run a/case.cc: no clause\n"):
             with self.assertRaisesRegex(SystemExit, "differences.txt:1: is not OUTCOME CASE"):
                 run.differences()

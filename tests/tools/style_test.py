@@ -17,7 +17,7 @@ class CheckStyle(TreeTest):
         self.write(pool, function(40) + "// TODO #12: more\n" * 559)
         self.accepts(tool)
 
-    def test_accepts_macros_and_conditionals_in_files_that_know_the_platform(self):
+    def test_accepts_macros_and_conditionals_in_platform_specific_files(self):
         self.write("include/mallard/detail/base/bits.hpp", "#define MALLARD_COLD\n#if 1\n#endif\n")
         self.write("CMakeLists.txt", "src/os/pages_${platform}.cpp")
         self.write("src/os/pages_linux.cpp", "#if 1\n#endif\n")
@@ -35,7 +35,7 @@ class CheckStyle(TreeTest):
         self.write(pool, "\n" * 601)
         self.warns(f"{pool}:601: warning: file-lines: 601, more than 600")
 
-    def test_finds_a_conditional(self):
+    def test_finds_a_preprocessor_conditional(self):
         self.write(pool, "\n  # ifdef NDEBUG\n#endif\n")
         self.finds(tool, f"{pool}:2: conditional")
 
@@ -49,7 +49,7 @@ class CheckStyle(TreeTest):
                                                 "#endif\n")
         self.accepts(tool)
 
-    def test_finds_macros_and_conditionals_in_a_c_header_beside_its_guard(self):
+    def test_finds_macros_and_conditionals_other_than_the_guard_in_a_c_header(self):
         self.write("include/mallard/c/mallard.h", "#ifdef NDEBUG\n#define MALLARD_API\n#endif\n")
         self.finds(tool, "include/mallard/c/mallard.h:1: conditional")
         self.finds(tool, "include/mallard/c/mallard.h:2: macro")

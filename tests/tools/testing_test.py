@@ -32,7 +32,7 @@ from readers import Case  # noqa: E402
 
 
 class Crates(unittest.TestCase):
-    def test_a_change_of_a_crate_affects_the_crates_that_depend_on_it(self):
+    def test_a_changed_crate_affects_the_crates_that_depend_on_it(self):
         affected = changes.crates_affected(table.read(), {"crates/mallard-measure/src/lib.rs"})
         self.assertEqual(affected, ["mallard-measure", "mallard-attach", "mallard-cli", "bench-report"])
         self.assertIn("mallard-trace", changes.crates_affected(table.read(), {"crates/mallard-alloc/src/lib.rs"}))
@@ -42,14 +42,14 @@ class Table(TreeTest):
     def rows(self, text):
         return table.read(self.write("tiers.txt", text))
 
-    def test_a_directory_runs_in_the_stages_of_its_tier(self):
+    def test_tests_of_a_directory_run_in_the_stages_of_its_tier(self):
         rows = self.rows("# tests plain all\nunit asan dev,tsan # why\n\nunit/pages dev -\n")
         self.assertEqual([row.tests for row in rows], ["unit", "unit/pages"])
         self.assertEqual(table.of_stage(rows, "asan", False), ["unit"])
         self.assertEqual(table.of_stage(rows, "dev", False), ["unit/pages"])
         self.assertEqual(table.of_stage(rows, "dev", True), ["unit", "unit/pages"])
 
-    def test_a_question_mark_waits_for_changes_in_the_directory_or_the_named_files(self):
+    def test_a_stage_with_a_question_mark_runs_only_if_its_directory_or_listed_files_changed(self):
         rows = self.rows("tools dev? dev tools x\n")
         for changed, runs in (((), False), (("tests/tools/a.py",), True), (("tools/rust",), True), (("x",), True),
                               (("xyz",), False), (("tests/tools.txt",), False)):
@@ -82,25 +82,25 @@ class Names(unittest.TestCase):
         found = names.matching(re.compile(word), word, self.known)
         return {row.stages(True)[0] for name in found for row in names.rows_of(name, self.rows)}
 
-    def test_every_macro_of_googletest_names_its_cases(self):
+    def test_test_names_are_found_in_every_googletest_macro(self):
         text = "".join(f"{macro}(pool, {macro.lower()})\n" for macro in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P"))
         self.assertEqual([names.patterns_of(*found) for found in names.case.findall(text)],
                          ["pool.test", "pool.test_f", "*pool.test_p/*", "pool/*.typed_test", "*pool/*.typed_test_p"])
         self.assertEqual(names.case.findall("TEST(a_long_suite,\n     a_test)\n"), [("TEST", "a_long_suite", "a_test")])
         self.assertEqual(names.registered.findall('::testing::RegisterTest("spec", name)'), ["spec"])
 
-    def test_attributes_may_stand_between_the_mark_and_the_function_of_a_rust_test(self):
+    def test_attributes_may_be_between_the_test_attribute_and_a_rust_function(self):
         for between in ("", '#[should_panic(expected = "a]b")]\n', "#[cfg(unix)] // why\n", "#[cfg_attr(\n    miri,\n    ignore\n)]\n"):
             for function in ("fn a()", "pub fn a()", "pub(crate) fn a()"):
                 self.assertEqual(names.rust_test.findall(f"#[test]\n{between}{function} {{}}"), ["a"], between)
         self.assertEqual(names.rust_test.findall("fn a() {}\n#[ignore]\n#[test] fn b() {}"), ["b"])
 
-    def test_macros_of_rust_name_the_tests_that_they_make(self):
+    def test_test_names_are_found_in_calls_of_rust_macros(self):
         text = "macro_rules! programs {\n  ($($n:ident)*) => {\n    $(#[test]\n    fn $n() {})*\n  };\n}\n"
         text += "programs! {\n    #[cfg_attr(miri, ignore)] arena\n    pool // a pool\n}\n"
         self.assertEqual(names.of_rust_macros(text), ["arena", "pool"])
 
-    def test_loops_and_functions_of_cmake_name_their_tests(self):
+    def test_test_names_are_found_in_cmake_loops_and_functions(self):
         text = """function(add_size_test name)
     add_test(NAME glibc.${name} COMMAND ${ARGN})
     add_test(NAME malloc.${name} COMMAND ${ARGN})
@@ -119,11 +119,11 @@ add_test(NAME ${test} COMMAND run)
         self.assertEqual(list(names.of_cmake(text)), ["glibc.small", "malloc.small", "consumer.install", "consumer.cargo",
                                                       "known.*_works", "last.*"])
 
-    def test_an_unknown_filter_has_near_names(self):
-        near = names.nearest("replay.blocks_cross_between_thread", self.known)
-        self.assertEqual(near[0], "replay.blocks_cross_between_threads")
+    def test_an_unknown_filter_is_answered_with_similar_names(self):
+        near = names.nearest("replay.blocks_can_be_freed_by_other_threads_in_a_repla", self.known)
+        self.assertEqual(near[0], "replay.blocks_can_be_freed_by_other_threads_in_a_replay")
 
-    def test_a_filter_is_answered_for_each_kind_of_name_that_a_summary_prints(self):
+    def test_every_test_name_printed_in_a_summary_works_as_a_filter(self):
         misuse = sorted((root / "tests/misuse").glob("*.cpp"))[0].stem
         nocompile = sorted((root / "tests/nocompile").glob("*.cpp"))[0].stem
         model = sorted((root / "tests/models").glob("*.pml"))[0].stem
@@ -133,7 +133,8 @@ add_test(NAME ${test} COMMAND run)
                             ("container/abstract_base.deque_behaves_as_with_the_standard_allocator", "asan"), ("spec.arena", "asan"),
                             ("consumer.cargo", "dev"), ("consumer.install", "dev"), (f"misuse.{misuse}", "asan"),
                             (f"nocompile.{nocompile}", "dev"), (f"model.{model}", "dev"), ("tools.x_test", "dev"),
-                            ("record.needs_libc_alone", "dev"), ("replay.threads_start_threads", "dev"), ("c_static.every_function", "asan"),
+                            ("record.the_recorder_depends_only_on_libc", "dev"), ("replay.replayed_threads_can_start_threads", "dev"),
+                            ("c_static.every_function", "asan"),
                             ("heap.every_function_in_c_with_malloc", "asan"), ("bench.pool_runs_every_case", "bench"),
                             ("example.all_quoted_code_is_in_a_program", "asan"), ("clippy", "lint"), ("layers", "lint"),
                             ("arena_objects", "rust"), ("crates/mallard-alloc/src/lib.rs - Arena<S>::new (line 12) - compile fail", "rust")):
@@ -141,13 +142,13 @@ add_test(NAME ${test} COMMAND run)
             self.assertEqual(words[:2], ["--stage", "dev"])
             self.assertIn(stage, self.stages_of(words[2]), name)
 
-    def test_a_word_that_names_tests_of_both_tiers_builds_nothing_for_the_larger_one(self):
+    def test_a_filter_that_matches_tests_of_both_tiers_does_not_build_the_larger_tier(self):
         matches = names.matching(re.compile("arena"), "arena", self.known)
         self.assertTrue(any("bench" in row.more for name in matches for row in names.rows_of(name, self.rows)))
         chosen, everything = stages.stages_of(matches, (), self.rows, [], False)
         self.assertFalse(everything or "bench" in chosen, chosen)
 
-    def test_a_filter_runs_in_the_tier_and_the_stage_that_has_the_tests(self):
+    def test_a_filter_runs_the_stage_that_contains_the_matching_tests(self):
         ending, suite, seen = "ending_threads", "bench.pool_runs_every_case", ("dev", "p", "from_a_macro")
         for word, ran, chosen, everything, result in (
                 (ending, (), [], False, (["tsan"], False)),
@@ -160,17 +161,17 @@ add_test(NAME ${test} COMMAND run)
             matches = names.matching(re.compile(word), word, self.known)
             self.assertEqual(stages.stages_of(matches, ran, self.rows, chosen, everything), result, (word, chosen, everything))
 
-    def test_a_name_in_a_loop_of_cmake_is_not_any_word(self):
+    def test_a_name_from_a_cmake_loop_does_not_match_arbitrary_words(self):
         self.assertEqual(self.stages_of("consumer\\.nosuch"), set())
 
-    def test_a_failed_build_is_repeated_by_its_stage(self):
+    def test_the_command_suggested_after_a_failed_build_repeats_its_stage(self):
         self.assertEqual(results.alone("clang", Case("build clang", "failed"), "all"), "--all --stage clang")
 
-    def test_a_case_of_a_parameterised_test_runs_alone(self):
+    def test_a_filter_can_select_one_case_of_a_parameterised_test(self):
         word = "container/abstract_base.deque_behaves_as_with_the_standard_allocator"
         self.assertEqual({name.pattern for name in names.matching(re.compile(word), word, self.known)}, {word})
 
-    def test_a_module_with_a_line_of_its_own_does_not_run_in_the_stage_of_its_crate(self):
+    def test_a_module_with_a_separate_table_line_does_not_run_in_the_stage_of_its_crate(self):
         found = [name for name in self.known if name.text.startswith("mallard-cli::sql::") and "tests" in name.file.parts]
         self.assertEqual({row.tests for name in found for row in names.rows_of(name, self.rows)}, {"mallard-cli/sql"})
 
@@ -198,20 +199,20 @@ class Changes(TreeTest):
         self.git("add", "-A")
         self.git("commit", "-qm", "a")
 
-    def test_one_commit_without_changes_tells_nothing(self):
+    def test_a_clean_tree_with_a_single_commit_gives_no_information_about_changes(self):
         self.assertIsNone(changes.changed_files())
 
-    def test_files_that_are_not_committed_have_changed(self):
+    def test_uncommitted_files_count_as_changed(self):
         self.write("a.txt", "2")
         self.write("neu ü.txt", "3")
         self.assertEqual(changes.changed_files(), {"a.txt", "neu ü.txt"})
 
-    def test_a_clean_tree_is_compared_with_the_commit_before(self):
+    def test_a_clean_tree_is_compared_with_the_previous_commit(self):
         self.write("b.txt", "2")
         self.commit()
         self.assertEqual(changes.changed_files(), {"b.txt"})
 
-    def test_a_branch_is_compared_with_where_it_left_the_tracked_one(self):
+    def test_a_branch_is_compared_with_its_merge_base(self):
         self.git("checkout", "-qb", "topic", "--track", "main")
         for name in "bc":
             self.write(f"{name}.txt", "2")
@@ -219,7 +220,7 @@ class Changes(TreeTest):
         self.write("d.txt", "2")
         self.assertEqual(changes.changed_files(), {"b.txt", "c.txt", "d.txt"})
 
-    def test_a_shallow_clone_tells_only_what_is_not_committed(self):
+    def test_in_a_shallow_clone_only_uncommitted_files_count_as_changed(self):
         self.write("b.txt", "2")
         self.commit()
         copy = self.tree.parent / "copy"
@@ -229,7 +230,7 @@ class Changes(TreeTest):
             (copy / "c.txt").touch()
             self.assertEqual(changes.changed_files(), {"c.txt"})
 
-    def test_a_folder_of_another_repository_and_a_machine_without_git_tell_nothing(self):
+    def test_without_git_or_in_another_repository_changes_are_unknown(self):
         self.write("inner/x.txt", "1")
         with mock.patch.object(changes, "root", self.tree / "inner"):
             self.assertIsNone(changes.changed_files())
@@ -237,7 +238,7 @@ class Changes(TreeTest):
             self.assertIsNone(changes.changed_files())
 
     @unittest.skipUnless(shutil.which("ninja") and shutil.which("g++"), "needs ninja and g++")
-    def test_a_change_reaches_the_programs_that_include_a_header_and_the_tests_beside_a_script(self):
+    def test_a_change_affects_programs_that_include_the_header_and_tests_of_the_script(self):
         self.write("include/pool.hpp", "")
         self.write("tests/unit/pool.cpp", '#include "../../include/pool.hpp"\nint main() {}\n')
         self.write("tests/unit/arena.cpp", "int main() {}\n")
@@ -262,16 +263,16 @@ class Processes(TreeTest):
     def command(self, script, log="a.log"):
         return process.Command(["bash", "-c", script], self.tree / log, dict(os.environ), self.tree)
 
-    def test_lines_and_the_status_of_a_command_are_read(self):
+    def test_the_output_lines_and_the_status_of_a_command_are_read(self):
         child = self.command("echo a; printf 'b\\r\\nc'; exit 3")
         self.assertEqual((list(child), child.status), (["a", "b", "c"], 3))
         self.assertEqual((self.tree / "a.log").read_text(), "a\nb\nc\n")
 
-    def test_a_program_that_is_not_there_is_a_failure(self):
+    def test_a_missing_program_is_a_failure(self):
         child = process.Command(["no-such-program"], self.tree / "a.log", dict(os.environ), self.tree)
         self.assertEqual((list(child), child.status), (["no-such-program: No such file or directory"], 127))
 
-    def test_output_that_a_left_process_holds_open_does_not_stop_the_run(self):
+    def test_a_leftover_process_that_keeps_the_output_open_does_not_block_the_run(self):
         with mock.patch.object(process, "patience_for_output", 0.2):
             child = self.command("sleep 98765 & echo $!")
             began = time.monotonic()
@@ -289,7 +290,7 @@ class Processes(TreeTest):
         except OSError:
             return False
 
-    def test_adopted_processes_are_collected_but_not_commands(self):
+    def test_orphaned_processes_are_reaped_but_not_running_commands(self):
         child = self.command("exit 5")
         time.sleep(0.3)
         process.reap()
@@ -328,13 +329,13 @@ wait""")
         self.assertIn(f"x: stopped by {number.name}\n  all commands were stopped", said)
         self.assertEqual((run.returncode, out), (128 + number, "0 passed, 0 failed\n"))
 
-    def test_ctrl_c_ends_every_child_also_one_with_a_session_of_its_own(self):
+    def test_ctrl_c_kills_every_child_even_one_in_a_separate_session(self):
         self.end(signal.SIGINT)
 
-    def test_a_kill_ends_every_child_too(self):
+    def test_killing_the_runner_kills_every_child(self):
         self.end(signal.SIGTERM)
 
-    def test_ctrl_c_before_the_tests_start_ends_at_once_and_prints_nothing(self):
+    def test_ctrl_c_before_the_tests_start_exits_immediately_without_output(self):
         self.copy_of_the_runner()
         begun = self.tree / "begun"
         self.program("git", f"touch '{begun}'; sleep 98765")
@@ -346,7 +347,7 @@ wait""")
 
 
 class Chains(unittest.TestCase):
-    def test_a_stage_that_measures_runs_when_the_other_chain_has_ended(self):
+    def test_a_stage_that_measures_time_starts_after_concurrent_stages_have_finished(self):
         loader = importlib.machinery.SourceFileLoader("run_tests", str(root / "tools/run-tests"))
         run_tests = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
         loader.exec_module(run_tests)
@@ -379,14 +380,14 @@ class ResultsOfARun(TreeTest):
             action(*arguments)
         return said.getvalue()
 
-    def test_the_closing_line_counts_and_tells_skips_only_if_there_are_some(self):
+    def test_the_last_line_mentions_skipped_tests_only_if_there_are_any(self):
         run = self.results()
         run.add("asan", [Case("a", "passed", "", "p"), Case("b", "passed", "", "p")])
         self.assertEqual(run.closing_line(), "2 passed, 0 failed")
         run.add("rust", [Case("c", "skipped", "no perf", "p")])
         self.assertEqual(run.closing_line(), "2 passed, 0 failed, 1 skipped")
 
-    def test_a_failure_is_printed_at_once_and_at_the_end_with_the_command_that_runs_it_alone(self):
+    def test_a_failure_is_printed_immediately_and_again_at_the_end_with_a_command_to_rerun_it(self):
         run = self.results()
         case = Case("crates/a/src/lib.rs - Pool (line 3)", "failed", "left: 1\nright: 2", "a, documentation")
         self.assertEqual(self.printed(run.add, "rust", [case]), "  FAILED  rust: crates/a/src/lib.rs - Pool (line 3)\n")
@@ -395,7 +396,7 @@ class ResultsOfARun(TreeTest):
         command, = re.findall(r"  alone: \./x test (.*)\n", said)
         self.assertTrue(re.search(shlex.split(command)[2], case.name))
 
-    def test_a_failure_of_all_tests_runs_alone_with_the_length_of_all_tests(self):
+    def test_the_rerun_command_for_a_failure_of_all_tests_uses_the_full_test_length(self):
         self.assertEqual(results.alone("asan", Case("a.b", "failed", "", "p"), "all"), "--all --stage asan a.b")
 
     def test_skips_are_grouped_by_their_reason(self):
@@ -409,7 +410,7 @@ class ResultsOfARun(TreeTest):
         run.add("rust", [Case("a::b", "skipped", "no chromium")])
         self.assertEqual(run.closing_line(), "0 passed, 0 failed, 1 skipped")
 
-    def test_the_time_left_is_that_of_the_longest_chain(self):
+    def test_the_remaining_time_is_that_of_the_longest_chain_of_stages(self):
         run = self.results()
         self.assertIn("about 9 min left", run.line())
         now = run.now()
@@ -418,7 +419,7 @@ class ResultsOfARun(TreeTest):
         self.assertIn("about 4 min left", run.line())
         self.assertNotIn("left", self.results(whole=False).line())
 
-    def test_the_next_run_knows_the_seconds_of_this_one_unless_a_build_failed(self):
+    def test_durations_are_saved_for_the_next_run_unless_a_build_failed(self):
         run = self.results()
         for stage, failed in (("asan", Case("a", "failed", "", "p")), ("dev", Case("build dev", "failed"))):
             self.printed(run.add, stage, [failed])
@@ -427,7 +428,7 @@ class ResultsOfARun(TreeTest):
         again = self.results()
         self.assertEqual((again.stages["asan"].expected, again.stages["dev"].expected), (100, 240))
 
-    def test_names_of_cases_are_kept_for_filters(self):
+    def test_names_of_test_cases_are_saved_for_later_filters(self):
         run = self.results()
         self.printed(run.add, "asan", [Case("a/0.b", "passed", "", "p"), Case("build asan", "failed")])
         run.save(False)
@@ -465,7 +466,7 @@ class Earlier(TreeTest):
             self.write(path, f"{path}\n")
             self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
 
-    def test_a_stage_that_failed_or_whose_tree_changed_meanwhile_is_repeated(self):
+    def test_a_stage_that_failed_or_whose_files_changed_during_the_run_is_repeated(self):
         state = earlier.state()
         earlier.remember("plain", "asan", state, [*self.passed, Case("a.d", "failed", "", "a")])
         self.assertIsNone(earlier.cases("plain", "asan", state))
@@ -473,7 +474,7 @@ class Earlier(TreeTest):
         earlier.remember("plain", "asan", state, self.passed)
         self.assertIsNone(earlier.cases("plain", "asan", earlier.state()))
 
-    def test_what_python_compiles_is_no_file_of_the_tree(self):
+    def test_compiled_python_files_do_not_count_as_source_files(self):
         made = [f"{folder}/__pycache__/a.pyc" for folder in ("tools", "tools/testing", "tests/support", "tests/tools", "bench")]
         run = subprocess.run(["git", "-C", root, "check-ignore", *made], capture_output=True, text=True)
         if run.returncode == 128:
@@ -510,7 +511,7 @@ class CheckTiers(TreeTest):
         run = subprocess.run([sys.executable, self.tree / "tools/check-tiers"], capture_output=True, text=True)
         return run.stdout + run.stderr
 
-    def test_what_no_line_names_is_found(self):
+    def test_a_test_that_no_table_line_lists_is_reported(self):
         self.assertEqual(self.faults(), "")
         (self.tree / "tests/newcomers").mkdir()
         self.write("crates/mallard-new/Cargo.toml", "[package]\nname = 'mallard-new'\n")
@@ -526,7 +527,7 @@ class CheckTiers(TreeTest):
                       "the help of ./x test lacks the stage 'tsan'"):
             self.assertIn(words, faults)
 
-    def test_a_file_of_rust_tests_that_no_program_has_is_found(self):
+    def test_a_file_of_rust_tests_that_belongs_to_no_program_is_reported(self):
         manifest = self.write("crates/mallard-malloc/Cargo.toml", "[package]\nname = 'a'\nautotests = false\n[[test]]\nname = 'all'\n")
         self.assertTrue(manifest.exists())
         tests = self.tree / "crates/mallard-malloc/tests"

@@ -35,7 +35,7 @@ class Tidy(TreeTest):
                              env={**os.environ, "PATH": path, "CALLS": str(self.calls)})
         return run.returncode, run.stdout + run.stderr, self.calls.read_text().splitlines()
 
-    def test_analyses_the_paths_of_each_file_and_checks_the_rest_once(self):
+    def test_analyses_the_paths_of_each_file_separately_and_runs_other_checks_once(self):
         status, said, calls = self.tidy()
         self.assertEqual((status, said), (0, ""))
         whole = [call for call in calls if "--checks=-clang-analyzer-* " in call]
@@ -46,20 +46,20 @@ class Tidy(TreeTest):
         self.assertEqual(sum(" src/os/one.cpp " in call for call in paths), 1)
         self.assertEqual(sum(" src/os/two.cpp " in call for call in paths), 1)
 
-    def test_runs_all_checks_on_a_file_that_is_not_joined(self):
+    def test_runs_all_checks_on_a_file_that_is_not_combined_with_others(self):
         self.write("src/heap/heap.cpp", "int heap;\n")
         _, _, calls = self.tidy("heap")
         self.assertEqual(len(calls), 1)
         self.assertIn("--checks= src/heap/heap.cpp ", calls[0])
 
-    def test_names_the_line_of_the_file_that_was_joined(self):
+    def test_names_the_line_in_the_original_of_a_combined_file(self):
         self.write("src/os/two.cpp", "int two;\nint FAULT;\n")
         status, said, _ = self.tidy()
         self.assertEqual(status, 1)
         self.assertEqual(said.count("src/os/two.cpp:2:"), 2, said)
         self.assertNotIn("joined.cpp", said)
 
-    def test_joins_programs_in_namespaces_of_their_own(self):
+    def test_combines_programs_in_separate_namespaces(self):
         for name in ("one", "two"):
             self.write(f"tests/compile/advice/{name}.cpp", "#include <new>\nint same;\nint FAULT;\n")
         _, said, _ = self.tidy("advice")
@@ -68,12 +68,12 @@ class Tidy(TreeTest):
         text = (self.tree / "build/tidy/tests/compile/advice/joined.cpp").read_text()
         self.assertIn("namespace file_one {", text)
 
-    def test_takes_the_settings_of_the_folder(self):
+    def test_uses_the_settings_of_the_directory(self):
         self.write("src/os/.clang-tidy", "Checks: '-misc-*'\n")
         self.tidy()
         self.assertEqual((self.tree / "build/tidy/src/os/.clang-tidy").read_text(), "Checks: '-misc-*'\n")
 
-    def test_refuses_a_word_that_names_no_folder(self):
+    def test_rejects_an_argument_that_is_not_a_directory(self):
         status, said, calls = self.tidy("nowhere")
         self.assertEqual((status, calls), (2, []))
         self.assertEqual(said.count("\n"), 3, said)

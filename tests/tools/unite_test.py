@@ -54,15 +54,15 @@ class Unite(TreeTest):
             self.assertEqual(run.returncode, 2)
             self.assertEqual(run.stderr.count("\n"), 3)
 
-    def test_messages_of_the_compiler_name_the_line_of_the_source(self):
+    def test_compiler_messages_name_the_line_of_the_original_source(self):
         self.unite(first.replace("number);", "numbers);"), options=["--programs"])
         run = subprocess.run(["g++", "-fsyntax-only", self.output], capture_output=True, text=True)
         self.assertIn(f"{self.tree}/file_0.cpp:7:", run.stderr)
 
-    def test_refuses_what_cannot_be_in_a_namespace(self):
+    def test_rejects_code_that_cannot_be_in_a_namespace(self):
         for text in "#define N 1\n", "namespace mallard {\n}\n", "template <>\nstruct a<int>;\n":
             self.refuses(text, "cannot be in a namespace: " + text.split("\n", maxsplit=1)[0].split(" N")[0][:7])
 
-    def test_refuses_a_program_without_a_plain_main(self):
+    def test_rejects_a_program_without_a_plain_main_function(self):
         for text in "int number;\n", "int main(int, char**)\n{\n}\n", first + "int number;\n":
             self.refuses(text, "`int main()`", options=["--programs"])

@@ -66,19 +66,19 @@ class X(unittest.TestCase):
         for stage in stages:
             self.assertRegex(said, rf"(?m)^.* {stage} +[^ ]")
 
-    def test_refuses_a_stage_that_does_not_exist(self):
+    def test_rejects_a_stage_that_does_not_exist(self):
         for arguments in (["--stage", "prod"], ["--stage", "dev", "--stage", ""]):
             self.refuses(x("test", *arguments), 2, "there is no stage", " ".join(stages), "nothing was built")
         self.refuses(x("test", "--stage"), 2, "--stage", "nothing was built")
 
-    def test_refuses_a_stage_of_all_tests_without_all(self):
+    def test_rejects_a_stage_of_the_larger_tier_without_the_option_all(self):
         self.refuses(x("test", "--stage", "clang"), 2, "'clang'", "nothing was built", "help: ./x test --all --stage clang")
 
-    def test_continuous_integration_refuses_an_unknown_stage(self):
+    def test_continuous_integration_rejects_an_unknown_stage(self):
         run = subprocess.run([root / ".ci/run", "--stage", "prod"], capture_output=True, text=True)
         self.refuses(run, 2, "there is no stage 'prod'", "nothing was built")
 
-    def test_refuses_unknown_arguments(self):
+    def test_rejects_unknown_arguments(self):
         for arguments in (["build", "dev", "asan"], ["test", "--fast"], ["test", "--quick"],
                           ["test", "--changed", "arena"], ["lint", "all"],
                           ["fuzz", "--seconds", "x"], ["fuzz", "nothing"], ["setup", "all"],
@@ -158,7 +158,7 @@ class Bare(X):
                  if "install" in line and "--assume-no" not in line]
         return {word for line in lines for word in line if word != "install" and word[0] != "-"}
 
-    def test_refuses_unknown_presets_suites_cases_and_files_before_anything_is_built(self):
+    def test_rejects_unknown_presets_suites_cases_and_files_before_anything_is_built(self):
         self.has_apt("exit 0")
         for arguments, words in (
                 (["build", "prod"], ["'prod'", " dev release ", "nothing was built"]),
@@ -191,7 +191,7 @@ class Bare(X):
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
 
-    def test_finds_cases_in_rows_and_new_cases_in_the_source(self):
+    def test_finds_benchmark_cases_in_results_and_new_cases_in_the_source(self):
         self.has_compiler()
         for arguments in (["pool", "--case", "^pair/"], ["pool", "--case=64B$"], ["--list", "--case", "64"],
                           ["pool", "arena", "--case", "pair"], ["crates", "--case", "pair"],
@@ -199,7 +199,7 @@ class Bare(X):
                           ["advise", "--case", "^lru_cache$"], ["crates-malloc", "--case", "^parser$"]):
             self.assertNotIn("no case", self.x("bench", *arguments).stderr, arguments)
 
-    def test_installs_only_compiler_and_cmake_if_only_these_are_missing(self):
+    def test_installs_only_a_compiler_and_cmake_if_only_these_are_missing(self):
         self.has_apt("exit 0")
         run = self.x("build", "release")
         self.refuses(run, 1, "not in PATH", "cmake g++ ninja-build", "nothing was built")
@@ -230,7 +230,7 @@ class Bare(X):
             self.assertIn("failed to download", said)
             self.assertEqual(run.returncode, 1)
 
-    def test_tells_a_user_without_root_or_sudo_what_to_install(self):
+    def test_prints_for_a_user_without_root_or_sudo_what_to_install(self):
         self.has_apt("exit 0")
         self.has("id", "echo 1000")
         run = self.x("build", "release")
@@ -238,7 +238,7 @@ class Bare(X):
                      "help: as root, run: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
-    def test_tells_a_user_whom_sudo_refuses_what_to_install(self):
+    def test_prints_for_a_user_who_may_not_use_sudo_what_to_install(self):
         self.has_apt("exit 0")
         self.has("id", "echo 1000")
         self.has("sudo", "echo 'sudo: a password is required' >&2; exit 1")
@@ -249,14 +249,14 @@ class Bare(X):
                      "help: as root, run: apt-get install cmake g++ ninja-build, then run the same command again")
         self.assertEqual(self.packages_asked_for(), set())
 
-    def test_installs_through_sudo_where_only_some_rules_of_sudo_need_a_password(self):
+    def test_installs_through_sudo_if_only_some_sudo_rules_need_a_password(self):
         self.has_apt("exit 0")
         self.has("id", "echo 1000")
         self.has("sudo", 'case $1 in -v) exit 1 ;; -n) exit 0 ;; esac\nexec "$@"')
         self.x("build", "release")
         self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"})
 
-    def test_installs_nothing_if_compiler_and_cmake_exist_outside_packages(self):
+    def test_installs_nothing_if_a_compiler_and_cmake_exist_outside_of_packages(self):
         self.has_apt("exit 1")
         self.has_compiler()
         self.assertEqual(self.x("build", "release").returncode, 0)
@@ -281,7 +281,7 @@ class Bare(X):
         for arguments in (["docs"], ["fuzz", "new"], ["demo"], ["test", "--stage", "dev"]):
             self.refuses(self.x(*arguments), 1, f"{self.tree}/build", "nothing was built")
 
-    def test_refuses_a_filter_that_no_test_matches_before_anything_is_installed(self):
+    def test_rejects_a_filter_that_no_test_matches_before_anything_is_installed(self):
         self.has_apt("exit 0")
         for arguments in (["areno"], ["arena", "areno"]):
             self.refuses(self.x("test", *arguments), 2, "no test matches 'areno'", "the nearest names are", "nothing was built", "help: ./x test ")
@@ -290,7 +290,7 @@ class Bare(X):
         self.assertEqual(self.asked.read_text(), "")
         self.assertFalse((self.tree / "build").exists())
 
-    def test_refuses_to_guess_what_changed_without_git(self):
+    def test_reports_that_changes_cannot_be_determined_without_git(self):
         self.refuses(self.x("test", "--changed"), 2, "changed files are unknown", "nothing was built")
 
     @unittest.skipUnless(importlib.util.find_spec("ensurepip"), "this Python has no ensurepip: install python3-venv")
@@ -322,7 +322,7 @@ class Bare(X):
             self.x("try", "--", "ls")
             self.assertEqual(self.packages_asked_for() - build - {"rustc", "cargo"}, mallocs, text)
 
-    def test_tries_without_other_mallocs_if_the_user_wants_none_and_asks_once(self):
+    def test_try_runs_without_other_mallocs_if_the_user_declines_and_asks_only_once(self):
         self.has_compiler()
         self.has_apt("exit 0")
         self.is_system("ID=debian\nVERSION_ID=12")
@@ -339,7 +339,7 @@ class Bare(X):
         again = self.x("try", "--", "ls")
         self.assertEqual((self.packages_asked_for(), again.stdout), (set(), "tried try --budget 30s -- ls\n"))
 
-    def test_installs_the_rust_that_each_distribution_has(self):
+    def test_installs_the_rust_package_that_each_distribution_has(self):
         self.has_apt("exit 0")
         for text, wanted in (("ID=debian\nVERSION_ID=12", {"rustc-web", "cargo-web"}),
                              ("ID=debian\nVERSION_ID=13", {"rustc", "cargo"}),
@@ -351,7 +351,7 @@ class Bare(X):
             mallocs = {name for name in self.packages_asked_for() if name.startswith("lib")}
             self.assertEqual(self.packages_asked_for() - mallocs, {"g++", "cmake", "ninja-build"} | wanted, text)
 
-    def test_takes_the_cargo_of_a_version_that_ubuntu_has_beside_an_older_one(self):
+    def test_uses_the_newer_of_several_cargo_packages_of_ubuntu(self):
         self.has_compiler()
         self.has_apt("exit 1")
         self.has("cargo", "echo cargo 1.75.0")
@@ -362,7 +362,7 @@ class Bare(X):
         said = self.x("try", "--", "ls")
         self.assertIn("build --locked --package mallard-measure", self.asked.read_text(), said.stderr)
 
-    def test_tries_the_program_in_the_folder_of_its_user_with_the_options_of_the_command(self):
+    def test_try_runs_the_program_in_the_directory_of_the_user_with_the_given_options(self):
         self.has_compiler()
         self.has("cargo", '[ "$1" != --version ] || echo cargo 9.0.0')
         command = self.tree / "build/cargo/first/mallard-try"
@@ -377,7 +377,7 @@ class Bare(X):
             run = self.x("try", *arguments, cwd=self.path)
             self.assertEqual(run.stdout.strip(), f"{self.path}: {wanted}", run.stderr)
 
-    def test_lists_what_it_would_install_why_and_how_large_that_is(self):
+    def test_lists_the_packages_to_install_with_their_purpose_and_size(self):
         self.has_apt(sizes)
         said = self.x("try", "--", "ls").stderr
         for line in ("  needs: packages that are not installed here", r"    g\+\+  .*compile the libraries, in C",
@@ -415,7 +415,7 @@ class Bare(X):
         os.close(terminal)
         return said.decode().replace("\r", ""), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    def test_asks_on_a_terminal_before_it_installs(self):
+    def test_asks_on_a_terminal_before_it_installs_packages(self):
         self.has_apt("exit 0")
         said, status = self.on_a_terminal(b"n\n", "build", "release")
         self.assertEqual((self.packages_asked_for(), status), (set(), 1), said)
@@ -426,7 +426,7 @@ class Bare(X):
             said, _ = self.on_a_terminal(answer, "build", "release")
             self.assertEqual(self.packages_asked_for(), {"g++", "cmake", "ninja-build"}, said)
 
-    def test_asks_nothing_with_yes(self):
+    def test_asks_nothing_with_the_option_yes(self):
         self.has_apt("exit 0")
         for arguments in (("--yes", "build", "release"), ("build", "release", "--yes")):
             self.asked.write_text("")
@@ -443,7 +443,7 @@ class Bare(X):
         self.x("build", "release")
         self.assertEqual(self.policy.read_text(), "the policy of the machine")
 
-    def test_names_rustup_where_the_distribution_has_no_recent_rust(self):
+    def test_suggests_rustup_if_the_distribution_has_no_recent_rust(self):
         self.has_apt("echo 'E: Unable to locate package cargo-web' >&2; exit 100")
         self.refuses(self.x("try", "--", "ls"), 1, "nothing was built", "Unable to locate", "https://rustup.rs")
 
@@ -460,7 +460,7 @@ class Bare(X):
         self.assertEqual(said.stdout, '  Keep it: "git" gains nothing.\n  Under an arena it needs less.\n'
                                       "    card 1 of the advice predicts 26 %\n    It needs less.\n", said.stderr)
 
-    def test_installs_for_a_stage_only_its_dependencies(self):
+    def test_installs_only_the_dependencies_of_the_requested_stage(self):
         self.has_apt("exit 0")
         for arguments, wanted, unwanted in (
                 ("--stage tsan", "libgtest-dev", "clang-19"), ("--stage asan", "clang-19", "chromium"),
@@ -486,7 +486,7 @@ class Bare(X):
         self.x("test", "--all")
         self.assertGreaterEqual(self.packages_asked_for(), wanted | {"chromium", "npm", "default-jre-headless", "libboost-dev", "spin"})
 
-    def test_asks_once_also_where_the_table_of_tests_cannot_be_read_yet(self):
+    def test_asks_only_once_even_if_the_table_of_tests_cannot_be_read_yet(self):
         self.has_apt("exit 0")
         self.x("test")
         wanted = self.packages_asked_for()
@@ -524,7 +524,7 @@ class Bare(X):
         self.assertRegex(run.stderr, r"rust: test crates +FAILED, \d+ s")
         self.assertIn("error: a test failed\n  alone: ./x test --stage rust\n", run.stderr)
 
-    def test_says_that_a_compiler_was_killed(self):
+    def test_reports_that_a_compiler_was_killed(self):
         self.has_all_for_tests()
         self.has("cmake", '[ "$1" != --build ] || { echo "g++: fatal error: Killed signal terminated program cc1plus"; exit 1; }')
         run = self.x("test", "--stage", "dev")
@@ -532,7 +532,7 @@ class Bare(X):
         self.assertIn("x: a compiler was killed", run.stderr)
         self.assertIn("MALLARD_JOBS=1 ./x test", run.stderr)
 
-    def test_a_second_run_in_the_same_clone_is_refused(self):
+    def test_a_second_simultaneous_run_in_the_same_clone_is_rejected(self):
         self.has_all_for_tests()
         begun = self.tree / "begun"
         self.has("cmake", f"echo >{begun}; sleep 60")
