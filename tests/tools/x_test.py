@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tree import root
 
-stages = "asan dev tsan clang bench mutants cross fuzz rust lint page sql exports installed crates suites known".split()
+stages = "asan dev tsan clang bench mutants cross fuzz rust lint page sql exports installed crates suites words known".split()
 commands = "setup build test bench try demo docs lint fuzz soak mutate miri semver".split()
 three_lines = re.compile(r"x: [^\n]+\n  [^\n]+\n  help: [^\n]+\n")
 nobody = 65534

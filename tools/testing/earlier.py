@@ -11,6 +11,7 @@ from table import root
 
 file = root / "build/test-passed.json"
 system = "/var/lib/dpkg/status"  # changes whenever a package is installed
+linter = root / "build/tools/words/bin/vale"  # without it, lint checks no words
 
 
 def state():
@@ -19,7 +20,7 @@ def state():
     if listed is None:
         return None
     lines = [os.uname().release, os.environ.get("MALLARD_TEST_LENGTH", ""), os.environ.get("CXX", ""), str(os.getuid())]
-    for path in [*sorted(set(listed)), system]:
+    for path in [*sorted(set(listed)), system, linter]:
         try:
             found = (root / path).lstat()
             lines.append(f"{path} {found.st_size} {found.st_mtime_ns}")

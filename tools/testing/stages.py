@@ -275,6 +275,13 @@ def fuzz(stage, plan, runner):
         runner.run(stage, "fuzz-targets", [x, "fuzz", "--seconds", "5"])
 
 
+def words(stage, plan, runner):
+    """Installs the linter for words, and checks them."""
+    if plan.wants("words") and runner.run(stage, "install vale", [x, "do", "words_linter"], Build("install vale"), "build"):
+        runner.run(stage, "words", ["tools/check-words"])
+        runner.run(stage, "words_test", ["python3", "-B", "-m", "unittest", "discover", "-s", "tests/tools", "-p", "words_test.py"])
+
+
 def lint(stage, plan, runner):
     """Checks the source. In `./x test`, the slow checks read only changed files, unless a filter names these checks."""
     every = plan.everything or bool(plan.filter)
@@ -284,7 +291,7 @@ def lint(stage, plan, runner):
                                        if re.fullmatch(r"(src|tests/compile)/.*\.[ch]pp", file)})
     commands = {
         "layers": ["tools/check-layers"], "style": ["tools/check-style"], "tiers": ["tools/check-tiers"],
-        "documents": ["tools/check-docs"], "figures": ["tools/check-figures"],
+        "words": ["tools/check-words", *([] if every else ["--changed"])], "documents": ["tools/check-docs"], "figures": ["tools/check-figures"],
         "stale-mutants": ["tests/mutants/run.py", "--check"], "format": [x, "do", "cxx_format"],
         "headers": [x, "do", "headers_stand_alone", *headers] if every or headers else None,
         "clang-tidy": ["tools/tidy", "--jobs", runner.jobs, *folders] if every or folders else None,
@@ -311,7 +318,7 @@ CHAINS = (
                       "MALLARD_PERFETTO": str(root / "build/tools/perfetto/bin/python"),
                       "MALLARD_PYARROW": str(root / "build/tools/pyarrow/bin/python")}),
      Stage("installed", installed, ("rust", "build"), 60), Stage("crates", crates, ("rust", "cache"), 500),
-     Stage("suites", suites, ("rust", "build", "suites"), 600, RELEASE),
+     Stage("suites", suites, ("rust", "build", "suites"), 600, RELEASE), Stage("words", words, ("words",), 300),
      Stage("known", known, ("rust", "test", "programs"), 1200, alone=True)),
 )
 GROUPS_OF_ALL = {"lint": ("docs", "browser"), "dev": ("models", "programs"), "clang": ("programs",)}
