@@ -353,7 +353,7 @@ mod tests {
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
             part(&of).unwrap_or_default()
         };
-        assert!(part_with("allocates_by", json!("_rjem_malloc")).contains("own (_rjem_malloc)"));
+        assert!(part_with("allocates_by", json!("_rjem_malloc")).contains("allocator (_rjem_malloc)"));
         assert_eq!(part_with("allocates_by", json!(null)), "");
         assert_eq!(part_with("window", json!("0.1s..0.3s")).matches("0.1s..0.3s").count(), 1);
         assert!(part_with("stopped", json!("the stream had 9 B")).contains("stopped when"));
