@@ -47,7 +47,7 @@ fn texts(list: &Value) -> String {
 fn a_sampled_recording_is_not_replayed() {
     let sampled = Replayed::recorded(BLOCKS, &["--sample", "4096"]);
     let advice = advice(&sampled.folder, &["recorded", "--budget", "3s", "--no-try"]);
-    assert!(texts(&advice["validity"]).contains("samples"), "{advice}");
+    assert!(texts(&advice["validity"]).contains("sampled"), "{advice}");
     assert!(texts(&advice["undecided"]).contains("nothing was replayed"), "{advice}");
     assert_eq!(advice["verdict"], "undecided", "{advice}");
     assert!(advice["bound"]["share"].is_null(), "{advice}");
@@ -512,7 +512,7 @@ fn a_warning_of_the_recording_is_repeated_in_the_advice() {
     let ran = Ran(folder.command("sh").args(["-c", &advise]).output().unwrap());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
     assert!(
-        ran.out().contains("note: the program may have 7.6 GiB of address space"),
+        ran.out().contains("note: the program may use 7.6 GiB of address space"),
         "{}",
         ran.out()
     );

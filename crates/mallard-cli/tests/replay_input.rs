@@ -49,7 +49,7 @@ fn a_plan_that_winks_out_blocks_in_use_is_rejected_unless_forced() {
     let refused = replayed.replay(&["--plan", &plan]);
     refused.refuses(3, "winks out 1 block of the region load_config that is used afterwards");
     assert!(refused.errors().contains("for example of make_name"), "{}", refused.errors());
-    assert!(refused.errors().contains("help: take AS3"), "{}", refused.errors());
+    assert!(refused.errors().contains("help: use AS3"), "{}", refused.errors());
     let result = replayed.json(&["--plan", &plan, "--unsafe"]);
     assert_eq!(result["candidates"][0]["account"]["rules"][0]["escapes"], 1, "{result}");
     let notes = result["notes"].to_string();

@@ -25,7 +25,7 @@ fn wink_out_of_blocks_that_are_used_later_is_rejected() {
     let expected = "a plan: rule 1 winks out 2 blocks of the region parse_document that are used \
                     afterwards, for example of make_node(int)";
     assert_eq!(error.what(), expected);
-    assert!(error.help().starts_with("take AS7"), "{error}");
+    assert!(error.help().starts_with("use AS7"), "{error}");
 
     let options = Options { allow_escapes: true, ..Options::default() };
     let (file, compiled) = compiled_with(escaping(), &plan, &options);
