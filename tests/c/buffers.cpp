@@ -114,7 +114,7 @@ TEST(c_buffer, size_cannot_be_computed_for_every_pool)
     auto options = pool_of(48);
     EXPECT_EQ(mallard_pool_bytes_for(&options, 10), 0U);
     expect_failure(MALLARD_ERROR_UNSUPPORTED, "mallard_pool_bytes_for: only pools with reuse lifo "
-                                              "and sync none or mutex can compute this");
+                                              "and sync none or mutex can compute this size");
     options.reuse = MALLARD_REUSE_LIFO;
     EXPECT_EQ(mallard_pool_bytes_for(&options, SIZE_MAX), 0U);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_TOO_LARGE);

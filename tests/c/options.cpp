@@ -172,11 +172,11 @@ TEST(c_options, reject_blocks_above_the_address_space)
     std::size_t const absurd = SIZE_MAX - 7;
     expect_refused(pool_of(absurd), MALLARD_ERROR_TOO_LARGE,
                    std::to_string(absurd) +
-                       " bytes, aligned to 0, are more than any address space");
+                       " bytes, aligned to 0, are more than any address space has");
     auto options = pool_of(1);
     options.align = std::size_t{1} << 63;
     expect_refused(options, MALLARD_ERROR_TOO_LARGE,
-                   "1 bytes, aligned to 9223372036854775808, are more than any address space");
+                   "1 bytes, aligned to 9223372036854775808, are more than any address space has");
 }
 
 TEST(c_options, reject_numbers_that_a_growth_does_not_use)

@@ -40,13 +40,13 @@ TEST(c_source, that_fails_when_the_handle_is_allocated_makes_create_fail)
     source.serve(multipool);
     EXPECT_EQ(mallard_pool_create(&pool), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_pool_create: the caller's take returned no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_pool_create: the caller's take did not return "), 0U);
     EXPECT_EQ(mallard_arena_create(&arena), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_arena_create: the caller's take returned no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_arena_create: the caller's take did not return "), 0U);
     EXPECT_EQ(mallard_multipool_create(&multipool), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take returned no "), 0U);
+    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take did not return "), 0U);
     EXPECT_EQ(errno, ENOMEM);
 }
 
@@ -172,7 +172,7 @@ TEST(c_source, that_fails_during_a_batch_causes_no_leak)
     source.refuse_every = 1;
     std::vector<void*> blocks(10);
     EXPECT_EQ(mallard_pool_allocate_batch(pool, blocks.data(), 10), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_pool_allocate_batch: the caller's take returned no "),
+    EXPECT_EQ(explanation().find("mallard_pool_allocate_batch: the caller's take did not return "),
               0U);
     EXPECT_EQ(stats_of(pool).blocks_live, 0U);
     source.refuse_every = 0;

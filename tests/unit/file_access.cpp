@@ -125,8 +125,8 @@ TEST(a_file_arena_rejects, paths_that_are_not_regular_files)
     };
     refuses(folder / "none", reading, ENOENT, "does not exist");
     refuses(folder / "none", {.access = file_access::existing}, ENOENT, "file_access::create");
-    refuses(folder / "no/folder", {}, ENOENT, "folder");
-    refuses(folder / "", {}, EISDIR, "folder");
+    refuses(folder / "no/folder", {}, ENOENT, "directory");
+    refuses(folder / "", {}, EISDIR, "directory");
     refuses(folder / "", reading, EINVAL, "not that of a regular file");
     refuses("/dev/null", {}, EINVAL, "not that of a regular file");
     std::string const pipe = folder / "pipe";

@@ -132,6 +132,12 @@ pub fn part(manifest: &Manifest) -> Option<String> {
             "the program has its own allocator ({function}), whose calls are not recorded"
         ));
     }
+    // Without any event, nothing is known of the processes.
+    let window = manifest.notes.window.as_ref();
+    let window = window.map(|window| format!("only {window} of the run was recorded"));
+    if manifest.counts.events == 0 && window.is_some() {
+        return window;
+    }
     if let Some(what) = other_processes(manifest, "it") {
         let again = follow(manifest).map_or(String::new(), |option| {
             let begin = format!("mallard record {option} {}--", load(manifest));
@@ -142,8 +148,8 @@ pub fn part(manifest: &Manifest) -> Option<String> {
     if manifest.notes.attached_after.is_some() {
         return Some("the recording began in a running process".to_string());
     }
-    if let Some(window) = &manifest.notes.window {
-        return Some(format!("only {window} of the run was recorded"));
+    if window.is_some() {
+        return window;
     }
     if let Some(why) = &manifest.notes.stopped {
         return Some(format!("the recording stopped when {why}"));
@@ -353,7 +359,9 @@ mod tests {
             assert_eq!(bound(&of).is_none(), part(&of).is_some());
             part(&of).unwrap_or_default()
         };
-        assert!(part_with("allocates_by", json!("_rjem_malloc")).contains("allocator (_rjem_malloc)"));
+        assert!(
+            part_with("allocates_by", json!("_rjem_malloc")).contains("allocator (_rjem_malloc)")
+        );
         assert_eq!(part_with("allocates_by", json!(null)), "");
         assert_eq!(part_with("window", json!("0.1s..0.3s")).matches("0.1s..0.3s").count(), 1);
         assert!(part_with("stopped", json!("the stream had 9 B")).contains("stopped when"));
