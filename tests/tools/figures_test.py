@@ -37,7 +37,7 @@ class CheckFigures(TreeTest):
     def test_finds_a_figure_whose_result_was_replaced(self):
         self.write(guide, "\nA pair takes 9.9 ns.\n")
         self.sentence("A pair takes {9.9} ns.", "row('pair', 'ours')")
-        self.finds(tool, f"{guide}:2: says 9.9, but row('pair', 'ours') is 2.04")
+        self.finds(tool, f"{guide}:2: has 9.9, but row('pair', 'ours') is 2.04")
 
     def test_reads_compressed_results_before_newer_uncompressed_ones(self):
         rows = self.tree / "results/here/pool.jsonl"
@@ -46,7 +46,7 @@ class CheckFigures(TreeTest):
         self.sentence("A pair takes {2.0} ns.", "row('pair', 'ours')")
         self.accepts(tool)
         self.write("results/here/pool.jsonl", row("pair", "ours", 3))
-        self.finds(tool, f"{guide}:1: says 2.0, but row('pair', 'ours') is 3")
+        self.finds(tool, f"{guide}:1: has 2.0, but row('pair', 'ours') is 3")
 
     def test_finds_a_suite_without_results(self):
         self.write(guide, "A pair takes 2.0 ns.\n")
@@ -67,12 +67,12 @@ class CheckFigures(TreeTest):
     def test_finds_an_incorrect_table_cell(self):
         self.write(guide, "| | ours | glibc |\n|---|---|---|\n| a pair | 2.0 | 17 |\n")
         self.table()
-        self.finds(tool, f"{guide}:3: says 17, but glibc in pair is 12.6")
+        self.finds(tool, f"{guide}:3: has 17, but glibc in pair is 12.6")
 
     def test_finds_an_incorrect_number_of_hot_path_instructions(self):
         self.write(guide, "It takes 4 instructions.\n")
         self.sentence("It takes {4} instructions.", "hot('pool_allocate')")
-        self.finds(tool, "says 4, but hot('pool_allocate') is 5")
+        self.finds(tool, "has 4, but hot('pool_allocate') is 5")
 
     def test_writes_the_figures_of_the_results(self):
         file = self.write(guide, "| a pair | 9.9 ns | 17 |\n")
@@ -86,7 +86,7 @@ class CheckFigures(TreeTest):
         self.sentence("takes {five} instructions", "hot('pool_allocate')")
         self.accepts(tool)
         self.sentence("takes {five} instructions", "hot('pool_allocate') + 1")
-        self.finds(tool, f"{guide}:1: says five, but hot('pool_allocate') + 1 is 6")
+        self.finds(tool, f"{guide}:1: has five, but hot('pool_allocate') + 1 is 6")
         self.run_python(tool, "--write", self.tree)
         self.assertEqual((self.tree / guide).read_text(), "A pair takes six instructions.\n")
 
@@ -94,7 +94,7 @@ class CheckFigures(TreeTest):
         self.write("tests/malloc/instructions.py", 'promised = {("malloc", 64): (16, 6), ("free", 64): (19, 8)}\n')
         self.write(guide, "malloc takes 22 instructions and free 26\n")
         self.sentence("malloc takes {22} instructions and free {26}", "malloc('malloc')", "malloc('free')")
-        self.finds(tool, f"{guide}:1: says 26, but malloc('free') is 27")
+        self.finds(tool, f"{guide}:1: has 26, but malloc('free') is 27")
 
     def test_reads_constants_from_the_listed_headers(self):
         self.write("include/mallard/pool.hpp", "class pool {\n    static constexpr int bytes = 48;\n};\n")
@@ -102,7 +102,7 @@ class CheckFigures(TreeTest):
         self.sentence("A pool has {40} bytes", "code('pool::bytes')")
         list_of_figures = self.tree / "docs/figures.toml"
         list_of_figures.write_text('headers = ["mallard/pool.hpp"]\n' + list_of_figures.read_text())
-        self.finds(tool, f"{guide}:1: says 40, but code('pool::bytes') is 48")
+        self.finds(tool, f"{guide}:1: has 40, but code('pool::bytes') is 48")
 
     def test_names_a_constant_that_no_longer_exists(self):
         self.write("include/mallard/mallard.hpp", "")
