@@ -50,6 +50,11 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
+/// Renders an item of a list.
+pub fn item(text: &str) -> String {
+    format!("- {}\n", wrapped(text).replace('\n', "\n  ").trim_end())
+}
+
 /// Wraps a text into lines of at most 100 columns.
 pub fn wrapped(text: &str) -> String {
     let mut out = String::new();

@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 
 const PAGE: &str = "docs/calibration.md";
 
-/// A figure with its 95 % interval and its verdict.
+/// A result: a change with its 95 % interval and its verdict. A negative change is a saving.
 type Change = (f64, f64, f64, &'static str);
 
 /// One pair of a program and an allocator.
@@ -151,48 +151,52 @@ fn the_calibration_counts_equal_those_computed_by_hand() {
     let text = page(&all_rows());
     let counts = section(&text, "How often the replay is right");
     for (start, cells) in [
-        ("| a real change beyond noise and above 2 %", "| 3 | 2 | 66 % | 100 % |"),
-        ("| a real change beyond noise and above 5 %", "| 2 | 1 | 50 % | 95 % |"),
-        ("| really no difference", "| 2 | 1 | 50 % | 100 % |"),
-        ("| a real change beyond noise lies in the predicted", "| 4 | 2 | 50 % | 80 % |"),
-        ("| any real change, as measured, lies in the predicted", "| 7 | 4 | 57 % | 80 % |"),
-        ("| the change of peak memory", "| 7 | 5 | 71 % | 80 % |"),
+        ("| the measured CPU time gain or loss is above 2 %", "| 3 | 2 | 66 % | 100 % |"),
+        ("| the measured CPU time gain or loss is above 5 %", "| 2 | 1 | 50 % | 95 % |"),
+        ("| the measurement finds no CPU time difference", "| 2 | 1 | 50 % | 100 % |"),
+        ("| the measurement finds a CPU time gain or loss", "| 4 | 2 | 50 % | 80 % |"),
+        ("| any measured CPU time saving", "| 7 | 4 | 57 % | 80 % |"),
+        ("| any measured peak memory saving", "| 7 | 5 | 71 % | 80 % |"),
     ] {
         let found = line(counts, start);
         assert!(found.ends_with(cells), "{found}");
     }
-    let sentence = "Of 7 pairs of a program and a malloc, 4 have a real change of CPU time beyond noise, \
-                    2 really no difference, and 1 a change that is not measurable; 0 have no figure.";
+    let sentence =
+        "Measured CPU time for 7 program/malloc pairs: gain or loss: 4; no difference: 2; \
+                    not measurable: 1; no figure: 0.";
     assert!(counts.replace('\n', " ").contains(sentence), "{counts}");
 }
 
 #[test]
-fn a_cell_shows_the_measured_the_replayed_and_the_predicted_change() {
+fn a_cell_shows_the_measured_the_replayed_and_the_predicted_saving() {
     let text = page(&all_rows());
     let cpu = line(section(&text, "CPU time"), "| perl");
-    assert!(cpu.contains("| **-10.0 / -8.0 (-20.0 to -6.0)** |"), "{cpu}");
-    assert!(cpu.contains("| **+6.0 / +1.0? (-2.0 to +4.0)** |"), "{cpu}");
+    assert!(cpu.contains("| **+10.0 / +8.0 (+6.0 to +20.0)** |"), "{cpu}");
+    assert!(cpu.contains("| **-6.0 / -1.0? (-4.0 to +2.0)** |"), "{cpu}");
     let git = line(section(&text, "CPU time"), "| git");
-    assert_eq!(git, "| git | -3.0? / -2.0 (-7.0 to -1.0) |  |  |");
+    assert_eq!(git, "| git | +3.0? / +2.0 (+1.0 to +7.0) |  |  |");
     let memory = line(section(&text, "Peak memory"), "| perl");
-    assert!(memory.starts_with("| perl | **+1.0 / +2.0** | **0 / +3.9** |"), "{memory}");
+    assert!(memory.starts_with("| perl | **-1.0 / -2.0** | **0 / -3.9** |"), "{memory}");
 }
 
 #[test]
 fn missed_pairs_are_listed_with_their_known_causes() {
     let text = page(&all_rows());
-    let misses = section(&text, "Pairs that miss");
+    let misses = section(&text, "Wrong predictions");
     assert_eq!(misses.lines().filter(|l| l.starts_with("| ")).count() - 1, 4, "{misses}");
     let unsigned = line(misses, "| perl | jemalloc |");
     assert!(unsigned.contains("| sign, interval, peak memory |"), "{unsigned}");
-    assert!(unsigned.contains("the real change is 5.0 points outside"), "{unsigned}");
-    assert!(unsigned.contains("by 0 MiB to 97.7, in the replay by -5.9"), "{unsigned}");
+    assert!(
+        unsigned.contains("the measured saving is 5.0 percentage points outside"),
+        "{unsigned}"
+    );
+    assert!(unsigned.contains("0 MiB (peak: 97.7 MiB); in the replay: +5.9 MiB"), "{unsigned}");
     let uncalled = line(misses, "| perl | mimalloc |");
-    assert!(uncalled.contains("| gain or loss, interval |"), "{uncalled}");
+    assert!(uncalled.contains("| verdict, interval |"), "{uncalled}");
     let called = line(misses, "| lua | jemalloc |");
-    assert!(called.contains("| no difference, interval |"), "{called}");
-    assert!(called.contains("reaches into the predicted one"), "{called}");
-    assert!(called.contains("takes 1.50 times its real CPU time"), "{called}");
+    assert!(called.contains("| verdict, interval |"), "{called}");
+    assert!(called.contains("overlaps the predicted interval"), "{called}");
+    assert!(called.contains("needs 1.50 times its measured CPU time"), "{called}");
     assert!(
         called.contains("2,500 page faults under glibc, and the whole program 1,000"),
         "{called}"
@@ -211,7 +215,7 @@ fn manually_recorded_reasons_are_shown() {
     tree.write("bench/published/reasons.csv", reasons);
     tree.run(&["report"]).ok();
     let text = tree.read(PAGE);
-    let misses = section(&text, "Pairs that miss");
+    let misses = section(&text, "Wrong predictions");
     assert!(line(misses, "| perl | jemalloc |").contains("; its arenas are \"far\" apart |"));
     assert!(line(misses, "| lua | jemalloc |").contains("; something else |"));
     assert!(!line(misses, "| perl | mimalloc |").contains("arenas"));
@@ -224,13 +228,13 @@ fn a_pair_without_a_figure_is_listed_with_its_reason() {
     broken["why"] = json!("broken: ended by signal 11 (SIGSEGV)");
     rows.push(broken);
     let text = page(&rows);
-    let missing = line(section(&text, "Pairs that miss"), "| git | jemalloc |");
+    let missing = line(section(&text, "Wrong predictions"), "| git | jemalloc |");
     assert!(missing.contains("| no figure | - | - |"), "{missing}");
-    assert!(missing.contains("real: broken: ended by signal 11 (SIGSEGV)"), "{missing}");
+    assert!(missing.contains("measured: broken: ended by signal 11 (SIGSEGV)"), "{missing}");
     assert!(
         section(&text, "How often the replay is right")
             .replace('\n', " ")
-            .contains("1 has no figure"),
+            .contains("no figure: 1."),
         "{text}"
     );
 }
@@ -277,18 +281,25 @@ fn predictions(
 }
 
 #[test]
-fn the_page_begins_with_how_often_advice_predicted_the_saving_of_the_changed_program() {
+fn the_page_begins_with_how_often_predictions_were_right() {
     let rows = [
         change("cmark", 0.25, predictions((0.1, 0.9), (0.22, 0.24), (0.22, 0.4))),
         change("lru_cache", 0.36, predictions((0.05, 0.2), (0.18, 0.22), (0.2, 0.35))),
         all_rows(),
     ];
     let text = page(&rows.concat());
-    let conclusion = "What an arena or a pool in the source saves lies in the range on the card of `mallard advise` \
-                      in 1 of 2 (median width 18 points), and in the range that a replay alone predicts in 1 of 2 \
-                      (median width 80 points).";
-    assert!(text.replace('\n', " ").contains(conclusion), "{text}");
-    let table = section(&text, "Changes of the source");
+    let beginning = text.replace("\n  ", " ");
+    let conclusions: Vec<&str> = beginning.lines().filter(|l| l.starts_with("- ")).collect();
+    let source = "- **A source change**, such as an arena or a pool: for 1 of 2 changes, the changed program's saving is \
+                  in the interval that `mallard advise` predicts (median width: 18 percentage points). For 1 of 2 \
+                  changes, it is in the interval that a replay alone predicts (median width: 80 percentage points).";
+    let mallocs = "- **Another malloc, on Test CPU, 4 CPUs:** 2 of 4 measured CPU time gains and losses are in the \
+                   interval that `mallard replay` predicts (median width: 7 percentage points). The replay has the \
+                   right sign for 2 of 3 gains and losses above 2 %. The replayed peak memory saving is wrong by at most 5 % of the peak (2 MiB, if \
+                   that is more) for 5 of 7 program/malloc pairs.";
+    assert_eq!(conclusions, [source, mallocs], "{text}");
+    assert!(text.find("\n- **").unwrap() < text.find("All figures on this page").unwrap());
+    let table = section(&text, "Source changes");
     let inside = "| cmark | convert AS4 in parse | **+10.0 to +90.0** | +23.0 (+22.0 to +24.0) | **+22.0 to +40.0** | \
                   +25.0 (+24.0 to +26.0) |";
     assert_eq!(line(table, "| cmark"), inside);
@@ -304,17 +315,17 @@ fn the_page_begins_with_how_often_advice_predicted_the_saving_of_the_changed_pro
 fn a_change_that_advise_did_not_measure_has_no_prediction() {
     let text = page(&change("words", 0.1, predictions((0.0, 0.2), (0.0, 0.1), (0.05, 0.2)))[..1]);
     assert!(
-        line(section(&text, "Changes of the source"), "| words").contains("| - | - | - | +10.0"),
+        line(section(&text, "Source changes"), "| words").contains("| - | - | - | +10.0"),
         "{text}"
     );
-    assert!(!text.contains("lies in the range"), "{text}");
+    assert!(!text.contains("median width"), "{text}");
     assert!(!text.contains("How often the replay is right"), "no malloc was measured: {text}");
 }
 
 #[test]
 fn without_results_the_page_explains_how_to_measure() {
     let text = page(&fixture::a_part());
-    assert!(text.starts_with("<!-- Generated from the rows"), "{text}");
+    assert!(text.starts_with("<!-- Generated from the results"), "{text}");
     assert!(text.contains("Nothing was measured yet."), "{text}");
     assert!(text.contains("./x bench calibration --json"), "{text}");
 }
@@ -328,9 +339,9 @@ fn each_machine_has_its_own_counts() {
     }
     let text = page(&[all_rows(), elsewhere].concat());
     let other = text.split("\n## Other CPU, 2 CPUs\n").nth(1).unwrap();
-    assert!(line(other, "| a real change beyond noise and above 2 %")
+    assert!(line(other, "| the measured CPU time gain or loss is above 2 %")
         .ends_with("| 1 | 1 | 100 % | 100 % |"));
-    assert!(section(other, "Pairs that miss").contains("None."), "{other}");
+    assert!(section(other, "Wrong predictions").contains("None."), "{other}");
 }
 
 #[test]

@@ -186,7 +186,8 @@ fn a_commit_missing_from_the_repository_is_mentioned_next_to_its_results() {
     tree.run(&["report"]).ok();
     let text = tree.read(PAGE).replace('\n', " ");
     let said =
-        "2 of the 3 rows of this machine name commits that are not in this repository (1234567)";
+        "2 of this machine's 3 results were measured at commits that are not in this repository's \
+         history (1234567)";
     assert!(text.contains(said), "{text}");
     assert_eq!(text.matches("1234567 (not in this repository)").count(), 1, "{text}");
     assert!(tree.read(SHORT).replace('\n', " ").contains("1234567 (not in this repository)."));

@@ -7,20 +7,19 @@ use std::collections::BTreeMap;
 
 /// The first line, which warns that the page is generated, and names the command that generates it.
 pub const FIRST: &str =
-    "<!-- Generated from the rows in results/ and the figures in bench/published: do not edit. \
-    To make it again: ./x bench report -->";
+    "<!-- Generated from the results in results/ and the figures in bench/published: do not edit. \
+    To generate it again: ./x bench report -->";
 
 /// Paragraphs that explain how to read the page. The HTML page has the same text.
 pub const READING: &[&str] = &[
-    "Every figure is computed from rows that a benchmark wrote; lower is better for all of them. \
-     A row has the median of its runs with the 10th and 90th percentile, and the command, commit and machine that made it. \
-     Contenders `mallard/...` are ours, `limit/...` are bounds written by hand, the others are peers with their versions, \
-     as they come. A figure of memory is of one process. Where the work of a benchmark was divided by 2^N, and where a \
-     figure is of one run, it says so. *FAIL* ran out of memory; *FAIL, computed* was not run, since it would hold more than \
-     it may by arithmetic alone.",
-    "*Faithful* rows follow the published recipe, its traps included; *corrected* rows repair what the recipe \
-     gets wrong, and are what the answers here go by where there are both. Published figures are in parentheses: \
-     they are of 2015's hardware, so compare shapes with them, and times with the peers of the same run.",
+    "Every figure is computed from benchmark results, and lower is better for all of them. \
+     A result has the median of its runs, the 10th and the 90th percentile, and the command, commit and machine. The allocator or tool `mallard/...` belongs to this project, `limit/...` is a bound written by hand, and the others \
+     are peers (from other projects) with their default settings. A memory figure is for one process. The tables state \
+     if a benchmark's work was divided by 2^N, and if a figure comes from a single run. *FAIL* means that the process ran out of memory. *FAIL, computed* means that \
+     the case was not run, because it would need more memory than the limit.",
+    "*Faithful* results follow the published benchmark, including its errors. *Corrected* results are without these \
+     errors; if a case has both, the answers here use the corrected results. Published figures are in parentheses. They were \
+     measured on hardware from 2015, so compare only patterns with them; compare times with peers in the same run.",
 ];
 
 pub fn render(lead: &Section, machines: &[(&Machine, Vec<Section>)]) -> String {
@@ -30,8 +29,9 @@ pub fn render(lead: &Section, machines: &[(&Machine, Vec<Section>)]) -> String {
         text.push('\n');
     }
     text += &wrapped(
-        "This is the text of all answers. docs/performance.md is the short page, and performance.html beside this file has \
-         all tables, heat maps and curves, with filters. docs/guide/benchmarks.md says how to run and read the benchmarks.",
+        "This page has all answers as text. docs/performance.md is the short page. The file performance.html in this \
+         directory has all tables, heat maps and curves, with filters. docs/guide/benchmarks.md explains how to run and \
+         read the benchmarks.",
     );
     if lead.is_for(Where::Markdown) {
         text += render_section(lead).replacen("###", "##", 1).as_str();
@@ -64,7 +64,7 @@ fn render_section(section: &Section) -> String {
 /// Returns the section with the commands and commits of all results.
 pub fn measured(machine: &Machine) -> String {
     let mut text = format!("\n### How it was measured\n\n{}\n", wrapped(&escaped(&machine.name)));
-    text += "| suite | rows | command | commit |\n|---|---:|---|---|\n";
+    text += "| suite | results | command | commit |\n|---|---:|---|---|\n";
     for (suite, command, commit, rows) in runs(machine) {
         let command = command.replace('|', "\\|");
         text += &format!("| {suite} | {rows} | `{command}` | {commit} |\n");
@@ -79,8 +79,8 @@ pub fn lost_commits(machine: &Machine) -> Option<String> {
     let names: Vec<&str> = machine.lost_commits.iter().map(String::as_str).collect();
     (lost > 0).then(|| {
         format!(
-            "{lost} of the {} rows of this machine name commits that are not in this repository ({}): \
-             what they measured cannot be built again.",
+            "{lost} of this machine's {} results were measured at commits that are not in this repository's \
+             history ({}), so the measured code cannot be built again.",
             rows().count(),
             names.join(", ")
         )

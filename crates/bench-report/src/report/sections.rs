@@ -175,12 +175,13 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
 
 /// Returns the section with charts that compare predictions of replays with measurements.
 pub fn calibration() -> Section {
-    let text = "Each point is a program under a malloc, compared with the program under glibc: what mallard try \
-                measured, and what mallard replay says of a recording. Points on the dashed line agree. Below or \
-                above a point is the interval that the replay predicts for the program. docs/calibration.md has the figures.";
+    let text = "Each point is a program's saving under a malloc, compared with the program under glibc, as mallard \
+                try measured it and as mallard replay found it in a recording. A negative figure is a loss. At points on \
+                the dashed line, both are equal. A vertical line at a point shows the interval that the replay predicts for \
+                the program. docs/calibration.md explains the figures.";
     Section {
         blocks: vec![Block::Caption(text), Block::Chart("calibration")],
-        ..Section::new("calibration", "Replays beside reality")
+        ..Section::new("calibration", "Replays compared with measurements")
     }
 }
 

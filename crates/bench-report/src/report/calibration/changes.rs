@@ -105,27 +105,36 @@ impl Held {
         Some(Held { asked: pairs.len(), held, width })
     }
 
-    fn words(&self) -> String {
-        format!("{} of {} (median width {:.0} points)", self.held, self.asked, self.width)
+    fn width_in_words(&self) -> String {
+        format!("(median width: {:.0} percentage points)", self.width)
     }
 }
 
-/// Returns the conclusion in a sentence. `None` without changes.
+/// Returns the conclusion about changes of the source. `None` without predictions.
 pub fn conclusion(changes: &[Change]) -> Option<String> {
-    let card = Held::of(changes, |c| c.card)?.words();
-    let replay = Held::of(changes, |c| c.replay);
-    let replay = replay.map_or(String::new(), |held| {
-        format!(", and in the range that a replay alone predicts in {}", held.words())
+    let card = Held::of(changes, |c| c.card)?;
+    let replay = Held::of(changes, |c| c.replay).map_or(String::new(), |replay| {
+        format!(
+            " For {} of {} changes, it is in the interval that a replay alone predicts {}.",
+            replay.held,
+            replay.asked,
+            replay.width_in_words()
+        )
     });
     Some(format!(
-        "What an arena or a pool in the source saves lies in the range on the card of `mallard advise` in {card}{replay}."
+        "**A source change**, such as an arena or a pool: for {} of {} changes, the changed program's saving is in \
+         the interval that `mallard advise` predicts {}.{replay}",
+        card.held,
+        card.asked,
+        card.width_in_words()
     ))
 }
 
 /// Returns the table of the changes on a machine.
 pub fn table(changes: &[Change]) -> Table {
-    let columns = ["replay", "in the program", "card", "changed source"].map(String::from);
-    let mut table = Table::new("Changes of the source", &["program", "change"]).columns(columns);
+    let columns = ["replay", "unchanged program with plan", "recommendation", "changed program"]
+        .map(String::from);
+    let mut table = Table::new("Source changes", &["program", "change"]).columns(columns);
     for change in changes {
         let range = |of: Option<Saving>| Cell {
             best: of.is_some_and(|saving| saving.has(change.real.median)),
@@ -142,8 +151,9 @@ pub fn table(changes: &[Change]) -> Table {
         table.line(vec![change.program.clone(), change.what.clone()], cells);
     }
     table.note(
-        "Savings of CPU time in per cent. Bold: the range has the saving of the changed source. `-`: the advice did \
-         not measure this change. The range of the program as it is need not have that saving, because the plan \
-         library decides at each call, and because code with the allocator inline makes no calls.",
+        "CPU time savings in percent. Bold: the predicted interval contains the changed program's saving. \
+         `-`: the advice has no figure for this change. The interval for the unchanged program with the plan may \
+         miss the changed program's saving. In the unchanged program, a library looks up the allocator at each call; \
+         in the changed program, the compiler can inline the allocator's code.",
     )
 }

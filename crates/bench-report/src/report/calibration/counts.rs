@@ -1,12 +1,12 @@
-//! Counts how often a replay agrees with reality.
+//! Counts how often the predictions of replays agree with measurements.
 
-use super::pairs::{Change, Pair};
+use super::pairs::{Pair, Saving};
 use mallard_measure::verdict::Verdict;
 
-/// A real change of CPU time above this percentage must have the right sign in a replay.
-const SIGN_PERCENT: f64 = 2.0;
-/// For a real change of CPU time above this percentage, the replay must have the verdict of a gain
-/// or a loss.
+/// A measured gain or loss of CPU time above this percentage must have the same sign in a replay.
+pub const SIGN_PERCENT: f64 = 2.0;
+/// A measured gain or loss of CPU time above this percentage must have the same verdict in a
+/// replay.
 const CALL_PERCENT: f64 = 5.0;
 /// The error that a replayed peak may have, as a share of the peak, or in KiB.
 const PEAK_SHARE: f64 = 0.05;
@@ -19,7 +19,7 @@ pub enum Question {
     Sign,
     Call,
     Unchanged,
-    /// Counts only changes that are beyond noise. For other changes, the real value is unknown.
+    /// Counts only gains and losses. For other savings, the true value is unknown.
     CoverageOfChanges,
     Coverage,
     Peak,
@@ -41,7 +41,7 @@ impl Question {
             Question::Peak => return is_peak_right(pair),
             Question::CoverageOfChanges | Question::Coverage => {
                 let (low, high) = pair.predicted?;
-                let is_asked = |real: &&Change| self == Question::Coverage || real.is_different();
+                let is_asked = |real: &&Saving| self == Question::Coverage || real.is_different();
                 let real = pair.real.as_ref().filter(is_asked);
                 return real.map(|real| (low..=high).contains(&real.median));
             }
@@ -60,25 +60,29 @@ impl Question {
     pub fn asks(self) -> String {
         match self {
             Question::Sign => format!(
-                "a real change beyond noise and above {SIGN_PERCENT} %: the replay has the same sign"
+                "the measured CPU time gain or loss is above {SIGN_PERCENT} %: does the replay find the \
+                 same sign?"
             ),
             Question::Call => format!(
-                "a real change beyond noise and above {CALL_PERCENT} %: the replay calls it a gain or \
-                 a loss, rightly"
+                "the measured CPU time gain or loss is above {CALL_PERCENT} %: does the replay \
+                 have the same verdict?"
             ),
             Question::Unchanged => {
-                "really no difference: the replay calls it neither a gain nor a loss".to_string()
+                "the measurement finds no CPU time difference: does the replay find neither a gain \
+                 nor a loss?"
+                    .to_string()
             }
             Question::CoverageOfChanges => {
-                "a real change beyond noise lies in the predicted interval".to_string()
+                "the measurement finds a CPU time gain or loss: is it in the predicted interval?"
+                    .to_string()
             }
             Question::Coverage => {
-                "any real change, as measured, lies in the predicted interval".to_string()
+                "any measured CPU time saving, even within noise: is it in the predicted interval?"
+                    .to_string()
             }
             Question::Peak => format!(
-                "the change of peak memory is right to {} % of the peak, or to {} MiB",
-                PEAK_SHARE * 100.0,
-                PEAK_KIB / 1024.0
+                "any measured peak memory saving: is the replay wrong by at most {}?",
+                peak_tolerance()
             ),
         }
     }
@@ -87,8 +91,7 @@ impl Question {
     pub fn misses(self) -> &'static str {
         match self {
             Question::Sign => "sign",
-            Question::Call => "gain or loss",
-            Question::Unchanged => "no difference",
+            Question::Call | Question::Unchanged => "verdict",
             Question::CoverageOfChanges | Question::Coverage => "interval",
             Question::Peak => "peak memory",
         }
@@ -102,6 +105,11 @@ impl Question {
             Question::CoverageOfChanges | Question::Coverage | Question::Peak => 80,
         }
     }
+}
+
+/// Describes the error that a replayed peak may have.
+pub fn peak_tolerance() -> String {
+    format!("{} % of the peak ({} MiB, if that is more)", PEAK_SHARE * 100.0, PEAK_KIB / 1024.0)
 }
 
 fn is_peak_right(pair: &Pair) -> Option<bool> {
@@ -124,7 +132,7 @@ impl Count {
     }
 }
 
-/// The number of pairs for each verdict on the real change.
+/// The number of pairs for each verdict on the measured saving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     pub different: usize,

@@ -1,16 +1,18 @@
 //! Makes the page docs/calibration.md, which compares predictions with measurements of programs.
 //!
-//! `changes` is about source changes, with results of the suite `advise`. `pairs` reads the results
-//! of the suite `calibration`, which is about mallocs, `counts` counts correct predictions, and
-//! `scatter` makes chart points of the pairs for the HTML page.
+//! `introduction` has the conclusion and explains the tables. `changes` is about source changes,
+//! with results of the suite `advise`. `pairs` reads the results of the suite `calibration`, which is
+//! about mallocs, `counts` counts correct predictions, and `scatter` makes chart points of the pairs
+//! for the HTML page.
 
 mod changes;
 mod counts;
+mod introduction;
 mod pairs;
 mod scatter;
 
 use super::markdown::{measured, FIRST};
-use crate::markdown::{self, escaped, wrapped};
+use crate::markdown::{self, escaped, item, wrapped};
 use crate::rows::experiment::Machine;
 use crate::rows::published::Reason;
 use crate::tables::{number, tenths, Cell, Table};
@@ -20,46 +22,33 @@ use counts::{Count, Kinds, Question};
 use mallard_measure::output::units::count;
 use mallard_measure::verdict::Verdict;
 pub use pairs::SUITE;
-use pairs::{Change, Figures, Pair, Program};
+use pairs::{Figures, Pair, Program, Saving};
 pub use scatter::{scatters, Scatter};
-
-/// Paragraphs that explain the page.
-const READING: &[&str] = &[
-    "`mallard advise` predicts what a change of the source saves before anybody writes the change. Here are \
-     programs whose source was changed as the advice says: *replay* is the range that a replay of the recorded calls \
-     predicts, *in the program* what the program as it is saved with the change's plan in force, *card* the range \
-     that the advice shows, and *changed source* what the changed program saves in runs by turns. A positive saving \
-     is a gain.",
-    "Does `mallard replay` predict what another malloc changes? Here are also programs that were recorded once, \
-     replayed under several mallocs, and then run under the same mallocs by `mallard try`. Such a change is \
-     against glibc, and a negative change saves. A real change of CPU time is the median of runs in turns, and its \
-     verdict that of `mallard try`: *beyond noise* is a gain or a loss.",
-    "A replay has the calls and the pages of a program, and not the time of the program's own accesses, which \
-     changes with the places of the blocks. So it says what the calls save, and predicts an interval in which \
-     the program's saving should lie. The change of peak memory is of the peak RSS in reality, and of the peak \
-     of the heap in the replay.",
-];
 
 /// The text of a page without results.
 const NOTHING: &str =
-    "Nothing was measured yet. `./x bench calibration --json` measures; its rows belong in a folder of \
-     `results`, and `./x bench report` makes this page of them.";
+    "Nothing was measured yet. To measure, run `./x bench calibration --json`, write its results into a \
+     directory of `results`, and run `./x bench report`.";
 
 /// Makes the page.
 pub fn render(machines: &[Machine], reasons: &[Reason]) -> String {
-    let mut text = format!("{FIRST}\n\n# Calibration: predictions beside reality\n");
-    let guide =
-        "The guide says how to measure [changes of the source](guide/benchmarks.md#advice) and \
-                 [mallocs](guide/benchmarks.md#calibration).";
+    let mut text = format!("{FIRST}\n\n# Calibration: predictions compared with measurements\n\n");
     let changes: Vec<SourceChange> = machines.iter().flat_map(SourceChange::all).collect();
-    let conclusion = changes::conclusion(&changes);
-    for paragraph in conclusion.as_deref().into_iter().chain(READING.iter().copied()).chain([guide])
-    {
-        text += &format!("\n{}", wrapped(paragraph));
-    }
+    let items = introduction::conclusions(machines, &changes).into_iter().map(|c| item(&c));
+    let mut beginning: String = items.collect();
     if machines.is_empty() {
-        text += &format!("\n{}", wrapped(NOTHING));
+        beginning = wrapped(NOTHING);
     }
+    if !beginning.is_empty() {
+        text += &format!("{beginning}\n");
+    }
+    for paragraph in introduction::READING {
+        text += &format!("{}\n", wrapped(paragraph));
+    }
+    text += &wrapped(
+        "The guide explains how to measure [source changes](guide/benchmarks.md#advice) and \
+         [mallocs](guide/benchmarks.md#calibration).",
+    );
     for machine in machines {
         text += &format!("\n## {}\n", escaped(&machine.heading()));
         text += &of_machine(machine, reasons);
@@ -71,7 +60,7 @@ fn of_machine(machine: &Machine, reasons: &[Reason]) -> String {
     let changes = SourceChange::all(machine);
     let mut text = String::new();
     if !changes.is_empty() {
-        text += &section("Changes of the source", &changes::table(&changes));
+        text += &section("Source changes", &changes::table(&changes));
     }
     if machine.has(SUITE) {
         text += &of_mallocs(machine, reasons);
@@ -87,10 +76,10 @@ fn of_mallocs(machine: &Machine, reasons: &[Reason]) -> String {
     text += &section("Peak memory", &memory(&programs, &allocators, &pairs));
     text += &section("Programs", &of_programs(&programs));
     let misses = misses(&programs, &pairs, reasons);
-    text += "\n### Pairs that miss\n";
+    text += "\n### Wrong predictions\n";
     text += &match misses.is_empty() {
         true => format!("\n{}", wrapped("None.")),
-        false => markdown::table(&misses, "Pairs that miss"),
+        false => markdown::table(&misses, "Wrong predictions"),
     };
     text
 }
@@ -102,7 +91,7 @@ fn section(title: &str, table: &Table) -> String {
 /// Returns the table of counts.
 fn counted(pairs: &[Pair]) -> Table {
     let kinds = Kinds::of(pairs);
-    let columns = ["pairs", "right", "share", "wanted"].map(String::from);
+    let columns = ["pairs", "yes", "share", "required"].map(String::from);
     let mut table = Table::new("counts", &["question"]).columns(columns);
     for question in Question::ALL {
         let Count { asked, right } = Count::of(question, pairs);
@@ -115,19 +104,15 @@ fn counted(pairs: &[Pair]) -> Table {
         table.line(vec![question.asks()], cells.to_vec());
     }
     let Kinds { different, unchanged, not_measurable, missing } = kinds;
-    let have = |count| if count == 1 { "has" } else { "have" };
     table.note(format!(
-        "Of {} pairs of a program and a malloc, {different} {} a real change of CPU time beyond noise, \
-         {unchanged} really no difference, and {not_measurable} a change that is not measurable; {missing} \
-         {} no figure.",
-        pairs.len(),
-        have(different),
-        have(missing)
+        "Measured CPU time for {} program/malloc pairs: gain or loss: {different}; no difference: \
+         {unchanged}; not measurable: {not_measurable}; no figure: {missing}.",
+        pairs.len()
     ))
 }
 
-/// Formats a change, with a mark after it if the change is not measurable.
-fn change(of: Option<&Change>, unit: f64) -> String {
+/// Formats a saving, with a mark after it if the saving is not measurable.
+fn saved(of: Option<&Saving>, unit: f64) -> String {
     let Some(of) = of else { return "-".to_string() };
     let unsure = if of.verdict == Some(Verdict::NotMeasurable) { "?" } else { "" };
     format!("{}{unsure}", tenths(of.median / unit))
@@ -156,32 +141,33 @@ fn grid(
 
 fn cpu(programs: &[Program], allocators: &[String], pairs: &[Pair]) -> Table {
     let cell = |pair: &Pair| Cell {
-        best: pair.real.as_ref().is_some_and(Change::is_different),
+        best: pair.real.as_ref().is_some_and(Saving::is_different),
         ..Cell::text(format!(
             "{} / {}{}",
-            change(pair.real.as_ref(), 1.0),
-            change(pair.replayed.as_ref(), 1.0),
+            saved(pair.real.as_ref(), 1.0),
+            saved(pair.replayed.as_ref(), 1.0),
             interval(pair.predicted)
         ))
     };
     grid("CPU time", programs, allocators, pairs, cell).note(
-        "Changes of CPU time in per cent: real / replayed (predicted, from the least to the most). Bold: the \
-         real change is beyond noise. `?`: not measurable.",
+        "CPU time savings in percent: measured / replayed (ends of the predicted interval). Bold: the measured \
+         saving is a gain or a loss, beyond noise. `?`: the figure before it is not measurable.",
     )
 }
 
 fn memory(programs: &[Program], allocators: &[String], pairs: &[Pair]) -> Table {
     const MIB: f64 = 1024.0;
     let cell = |pair: &Pair| Cell {
-        best: pair.real_peak.as_ref().is_some_and(Change::is_different),
+        best: pair.real_peak.as_ref().is_some_and(Saving::is_different),
         ..Cell::text(format!(
             "{} / {}",
-            change(pair.real_peak.as_ref(), MIB),
-            change(pair.replayed_peak.as_ref(), MIB)
+            saved(pair.real_peak.as_ref(), MIB),
+            saved(pair.replayed_peak.as_ref(), MIB)
         ))
     };
     grid("Peak memory", programs, allocators, pairs, cell).note(
-        "Changes of peak memory in MiB: real / replayed. Bold: the real change is beyond noise.",
+        "Peak memory savings in MiB: measured / replayed. Bold: the measured saving is a gain or a loss, beyond \
+         noise. `?`: the figure before it is not measurable.",
     )
 }
 
@@ -189,7 +175,7 @@ fn of_programs(programs: &[Program]) -> Table {
     let columns = [
         "threads",
         "CPU time in s",
-        "the same from the recording",
+        "CPU time by the recording",
         "peak in MiB",
         "page faults",
         "page faults of the replay",
@@ -203,16 +189,16 @@ fn of_programs(programs: &[Program]) -> Table {
         table.line(vec![p.name.clone()], [vec![threads], figures.to_vec()].concat());
     }
     table.note(
-        "Programs under glibc. The CPU time from the recording is that of the recorded run, less what \
-         recording took: savings in a replay are shares of it.",
+        "Programs under glibc. The CPU time by the recording is that in the recorded run, less the recorder's \
+         likely overhead. Replayed and predicted savings are percentages relative to this time.",
     )
 }
 
 /// Returns the table of pairs whose answer to a question is no, with facts that may explain the
 /// answer.
 fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
-    let columns = ["misses", "real CPU", "replayed", "predicted", "known"];
-    let mut table = Table::prose("Pairs that miss", &["program", "malloc"], &columns);
+    let columns = ["wrong", "measured CPU time", "replayed", "predicted", "possible causes"];
+    let mut table = Table::prose("Wrong predictions", &["program", "malloc"], &columns);
     for pair in pairs {
         let missed = Question::ALL.into_iter().filter(|q| q.is_right(pair) == Some(false));
         let missed: Vec<Question> = missed.collect();
@@ -231,10 +217,13 @@ fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
         ];
         table.line(vec![pair.program.clone(), pair.allocator.clone()], cells);
     }
-    table
+    table.note(
+        "CPU time savings in percent, with the 95 % confidence interval and the verdict. The column \"wrong\" names what was \
+         predicted wrongly: the sign, the verdict, the interval for CPU time, or the peak memory saving.",
+    )
 }
 
-fn with_interval(of: Option<&Change>) -> String {
+fn with_interval(of: Option<&Saving>) -> String {
     let Some(of) = of else { return "-".to_string() };
     let verdict = of.verdict.map_or(String::new(), |v| format!(", {v}"));
     format!("{}{}{verdict}", tenths(of.median), interval(Some((of.low, of.high))))
@@ -250,9 +239,9 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
         all.extend(peaks(pair));
     }
     if missed.iter().any(|q| *q != Question::Peak) {
-        let sources = [("real", &pair.real), ("replay", &pair.replayed)];
-        let whys = sources.iter().filter_map(|(source, change)| {
-            let why = &change.as_ref()?.why;
+        let sources = [("measured", &pair.real), ("replay", &pair.replayed)];
+        let whys = sources.iter().filter_map(|(source, saving)| {
+            let why = &saving.as_ref()?.why;
             (!why.is_empty()).then(|| format!("{source}: {why}"))
         });
         all.extend(whys);
@@ -265,26 +254,32 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
         |r: &&Reason| r.suite == SUITE && (parts.contains(&r.part) || r.part == pair.allocator);
     all.extend(reasons.iter().filter(of_pair).map(|r| r.reason.clone()));
     match all.is_empty() {
-        true => "nothing".to_string(),
+        true => "unknown".to_string(),
         false => all.join("; "),
     }
 }
 
-/// Describes that both intervals overlap, or how far the real median is from the prediction.
+/// Describes that both intervals overlap, or how far the measured median is from the prediction.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);
     Some(match real.low <= high && low <= real.high {
-        true => "the interval of the real change reaches into the predicted one".to_string(),
-        false => format!("the real change is {apart:.1} points outside"),
+        true => {
+            "the measured saving's confidence interval overlaps the predicted interval".to_string()
+        }
+        false => format!(
+            "the measured saving is {apart:.1} percentage points outside the predicted interval"
+        ),
     })
 }
 
 fn peaks(pair: &Pair) -> Option<String> {
-    let mib = |of: &Option<Change>| of.as_ref().map(|c| tenths(c.median / 1024.0));
+    let mib = |of: &Option<Saving>| of.as_ref().map(|s| tenths(s.median / 1024.0));
     let (real, replayed) = (mib(&pair.real_peak)?, mib(&pair.replayed_peak)?);
     let peak = number(pair.peak? / 1024.0);
-    Some(format!("peak memory changes by {real} MiB to {peak}, in the replay by {replayed}"))
+    Some(format!(
+        "measured peak memory saving: {real} MiB (peak: {peak} MiB); in the replay: {replayed} MiB"
+    ))
 }
 
 /// Returns a text if the CPU time in the recording differs from the real CPU time by more than 10
@@ -293,7 +288,7 @@ fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;
     (!(0.9..=1.1).contains(&share)).then(|| {
-        format!("the recording says that the program takes {share:.2} times its real CPU time")
+        format!("by the recording, the program needs {share:.2} times its measured CPU time")
     })
 }
 

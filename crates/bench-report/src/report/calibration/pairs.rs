@@ -9,30 +9,37 @@ use std::collections::BTreeSet;
 /// The suite with the results about mallocs.
 pub const SUITE: &str = "calibration";
 
-/// A change relative to glibc. A negative change is a saving.
+/// A saving relative to glibc. A negative saving is a loss.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct Saving {
     pub median: f64,
     /// The ends of the 95 % interval.
     pub low: f64,
     pub high: f64,
     pub verdict: Option<Verdict>,
-    /// The reason why the change is not measurable. Empty if no reason is known.
+    /// The reason why the saving is not measurable. Empty if no reason is known.
     pub why: String,
 }
 
-impl Change {
-    fn of(row: &Row) -> Option<Change> {
-        let median = row.median?;
+impl Saving {
+    /// Reads a result, which is a change relative to glibc, and so has the opposite sign.
+    fn of(row: &Row) -> Option<Saving> {
+        let median = saving(row.median?);
+        let (low, high) = (saving(row.high()), saving(row.low()));
         let all = [Verdict::Gain, Verdict::Loss, Verdict::NoDifference, Verdict::NotMeasurable];
         let verdict = all.into_iter().find(|v| v.words() == row.verdict);
-        Some(Change { median, low: row.low(), high: row.high(), verdict, why: row.why.clone() })
+        Some(Saving { median, low, high, verdict, why: row.why.clone() })
     }
 
-    /// Returns whether the change is larger than noise.
+    /// Returns whether the saving or the loss is larger than noise.
     pub fn is_different(&self) -> bool {
         matches!(self.verdict, Some(Verdict::Gain | Verdict::Loss))
     }
+}
+
+/// Returns the saving for a change relative to glibc. Never returns -0.
+fn saving(change: f64) -> f64 {
+    0.0 - change
 }
 
 /// A program under an allocator.
@@ -40,14 +47,14 @@ impl Change {
 pub struct Pair {
     pub program: String,
     pub allocator: String,
-    /// Changes of CPU time in percent.
-    pub real: Option<Change>,
-    pub replayed: Option<Change>,
-    /// The smallest and the largest change that the replay predicts for the program, in percent.
+    /// Savings of CPU time in percent.
+    pub real: Option<Saving>,
+    pub replayed: Option<Saving>,
+    /// The smallest and the largest saving that the replay predicts for the program, in percent.
     pub predicted: Option<(f64, f64)>,
-    /// Changes of peak memory in KiB.
-    pub real_peak: Option<Change>,
-    pub replayed_peak: Option<Change>,
+    /// Savings of peak memory in KiB.
+    pub real_peak: Option<Saving>,
+    pub replayed_peak: Option<Saving>,
     /// The peak RSS of the program under the allocator, in KiB.
     pub peak: Option<f64>,
     /// Why figures are missing.
@@ -124,22 +131,24 @@ impl<'a> Figures<'a> {
 
     fn pair(&self, program: &str, allocator: &str) -> Option<Pair> {
         let row = |metric: &str| self.row(program, allocator, metric);
-        let change = |metric: &str| row(metric).and_then(Change::of);
+        let saved = |metric: &str| row(metric).and_then(Saving::of);
         row("real_cpu_percent")?;
         let predicted = row("predicted_cpu_percent");
         let mut missing = Vec::new();
-        for (metric, source) in [("real_cpu_percent", "real"), ("replayed_cpu_percent", "replay")] {
+        for (metric, source) in
+            [("real_cpu_percent", "measured"), ("replayed_cpu_percent", "replay")]
+        {
             let without = row(metric).filter(|r| r.median.is_none());
             missing.extend(without.map(|r| format!("{source}: {}", r.why)));
         }
         Some(Pair {
             program: program.to_string(),
             allocator: allocator.to_string(),
-            real: change("real_cpu_percent"),
-            replayed: change("replayed_cpu_percent"),
-            predicted: predicted.and_then(|r| Some((r.low?, r.high?))),
-            real_peak: change("real_peak_change_kib"),
-            replayed_peak: change("replayed_peak_change_kib"),
+            real: saved("real_cpu_percent"),
+            replayed: saved("replayed_cpu_percent"),
+            predicted: predicted.and_then(|r| Some((saving(r.high?), saving(r.low?)))),
+            real_peak: saved("real_peak_change_kib"),
+            replayed_peak: saved("replayed_peak_change_kib"),
             peak: row("real_peak_kib").and_then(|r| r.median),
             missing,
         })

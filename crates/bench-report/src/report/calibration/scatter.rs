@@ -1,7 +1,7 @@
 //! Makes chart points of pairs of a program and a malloc: the prediction of the replay against the
 //! measurement.
 
-use super::pairs::{Change, Figures, Pair};
+use super::pairs::{Figures, Pair, Saving};
 use crate::rows::experiment::Machine;
 use serde::Serialize;
 
@@ -17,17 +17,16 @@ pub struct Scatter {
     pub points: Vec<Point>,
 }
 
-/// The point of a program and a malloc. Changes are relative to glibc; a negative change is a
-/// saving.
+/// The point of a program and a malloc. Savings are relative to glibc; a negative saving is a loss.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Point {
     pub program: String,
     pub contender: String,
     pub real: f64,
     pub replayed: f64,
-    /// The smallest and the largest change that the replay predicts for the program.
+    /// The smallest and the largest saving that the replay predicts for the program.
     pub predicted: Option<(f64, f64)>,
-    /// The verdict on the real change.
+    /// The verdict on the measured saving.
     pub verdict: &'static str,
 }
 
@@ -50,8 +49,8 @@ pub fn scatters(machine: usize, calibrated: &Machine) -> Vec<Scatter> {
 
 fn point(
     pair: &Pair,
-    real: Option<&Change>,
-    replayed: Option<&Change>,
+    real: Option<&Saving>,
+    replayed: Option<&Saving>,
     predicted: Option<(f64, f64)>,
     unit: f64,
 ) -> Option<Point> {

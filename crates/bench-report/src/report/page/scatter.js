@@ -31,18 +31,18 @@ function scatterChart(scatter, is) {
   const intervals = points.filter((p) => p.predicted).flatMap((p) =>
     [{ x: p.real, y: p.predicted[0] }, { x: p.real, y: p.predicted[1] }, { x: p.real, y: NaN }]);
   const all = [...scatterSeries(scatter.points)(is),
-    lines("replay and reality agree", ends.map((end) => ({ x: end, y: end })), { borderDash: [6, 4] })];
+    lines("replay and measurement agree", ends.map((end) => ({ x: end, y: end })), { borderDash: [6, 4] })];
   if (intervals.length > 0) all.push(lines("predicted interval", intervals, { borderWidth: 1.5, spanGaps: false }));
   return {
     type: "scatter", data: { datasets: all },
-    options: chartOptions(axis(`real change, ${scatter.unit}`, reals), axis(`change in the replay, ${scatter.unit}`, replayed),
-      (item) => `${item.raw.program} under ${item.dataset.label}: ${item.raw.x} real, ${item.raw.y} in the replay`),
+    options: chartOptions(axis(`measured saving, ${scatter.unit}`, reals), axis(`saving in the replay, ${scatter.unit}`, replayed),
+      (item) => `${item.raw.program} under ${item.dataset.label}: ${item.raw.x} measured, ${item.raw.y} in the replay`),
   };
 }
 
 function scatterTable(scatter, is) {
   const interval = (p) => (p.predicted ? `${p.predicted[0]} to ${p.predicted[1]}` : "");
-  return [["program", "malloc", `real, ${scatter.unit}`, "verdict", `replay, ${scatter.unit}`, "predicted"],
+  return [["program", "malloc", `measured saving, ${scatter.unit}`, "verdict", `replay, ${scatter.unit}`, "predicted"],
     ...scatter.points.filter((p) => is(p.contender)).map((p) =>
       [p.program, p.contender, p.real, p.verdict, p.replayed, interval(p)])];
 }
