@@ -100,7 +100,7 @@ fn tuned_variants_have_a_separate_table() {
     .map(|(who, ns)| row("lakos3", "T=2^30/M=2^15/S=2^10", who, "ns_per_op", ns));
     let (_, text) = report(&rows);
     let which = section(&text, "Which one, and when not");
-    let start = "| Long-running, blocks freed and taken again (III) |";
+    let start = "| Long-running, blocks freed and allocated again (III) |";
     let defaults = &which[..which.find("**Tuned variants").unwrap()];
     let answer = line(defaults, start);
     assert!(answer.contains("**AS7 (") && answer.contains("1.25 of libstdc++"), "{answer}");
@@ -140,7 +140,7 @@ fn a_computed_failure_is_marked_as_computed() {
     rows.push(row("lakos3", "T=2^30/M=2^15/S=2^10", "mallard/AS3", "ns_per_op", 5.0));
     rows.push(row("lakos3", "T=2^30/M=2^15/S=2^10", "glibc-2.36/AS1", "ns_per_op", 5.0));
     let (tree, text) = report(&rows);
-    let shares = section(&text, "Benchmark III: blocks freed and taken again");
+    let shares = section(&text, "Benchmark III: blocks freed and allocated again");
     assert!(line(shares, "| AS3 ").contains("1, 1 of them computed and not run"), "{shares}");
     assert!(text.contains("out of memory in 1 of 2, 1 computed and not run"), "{text}");
     let ran = tree.run(&["show", "lakos3"]);

@@ -107,19 +107,18 @@ fn three_sentences_explain_programs_calls_and_losses() {
     assert_eq!(sentences.len(), 3, "{text}");
     let said = text.replace("\n  ", " ");
     assert!(
-        said.contains("malloc take 1.00 of the CPU time and 0.90 of the peak memory"),
+        said.contains("programs need 1.00 times the CPU time and 0.90 times the peak memory"),
         "{said}"
     );
     assert!(said.contains("means of 2 programs on each of 2 machines"), "{said}");
-    assert!(said.contains("less time is taken by jemalloc 5.3.0 on Test"), "{said}");
+    assert!(said.contains("Programs need less time with jemalloc 5.3.0 on Test"), "{said}");
     assert!(
-        said.contains("and to two digits the same is taken by glibc 2.36 on Test CPU, 4 CPUs"),
+        said.contains("; the time is equal, to two digits, with glibc 2.36 on Test CPU, 4 CPUs"),
         "{said}"
     );
-    assert!(said.contains("alone takes 0.25 of its time with glibc"), "{said}");
+    assert!(said.contains("alone needs 0.25 times the time that it needs with glibc"), "{said}");
     // redis loses on both machines, and so does the only case about calls of malloc.
-    let losses =
-        "loses 2 of 4 times of programs, 0 of 4 peaks of their memory and 1 of 1 times of calls.";
+    let losses = "loses 2 of 4 program times, 0 of 4 program memory peaks and 1 of 1 call times.";
     assert!(said.contains(losses), "{said}");
 }
 
@@ -132,11 +131,18 @@ fn losses_are_grouped_and_noise_is_not_a_loss() {
         rows.push(row("pool", case, "limit/inline-list", "ns_per_op", 0.1));
     }
     let (_, text) = page(&rows);
-    let losses = &text[text.find("\n## Where it loses, grouped\n").unwrap()..];
+    let losses = &text[text.find("\n## Where Mallard loses\n").unwrap()..];
     let pools = line(losses, "| pools: blocks of one size | time |");
-    assert!(pools.contains("| 1 of 3 | 2.00 (2.00) | pair/a: boost-pool 1.74, Test"), "{pools}");
+    assert!(
+        pools
+            .contains("| 1 of 3 | 2.00 times (at most 2.00 times) | pair/a: boost-pool 1.74, Test"),
+        "{pools}"
+    );
     let programs = line(losses, "| whole programs | time |");
-    assert!(programs.contains("| 2 of 4 | 2.50 (2.50) | redis: jemalloc 5.3.1"), "{programs}");
+    assert!(
+        programs.contains("| 2 of 4 | 2.50 times (at most 2.50 times) | redis: jemalloc 5.3.1"),
+        "{programs}"
+    );
     assert!(losses.find("| whole programs") < losses.find("| pools:"), "{losses}");
 }
 
@@ -228,8 +234,8 @@ fn both_pages_stay_small_with_all_results_in_the_repository() {
 #[test]
 fn without_results_of_mallocs_the_page_says_so_and_has_no_chart() {
     let (tree, text) = page(&[row("pool", "pair", "mallard/none", "ns_per_op", 1.0)]);
-    assert!(text.contains("- Nothing was measured beside another allocator."), "{text}");
-    assert!(!text.contains("## Malloc against malloc") && !text.contains("## Where it loses"));
+    assert!(text.contains("- Mallard was not yet compared with another malloc."), "{text}");
+    assert!(!text.contains("## Malloc against malloc") && !text.contains("## Where Mallard loses"));
     assert!(!tree.path("docs/images/mallocs.svg").exists());
 }
 
@@ -246,7 +252,9 @@ fn the_chart_has_a_bar_for_each_malloc_and_lists_the_losses() {
         assert!(svg.contains(figure), "{figure}: {svg}");
     }
     assert!(
-        svg.contains("loses to the best other malloc in 2 of 4 times and 0 of 4 peaks"),
+        svg.contains(
+            "loses to the best other malloc in 2 of 4 program times, 0 of 4 program memory peaks"
+        ),
         "{svg}"
     );
     assert!(svg.contains("prefers-color-scheme: dark") && !svg.contains("NaN"), "{svg}");

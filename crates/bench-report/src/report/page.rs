@@ -68,12 +68,12 @@ fn body(first: &First, machines: &[(&Machine, Vec<Section>)], names: &Contenders
                     p id="said" aria-live="polite" {}
                     div id="versus-bars" {}
                 }
-                noscript { p { "Charts and tables need JavaScript. The file performance.md beside this page has all tables as text." } }
+                noscript { p { "Charts and tables need JavaScript. The file performance.md in the same directory has all tables as text." } }
                 h2 id="tables" { "All tables" }
                 details {
                     summary { "How to read the tables" }
                     @for paragraph in READING { p { (paragraph.replace(['`', '*'], "")) } }
-                    p { "In tables: blue is better than glibc (or, without it, than the best peer), orange worse; a bold figure is the best of its line. A title sorts." }
+                    p { "In tables: blue is better than glibc (or than the best peer, if glibc was not measured), and orange is worse. A bold figure is the best of its line. Click a column title to sort." }
                 }
             }
             (controls())
@@ -172,7 +172,7 @@ fn blocks(section: &Section, names: &Contenders) -> Markup {
                 }
             }
         }
-        p.none hidden { "Nothing of this section was measured in this choice: another recipe or figure above has it." }
+        p.none hidden { "This section has nothing for the selected recipe and figure: select others above." }
     }
 }
 
@@ -181,7 +181,7 @@ fn chart(name: &str) -> Markup {
         div.chart data-chart=(name) {
             label { "show " select {} }
             div.canvas { canvas role="img" aria-label=(name) {} }
-            p.missing hidden { "There is no drawing: Chart.js was not there when mallard was built, or nothing is to be drawn in this choice." }
+            p.missing hidden { "There is no chart: Chart.js was missing when mallard was built, or the selection above has no figures." }
             details { summary { "the figures" } div.scroll tabindex="0" role="region" aria-label="the figures" { table {} } }
         }
     }
@@ -193,7 +193,7 @@ fn measured(index: usize, machine: &Machine) -> Markup {
         p { (machine.name) }
         div.scroll tabindex="0" role="region" aria-label="How it was measured" {
             table {
-                thead { tr { @for title in ["suite", "rows", "command", "commit"] { th scope="col" tabindex="0" { (title) } } } }
+                thead { tr { @for title in ["suite", "results", "command", "commit"] { th scope="col" tabindex="0" { (title) } } } }
                 tbody {
                     @for (suite, command, commit, rows) in runs(machine) {
                         tr { th scope="row" { (suite) } td { (rows) } td { code { (command) } } td { (commit) } }

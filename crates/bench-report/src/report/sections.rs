@@ -116,7 +116,8 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     use Where::{Both, Markdown, Page};
     let lakos1 = machine.of_suite("lakos1");
     let of_the_talk = |section: Section| Section { measured: machine.has_the_talk(), ..section };
-    let malloc = mallocs::table(machine, "What each malloc takes, where glibc takes 1");
+    let malloc =
+        mallocs::table(machine, "Time and memory with each malloc, relative to glibc's malloc (1)");
     let mut sections = vec![
         // The Markdown page has these tables for all machines in its first section.
         Section::new("malloc", "Malloc against malloc")
@@ -146,16 +147,20 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
             .folded(),
         structures(&lakos1, published),
         locality(machine, published),
-        shares(machine, published, "lakos3", "Benchmark III: blocks freed and taken again"),
+        shares(machine, published, "lakos3", "Benchmark III: blocks freed and allocated again"),
         shares(machine, published, "lakos4", "Benchmark IV: threads"),
         Section::new("lakos5", "Benchmark V: a fragmented heap")
             .tables(Both, summaries::fragmented(&machine.of_suite("lakos5")))
             .or_nothing()
             .folded(),
-        Section::new("seeds", "The reports before the talk's")
+        Section::new("seeds", "Earlier reports")
             .tables(
                 Both,
-                summaries::seeds("The reports before", &machine.of_suite("seeds"), published),
+                summaries::seeds(
+                    "Earlier reports, measured again",
+                    &machine.of_suite("seeds"),
+                    published,
+                ),
             )
             .or_nothing()
             .folded(),
@@ -240,16 +245,16 @@ fn shares(machine: &Machine, published: &Published, suite: &str, title: &str) ->
 }
 
 fn crates(machine: &Machine, published: &Published) -> Section {
-    let section = Section::new("crates", "Rust: Mallard's crate beside others");
+    let section = Section::new("crates", "Rust: Mallard's crate compared with others");
     let all = machine.of_suite("crates");
     if all.is_empty() {
         return section.or_nothing().folded();
     }
     section
         .text(
-            "What do Mallard's crate and its peers on crates.io cost, each at its own benchmarks? \
-             Here are the cases of which a peer has published a figure; \"All of crates\" on the \
-             page has every case. glibc is `Box`, over the system's malloc.",
+            "How much time do Mallard's crate and its peers on crates.io need, in the benchmarks by these \
+             crates? This section has the cases for which a peer published a figure. \"All of crates\" on the HTML page \
+             has every case. The name glibc means `Box` with the system's malloc.",
         )
         .tables(Where::Both, summaries::seeds("What the crates published", &all, published))
         .folded()

@@ -60,7 +60,7 @@ pub const LOCAL: &[Situation] = &[
         "lakos2",
         |e| is_cell(e) && is_small(e),
     ),
-    situation("Long-running, blocks freed and taken again (III)", "lakos3", |_| true),
+    situation("Long-running, blocks freed and allocated again (III)", "lakos3", |_| true),
     situation("Threads, each with an allocator of its own (IV)", "lakos4", |e| {
         e.threads > 1 && e.part(0).contains('=')
     }),

@@ -38,12 +38,12 @@ const COLUMNS: [&str; 7] = [
 pub fn table(machine: &Machine, published: &Published) -> Table {
     let mut table =
         Table::prose("The talk's benchmarks: one local strategy against AS1", &["benchmark"], &COLUMNS)
-            .note("How many times less the strategy takes than AS1, glibc's malloc, in the same cell: \
-                   the median of the cells (least-most). It is the same strategy in all of them: the local one of \
-                   Mallard's, as it comes, that takes least over all. Against another library: what Mallard takes \
-                   where the best of the others takes 1 with the same strategy, geometric mean. A cell is lost if \
-                   the verdict on the strategy is a loss: \
-                   p10-p90 ranges do not overlap and medians differ by more than 3 %.");
+            .note("Gain: the time with AS1 (glibc's malloc) divided by the time with the strategy in the same cell, as the \
+                   median over the cells (minimum-maximum). The strategy is the same in all cells: Mallard's local \
+                   strategy that needs the least time overall with its default settings. Against another library: Mallard's \
+                   figure divided by the best other library's with the same strategy, as a geometric \
+                   mean. A cell is lost if the verdict on the strategy is a loss: the ranges from the 10th to the 90th \
+                   percentile do not overlap, and the medians differ by more than 3 %.");
     for (suite, title) in BENCHMARKS {
         let lines = lines(&machine.of_suite(suite), published);
         if lines.is_empty() {

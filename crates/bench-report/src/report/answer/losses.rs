@@ -55,13 +55,12 @@ fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
 pub fn sentence(machine: &Machine) -> String {
     let (losses, compared) = all(machine);
     if compared == 0 {
-        return "Nothing was measured beside a peer.".to_string();
+        return "Mallard was not compared with a peer.".to_string();
     }
     let noise = losses.iter().filter(|l| l.is_within_noise()).count();
     format!(
-        "Mallard is more than a tenth behind the best peer of the same kind in {} of {compared} figures; \
-         in {noise} of them the ranges of the two overlap. Every one is below, memory and faithful recipes \
-         included; like stands beside like, as in the tables above.",
+        "Mallard needs more than 10 % more time or memory than the best peer of the same kind in {} of {compared} \
+         figures; in {noise} of them, both ranges overlap. All are listed below, also those in faithful variants.",
         losses.len()
     )
 }
@@ -69,7 +68,7 @@ pub fn sentence(machine: &Machine) -> String {
 /// Returns the table with a line for each loss.
 pub fn table(machine: &Machine) -> Table {
     let columns = ["metric", "Mallard", "", "best peer", "", "Mallard / peer", "noise", "measured"];
-    let mut table = Table::new("Every figure lost by more than a tenth", &["suite", "case"])
+    let mut table = Table::new("Every figure lost by more than 10 %", &["suite", "case"])
         .columns(columns.map(str::to_string));
     for loss in all(machine).0 {
         let cells = vec![
@@ -99,8 +98,8 @@ fn variant_and(e: &Experiment, metric: &str) -> String {
 pub fn summary(machine: &Machine) -> Table {
     let columns = ["figures", "Mallard / best peer"];
     let mut table =
-        Table::prose("Every figure lost by more than a tenth", &["suite", "metric"], &columns)
-            .note(format!("With ~ the ranges of the two overlap: it may be noise. A line has {NAMED} at most; the page in HTML has all."));
+        Table::prose("Every figure lost by more than 10 %", &["suite", "metric"], &columns)
+            .note(format!("~: both ranges overlap, so the difference may be noise. A line names at most {NAMED} cases; the HTML page has all."));
     let mut groups: Vec<([String; 2], Vec<Loss>)> = Vec::new();
     for loss in all(machine).0 {
         let key = [loss.e.suite.clone(), variant_and(loss.e, &loss.e.metric)];

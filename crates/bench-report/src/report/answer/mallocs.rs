@@ -41,12 +41,13 @@ const PARTS: [Part; 10] = [
 ];
 
 /// The note that explains how to read the tables.
-pub const NOTE: &str = "What each malloc takes where glibc's takes 1; below 1 is less. Programs are whole programs, as they are: \
-    a factor of calls is worth what it makes of them. Geometric means in which the families of cases weigh equally \
-    (pairs: a block taken and given back, or a few in turn; bulk: many taken, then all given back; mixes: blocks replaced \
-    or grown; threads) and each case counts once, a threaded one by CPU time; in programs and memory each program is a family. \
-    \"Without pairs\" leaves out every case in which a block is given back as soon as it was taken, threaded ones too. \
-    Whoever is first in programs is first in the table.";
+pub const NOTE: &str = "Figures are relative to glibc's malloc, which is 1; below 1 is less. The columns about programs show how much \
+    faster calls change whole programs. Figures are geometric means in which case families have equal weight. The families \
+    for calls are pairs (one block or a few are allocated and freed), bulk (many blocks are allocated, then all are freed), \
+    mixes (blocks are replaced or grown) and threads; in programs and memory, each program is a family. Each case counts \
+    once, with its CPU time if it has several threads. \"Without pairs\" leaves out all cases in which a block is \
+    freed right after it is allocated, also those with several threads. The malloc with which programs need the least \
+    time comes first.";
 
 /// The indices of the columns in the table.
 pub const PROGRAMS_TIME: usize = 0;

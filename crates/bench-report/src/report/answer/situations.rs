@@ -19,12 +19,12 @@ const COLUMNS: [&str; 5] =
 
 pub fn table(machine: &Machine) -> Table {
     let mut table = Table::prose("Which one, and what it gains", &["situation"], &COLUMNS)
-        .note("Gain: how many times less time than glibc's malloc (AS1 where there are strategies), \
-               as the median of the cells and the least and most of them. \
-               Peak memory: against glibc's, geometric mean. \
-               Against the best peer of its kind: what it takes where that peer takes 1, cell by cell, \
-               geometric mean. A malloc has mallocs for peers, a strategy the same strategy of other libraries, \
-               and a local allocator local allocators; all with their defaults.");
+        .note("Gain: the time with glibc's malloc (AS1 in the benchmarks with strategies) divided by the time with the \
+               allocator, as the median over the cells, with the minimum and the maximum. \
+               Peak memory: relative to glibc's, as a geometric mean. \
+               Against the best peer of its kind: Mallard's figure divided by the peer's, as a geometric \
+               mean over the cells. A malloc's peers are mallocs, a strategy's peers the same strategy in other \
+               libraries, and a local allocator's peers local allocators; all have their default settings.");
     let local = LOCAL.iter().map(|s| (s.title, local(machine, s)));
     let other = OTHERS.iter().map(|s| (s.title, other(machine, s)));
     let mut unmeasured = Vec::new();
@@ -180,11 +180,11 @@ pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
 /// Returns the table of variants that are tuned for a case. Variants with default settings are in
 /// other tables.
 pub fn tuned(machine: &Machine) -> Table {
-    let columns = ["variant", "gain over glibc", "where the default of its kind takes 1"];
-    let mut table = Table::prose("Tuned variants, apart from the defaults", &["situation"], &columns)
-        .note("These are set up for what they are measured with, which nobody did for the peers: \
-               they are in no comparison with a peer and in no mean. Geometric mean against the default, \
-               which is the same contender without what follows its name.");
+    let columns = ["variant", "gain over glibc", "relative to the default"];
+    let mut table = Table::prose("Tuned variants", &["situation"], &columns)
+        .note("These variants are tuned for the benchmark. The peers are not, so the variants are in no comparison \
+               with a peer and in no mean. The last column is the geometric mean over the variant's figures divided \
+               by the default's, which has the same name without the suffix.");
     for s in LOCAL.iter().chain(OTHERS) {
         let all = deciding(&machine.select(|e| s.has(e)));
         for contender in contenders(&all).into_iter().filter(|c| is_tuned(c)) {
@@ -230,7 +230,9 @@ fn other(machine: &Machine, s: &Situation) -> Option<Vec<Cell>> {
     let not = match lost.len() {
         0 if gains.is_some() => "no cell is lost to glibc".to_string(),
         0 => String::new(),
-        count => format!("behind glibc in {count} of {}: {}", cells(all.len()), named(&lost, 3)),
+        count => {
+            format!("slower than glibc in {count} of {}: {}", cells(all.len()), named(&lost, 3))
+        }
     };
     let gain = gains.map_or("no glibc among the peers".to_string(), |g| {
         let gain = format!("{}, {}", range_of_times(Some(g)), cells(g.count));

@@ -46,13 +46,13 @@ impl Score {
 }
 
 const COLUMNS: [&str; 4] = ["time: won / tied / lost", "mean", "memory: won / tied / lost", "mean"];
-const NOTE: &str = "A cell is one case and one cost; a threaded case counts once, by its CPU time. \
-    Compared are malloc with malloc, ASn with ASn, and local allocators with local allocators; where Mallard has \
-    several of a kind, the one that stands for it is the same in all cells of a situation. \
-    Tied: the p10-p90 ranges overlap or the medians are within 3 % (within 10 % where only one run tells). \
-    Mean: what Mallard takes where the peer takes 1, geometric mean in which families of cases weigh equally. \
-    Bounds (limit/...) are no peers, tuned variants (AS3+reset) compete with none, and the \
-    degradation of lakos2 is no cost: it compares an allocator with itself.";
+const NOTE: &str = "A cell is one case and one cost; a case with threads counts once, with its CPU time. \
+    Mallocs are compared with mallocs, a strategy ASn with the same strategy, and local allocators with local \
+    allocators. If Mallard has several allocators of a kind, the same one represents Mallard in a whole situation. \
+    Tied: the ranges from the 10th to the 90th percentile overlap, or the medians are within 3 % (10 % if a figure comes from a single run). \
+    Mean: Mallard's figure divided by the peer's, as a geometric mean in which case families have equal weight. \
+    Bounds (limit/...) are not peers, and tuned variants (AS3+reset) are not compared. The \
+    degradation in lakos2 is not a cost, because it compares an allocator with itself.";
 
 /// Returns the table with a line for each competitor.
 pub fn by_peer(machine: &Machine) -> Table {

@@ -25,9 +25,9 @@ pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Optio
         "lower than the talk's",
         "why",
     ];
-    let mut table = Table::prose("Benchmark I by data structure, beside the talk", &["structure"], &columns)
+    let mut table = Table::prose("Benchmark I by data structure, compared with Lakos (ACCU 2017)", &["structure"], &columns)
         .of(&all)
-        .note("Gain: over AS1 in the same cell, the best local strategy; the median of the sizes (least-most).");
+        .note("Gain: the time with AS1 divided by the time with the best local strategy in the same cell; the median over the sizes (minimum-maximum).");
     for part in parts(&all) {
         let own = of_part(&all, &part);
         let cells = line(&own, &part, published);

@@ -16,7 +16,7 @@ async function unpack(details, done) {
   try {
     details.insertAdjacentHTML("beforeend", await unpacked(packed.textContent));
   } catch {
-    details.append(element("p", "missing", "This browser cannot unpack this part. The file performance.md beside this page has it as text."));
+    details.append(element("p", "missing", "This browser cannot unpack this part. The file performance.md in the same directory has it as text."));
   }
   details.removeAttribute("data-packed");
   done();

@@ -62,7 +62,7 @@ function everyMachine(peer) {
     return part ? [`${times(part.mean)} (${part.won} / ${part.tied} / ${part.lost})`, part.mean] : "";
   })];
   const table = element("table");
-  tabulate(table, [["Mallard takes (won / tied / lost)", ...machines.map((one) => one.name)], ...data.parts.map(line)]);
+  tabulate(table, [["Mallard needs (won / tied / lost)", ...machines.map((one) => one.name)], ...data.parts.map(line)]);
   const box = element("div", "scroll");
   box.tabIndex = 0;
   box.setAttribute("role", "region");
@@ -77,22 +77,22 @@ function sentenceAgainst(one, against) {
   const [time, memory, calls] = data.parts.map(part);
   const counted = (p) => `${p.won} won, ${p.tied} within noise, ${p.lost} lost`;
   const said = [];
-  if (time) said.push(`in whole programs Mallard takes ${times(time.mean)} of the CPU time of ${against.name} (${counted(time)})`);
-  if (memory) said.push(`${times(memory.mean)} of the peak memory (${counted(memory)})`);
-  if (calls) said.push(`a call of malloc or free alone takes ${times(calls.mean)} of the time (${counted(calls)})`);
+  if (time) said.push(`whole programs with Mallard need ${times(time.mean)} times the CPU time that they need with ${against.name} (${counted(time)})`);
+  if (memory) said.push(`${times(memory.mean)} times the peak memory (${counted(memory)})`);
+  if (calls) said.push(`a call of malloc or free alone needs ${times(calls.mean)} times the time (${counted(calls)})`);
   return said.length ? `On ${one.name}, ${said.join("; ")}.` : `On ${one.name}, nothing was measured under both.`;
 }
 
 function sentenceOfAll(one) {
-  const words = ["of glibc's CPU time in whole programs", "of its peak memory there", "of its time for a call of malloc or free"];
+  const words = ["times glibc's CPU time in whole programs", "times the peak memory of programs", "times the time of a call of malloc or free"];
   const parts = words.map((word, place) => {
     const all = one.all.filter((malloc) => malloc.figures[place] !== null);
     const ours = all.find((malloc) => malloc.ours);
     if (!ours) return "";
     const less = all.filter((malloc) => times(malloc.figures[place]) < times(ours.figures[place])).map((malloc) => malloc.name);
-    return `${times(ours.figures[place])} ${word} (${less.length === 0 ? "no malloc takes less" : `less: ${less.join(", ")}`})`;
+    return `${times(ours.figures[place])} ${word} (${less.length === 0 ? "no malloc needs less" : `less: ${less.join(", ")}`})`;
   }).filter(Boolean);
-  return parts.length ? `On ${one.name}, Mallard takes ${parts.join(", ")}.` : `On ${one.name}, Mallard's malloc was not measured beside glibc's.`;
+  return parts.length ? `On ${one.name}, Mallard needs ${parts.join(", ")}.` : `On ${one.name}, Mallard's malloc was not compared with glibc's.`;
 }
 
 // Lists the mallocs of the machine in the selector, and keeps the choice if the machine has that

@@ -43,7 +43,7 @@ pub fn draw(machines: &[Machine], mallocs: &Mallocs) -> Option<String> {
     let bottom = TOP + ROW * mallocs.shown.len() as f64;
     let notes = notes(machines, mallocs);
     let height = bottom + 22.0 + 17.0 * notes.len() as f64;
-    let label = "What each malloc takes where glibc's malloc takes 1";
+    let label = "Time and memory with each malloc, relative to glibc's malloc (1)";
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-label=(label) {
             title { (label) }
@@ -115,8 +115,8 @@ fn notes(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let ((time, times), (peak, peaks), (call, calls)) =
         (lost("programs", Kind::Time), lost("programs", Kind::Memory), lost("malloc", Kind::Time));
     notes.push(format!(
-        "Mallard loses to the best other malloc in {time} of {times} times and {peak} of {peaks} peaks of programs, \
-         and in {call} of {calls} times of calls."
+        "Mallard loses to the best other malloc in {time} of {times} program times, {peak} of {peaks} program memory \
+         peaks, and {call} of {calls} call times."
     ));
     notes
 }

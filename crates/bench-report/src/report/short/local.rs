@@ -116,9 +116,8 @@ pub fn programs(machines: &[Machine]) -> Option<String> {
     let found: Vec<String> = machines.iter().filter_map(of).collect();
     (!found.is_empty()).then(|| {
         format!(
-            "A program gains less than its calls do. Programs that make a word index, the trees of a parser, \
-             and an ordered map of phrases take, with one local allocator of Mallard in place of glibc's \
-             malloc, {} of the time.",
+            "Whole programs gain less than their calls. If programs that make a word index, parse trees, and an ordered \
+             map of phrases use one of Mallard's local allocators, their time relative to glibc's malloc is {}.",
             found.join(" and ")
         )
     })

@@ -19,15 +19,15 @@ const SUITES: [(&str, &str); 18] = [
     ("malloc", "calls of malloc and free"),
     ("rss", "memory of a malloc under patterns of allocation"),
     ("pool", "pools: blocks of one size"),
-    ("arena", "arenas: all blocks freed at once"),
+    ("arena", "arenas: all blocks freed together"),
     ("multipool", "pools of many sizes"),
     ("threads", "pools that threads share"),
     ("typed", "typed pools, handles and slot maps"),
     ("heap", "a heap for a part of a program"),
     ("crates", "Rust crates"),
-    ("lakos1", "structures built and freed whole"),
-    ("lakos2", "structures walked again and again"),
-    ("lakos3", "blocks freed and taken again"),
+    ("lakos1", "structures built and freed as a whole"),
+    ("lakos2", "structures traversed repeatedly"),
+    ("lakos3", "blocks freed and allocated again"),
     ("lakos4", "threads with local allocators"),
     ("lakos5", "structures in a fragmented heap"),
     ("seeds", "earlier reports on pools"),
@@ -50,6 +50,8 @@ struct Loss {
     case: String,
     peer: String,
     machine: String,
+    /// Whether the figure is the memory after all blocks are freed.
+    after_frees: bool,
 }
 
 /// The figures of one suite and one kind (time or memory) on some machines.
@@ -75,6 +77,7 @@ impl Group {
                 case: case_of(m.e),
                 peer: known_as(&peer.contender),
                 machine: machine.common.clone(),
+                after_frees: m.e.metric == "after_rss_kib",
             });
         }
     }
@@ -86,10 +89,11 @@ impl Group {
         // helpful.
         let case = if suite.starts_with("lakos") { "" } else { &worst.case };
         let on = if many { format!(", {}", worst.machine) } else { String::new() };
-        let against = format!("{}{on}", worst.peer);
+        let after = if worst.after_frees { ", after all blocks are freed" } else { "" };
+        let against = format!("{}{on}{after}", worst.peer);
         let cells = [
             format!("{} of {}", self.lost(), self.compared),
-            format!("{} ({})", number(range.median), number(range.most)),
+            format!("{} times (at most {} times)", number(range.median), number(range.most)),
             [case, &against].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(": "),
         ];
         let heads = vec![words_of(suite).to_string(), kind.name().to_string()];
@@ -139,9 +143,13 @@ impl<'a> Groups<'a> {
             });
         }
         let shown = if all { groups.len() } else { GROUPS.min(groups.len()) };
-        let columns =
-            ["lost", "Mallard / peer (most)", "the most: case, peer, machine"].map(str::to_string);
-        let heads = ["where", "what"];
+        let columns = [
+            "lost",
+            "Mallard / peer: median (maximum) of the lost",
+            "largest loss: case, peer, machine",
+        ]
+        .map(str::to_string);
+        let heads = ["benchmark", "figure"];
         let mut table = Table::prose("Where Mallard loses, grouped", &heads, &[]).columns(columns);
         for ((_, kind, suite), group) in &groups[..shown] {
             if let Some((heads, cells)) = group.line(suite, *kind, many_machines) {
@@ -151,7 +159,9 @@ impl<'a> Groups<'a> {
         let rest = &groups[shown..];
         if !rest.is_empty() {
             let lost: usize = rest.iter().map(|(_, group)| group.lost()).sum();
-            table.notes.push(format!("{} more groups have {lost} losses.", rest.len()));
+            table
+                .notes
+                .push(format!("{} more groups with {lost} losses are not shown.", rest.len()));
         }
         table
     }

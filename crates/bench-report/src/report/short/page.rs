@@ -4,31 +4,32 @@ use super::losses::Groups;
 use super::mallocs::Mallocs;
 use super::names::known_as;
 use super::{local, sentences};
-use crate::markdown::{escaped, table, wrapped};
+use crate::markdown::{escaped, item, table, wrapped};
 use crate::report::markdown::FIRST;
 use crate::rows::experiment::Machine;
 use crate::tables::{Cell, Table};
 use std::collections::BTreeSet;
 
-const READING: &str = "A figure says what an allocator takes where another takes 1: below 1 is less, and less is \
-    better. Mallocs are compared with mallocs, and local allocators with local allocators of the same kind. All figures, \
-    with spreads, commands and commits, are on the page that `./x bench report` writes, `build/performance.html`, and as \
-    text in `build/performance.md`. The guide says [how to run and read the benchmarks](guide/benchmarks.md).";
+const READING: &str = "A figure is a ratio: the time or memory that a program or a call needs with one allocator, divided by \
+    what it needs with another. Below 1 is less time or memory, which is better. A *peer* is another project's \
+    allocator. Mallocs are compared with mallocs, and local allocators (arenas and pools) with local allocators for the same \
+    need. `./x bench report` also writes all figures, with spreads, commands and commits, to `build/performance.html` \
+    and, as text, to `build/performance.md`. The guide explains [how to run and read the \
+    benchmarks](guide/benchmarks.md).";
 
 /// Makes the page.
 pub fn render(machines: &[Machine], mallocs: &Mallocs) -> String {
     let mut text = format!("{FIRST}\n\n# Performance\n\n");
     for sentence in sentences(machines, mallocs) {
-        text += &format!("- {}", wrapped(&sentence).replace('\n', "\n  ").trim_end());
-        text.push('\n');
+        text += &item(&sentence);
     }
     text += &format!("\n{}", wrapped(READING));
     text += &malloc(mallocs);
     if let Some(found) = local::table(machines) {
         text += "\n## Local allocators against local allocators\n\n";
         text += &wrapped(
-            "What Mallard takes where the peer takes 1, for the two peers that are closest to Mallard or ahead of it. \
-             Means over the cases that both have.",
+            "The time that Mallard's allocator needs, divided by the time that the named peer needs. A cell names the two \
+             fastest peers. Figures are geometric means over the cases that both allocators have.",
         );
         text += &table(&found, "Local allocators");
         text += &local::programs(machines).map_or(String::new(), |p| format!("\n{}", wrapped(&p)));
@@ -44,9 +45,10 @@ fn malloc(mallocs: &Mallocs) -> String {
         false => format!(" The HTML page also has {}.", left.join(", ")),
     };
     let text = wrapped(&format!(
-        "glibc's malloc is 1. Whole programs stand beside calls of malloc and free, where pairs (a block is freed \
-         right after it was taken), bulk, mixes of sizes, and threads have equal weight. Of several versions of a \
-         library, this page has the one that takes the least time in programs. Bold is the least figure.{left}"
+        "Figures are relative to glibc's malloc, which is 1, and are geometric means. \"Programs\" are whole \
+         programs. \"Calls\" are benchmarks that only call malloc and free, in four kinds with equal weight: pairs (each \
+         block is freed right after it is allocated), bulk, mixes of sizes, and threads. If several versions of a library were \
+         measured, this page has the version with which programs need the shortest time. Each column's smallest figure is bold.{left}"
     ));
     let each = mallocs.each_program().map_or(String::new(), |(machine, each)| {
         let title = format!("\n**Each program on {}: CPU time / peak memory**\n", machine.common);
@@ -62,13 +64,13 @@ fn losses(machines: &[Machine]) -> String {
         return String::new();
     }
     let text = wrapped(
-        "One allocator of Mallard stands against the best peer of each case. A figure is lost if that peer takes \
-         less, and the ranges of the runs do not overlap.",
+        "In each case, a Mallard allocator is compared with the best peer. Mallard loses a \
+         figure if its median is over 3 % higher and the ranges do not overlap, or over 10 % higher if one figure comes \
+         from a single run. The ratio is Mallard's figure divided by the peer's, as the median and the maximum over the \
+         lost figures. Memory is the peak RSS, and, in some suites, also the RSS after all \
+         blocks are freed. That RSS is large for an allocator that keeps its memory.",
     );
-    format!(
-        "\n## Where it loses, grouped\n\n{text}{}",
-        table(&found, "Where Mallard loses, grouped")
-    )
+    format!("\n## Where Mallard loses\n\n{text}{}", table(&found, "Where Mallard loses, grouped"))
 }
 
 /// Returns the name of a machine as its results contain it, but without the kernel, which may
@@ -92,10 +94,10 @@ fn by_name(machines: &[Machine]) -> Vec<Vec<&Machine>> {
     groups
 }
 
-/// Lists the machines, and the commits that the history no longer has.
+/// Lists the machines, and the measured commits that are not in the history.
 fn measured(machines: &[Machine]) -> String {
-    let mut found = Table::new("Machines", &["name", "as its rows name it"])
-        .columns(["known by", "suites", "rows"].map(str::to_string));
+    let mut found = Table::new("Machines", &["name", "name in the results"])
+        .columns(["identified by", "suites", "results"].map(str::to_string));
     for same in by_name(machines) {
         let suites: BTreeSet<&str> = same.iter().flat_map(|m| m.suites()).collect();
         let rows: usize = same.iter().flat_map(|m| &m.experiments).map(|e| e.rows.len()).sum();
@@ -111,7 +113,8 @@ fn measured(machines: &[Machine]) -> String {
         text += &format!(
             "\n{}",
             wrapped(&format!(
-                "Some rows name commits that history no longer has: {}.",
+                "Some results were measured at commits that are not in this repository's history, so the measured \
+                 code cannot be built again: {}.",
                 names.join(", ")
             ))
         );

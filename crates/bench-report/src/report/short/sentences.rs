@@ -14,7 +14,7 @@ pub fn sentences(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
     let found = [programs(mallocs), calls(mallocs), losses(&groups)];
     let found: Vec<String> = found.into_iter().flatten().collect();
     if found.is_empty() {
-        return vec!["Nothing was measured beside another allocator.".to_string()];
+        return vec!["Mallard was not yet compared with another malloc.".to_string()];
     }
     found
 }
@@ -22,13 +22,13 @@ pub fn sentences(machines: &[Machine], mallocs: &Mallocs) -> Vec<String> {
 fn programs(mallocs: &Mallocs) -> Option<String> {
     let time = from_to(mallocs.factors(OURS, PROGRAMS_TIME))?;
     let memory = from_to(mallocs.factors(OURS, PROGRAMS_PEAK))
-        .map_or(String::new(), |peak| format!(" and {peak} of the peak memory"));
+        .map_or(String::new(), |peak| format!(" and {peak} times the peak memory"));
     let machines = mallocs.machines_with(PROGRAMS_TIME);
     let counts = machines.map(|(_, all)| all[0].cases(PROGRAMS_TIME) as f64);
     let counts = from_to(counts).unwrap_or_default().replace(".00", "");
     Some(format!(
-        "Whole programs with Mallard's malloc take {time} of the CPU time{memory} that they take with glibc's \
-         (means of {counts} programs on {}); {}.",
+        "With Mallard's malloc, whole programs need {time} times the CPU time{memory} that they need with glibc's \
+         malloc (means of {counts} programs on {}). {}.",
         machines_in_words(mallocs.machines_with(PROGRAMS_TIME).count()),
         rank(mallocs)
     ))
@@ -59,11 +59,11 @@ fn rank(mallocs: &Mallocs) -> String {
         }
     }
     let mut words = match less.is_empty() {
-        true => "no other malloc takes less time".to_string(),
-        false => format!("less time is taken by {}", less.join(", ")),
+        true => "No other malloc needs less time".to_string(),
+        false => format!("Programs need less time with {}", less.join(", ")),
     };
     if !same.is_empty() {
-        words += &format!(", and to two digits the same is taken by {}", same.join(", "));
+        words += &format!("; the time is equal, to two digits, with {}", same.join(", "));
     }
     words
 }
@@ -71,8 +71,8 @@ fn rank(mallocs: &Mallocs) -> String {
 fn calls(mallocs: &Mallocs) -> Option<String> {
     let calls = from_to(mallocs.factors(OURS, CALLS))?;
     Some(format!(
-        "A call of malloc or free alone takes {calls} of its time with glibc; programs gain less than that, \
-         because they do more than allocate."
+        "A call of malloc or free alone needs {calls} times the time that it needs with glibc's malloc. Programs \
+         gain less, because they do more than allocate."
     ))
 }
 
@@ -82,14 +82,14 @@ fn losses(groups: &Groups) -> Option<String> {
         Some(format!("{} of {} {words}", group.lost(), group.compared))
     };
     let mut parts = Vec::new();
-    parts.extend(of("programs", Kind::Time, "times of programs"));
-    parts.extend(of("programs", Kind::Memory, "peaks of their memory"));
-    parts.extend(of("malloc", Kind::Time, "times of calls"));
+    parts.extend(of("programs", Kind::Time, "program times"));
+    parts.extend(of("programs", Kind::Memory, "program memory peaks"));
+    parts.extend(of("malloc", Kind::Time, "call times"));
     let (compared, lost) = groups.local();
     if compared > 0 {
         parts.push(format!("{lost} of {compared} figures of local allocators"));
     }
     let last = parts.pop()?;
     let list = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };
-    Some(format!("Against the best peer of each case, Mallard loses {list}."))
+    Some(format!("Compared with the best peer in each case, Mallard loses {list}."))
 }
