@@ -196,8 +196,11 @@ class Bare(X):
         for arguments in (["pool", "--case", "^pair/"], ["pool", "--case=64B$"], ["--list", "--case", "64"],
                           ["pool", "arena", "--case", "pair"], ["crates", "--case", "pair"],
                           ["pool", "--case", "^new/"], ["heap", "--case", "of a suite without rows"],
-                          ["advise", "--case", "^lru_cache$"], ["crates-malloc", "--case", "^parser$"]):
-            self.assertNotIn("no case", self.x("bench", *arguments).stderr, arguments)
+                          ["advise", "--case", "^lru_cache$"], ["crates-malloc", "--case", "^parser$"],
+                          ["advise", "--set", "measured", "--replay=5", "--case", "^lru_cache$"]):
+            run = self.x("bench", *arguments)
+            self.assertNotIn("no case", run.stderr, arguments)
+            self.assertNotIn("does not take", run.stderr, arguments)
 
     def test_installs_only_a_compiler_and_cmake_if_only_these_are_missing(self):
         self.has_apt("exit 0")
