@@ -260,18 +260,48 @@ void give_from_elsewhere(instance& in, chunk& c, void* block) noexcept
                                               std::memory_order_relaxed));
 }
 
+namespace {
+
+constinit bool has_counter = false;
+constinit std::uint64_t first_tick = 0;
+constinit std::uint64_t first_ns = 0;
+
+std::uint64_t ticks_now() noexcept
+{
+    return has_counter ? os::ticks() : os::monotonic_ns();
+}
+
+} // namespace
+
+void begin_ticks() noexcept
+{
+    has_counter = os::has_constant_ticks();
+    first_tick = ticks_now();
+    first_ns = os::monotonic_ns();
+}
+
+double nanoseconds_per_tick() noexcept
+{
+    std::uint64_t const ticks = ticks_now() - first_tick;
+    std::uint64_t const ns = os::monotonic_ns() - first_ns;
+    return ticks != 0 ? static_cast<double>(ns) / static_cast<double>(ticks) : 1;
+}
+
 void give_timed(instance& in, chunk& c, void* block) noexcept
 {
     ending& end = in.end_of;
-    if (end.begin == 0) {
-        end.begin = os::monotonic_ns();
+    std::uint64_t const now = ticks_now();
+    if (end.begin == 0 || now - end.last > ending_pause_max) {
+        end.begin = now;
         end.row = 0;
     }
+    end.last = now;
     end.row += 1;
     give(in, c, block);
     if (in.live == 0) {
-        end.nanoseconds.add(os::monotonic_ns() - end.begin);
+        end.ticks.add(ticks_now() - end.begin);
         end.frees.add(end.row);
+        end.sequences.add(1);
         end.begin = 0;
     }
 }

@@ -71,13 +71,24 @@ struct free_block {
 
 /// Measures how long the program takes to free the blocks of an instance one by one until none is
 /// left, with the destructors that run in between. A program that frees all blocks together could
-/// save this time. Only a sequence of frees without an allocation in between is measured.
+/// save this time. Only a sequence of frees without an allocation in between is measured, and
+/// without a pause of more than `ending_pause_max` ticks, in which the program does other work.
 struct ending {
     std::uint64_t begin; ///< when the sequence began; 0 if the last call allocated
+    std::uint64_t last;  ///< when the last free of the sequence began
     std::uint64_t row;   ///< number of frees in the sequence
-    counter nanoseconds; ///< of all sequences that freed the last block
+    counter ticks;       ///< of all sequences that freed the last block
     counter frees;       ///< number of frees in these sequences
+    counter sequences;   ///< number of these sequences
 };
+
+/// Some 2 to 4 microseconds. A destructor that frees a block takes less.
+inline constexpr std::uint64_t ending_pause_max = 8192;
+
+/// The clock of `ending`. Must be called before the first block is freed.
+void begin_ticks() noexcept;
+/// Converts a number of ticks since `begin_ticks`.
+double nanoseconds_per_tick() noexcept;
 
 /// The free blocks of one size, or the chunk from which an arena cuts blocks. The members that an
 /// allocator does not use are null.

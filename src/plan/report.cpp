@@ -1,6 +1,6 @@
 #include "report.hpp"
 
-#include "thread.hpp"
+#include "request.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -124,8 +124,9 @@ struct sums {
     std::uint64_t bytes = 0;
     std::uint64_t large = 0;
     std::uint64_t refused = 0;
-    std::uint64_t end_ns = 0;
+    std::uint64_t end_ticks = 0;
     std::uint64_t end_frees = 0;
+    std::uint64_t end_sequences = 0;
 };
 
 sums sums_of(std::size_t rule) noexcept
@@ -136,8 +137,9 @@ sums sums_of(std::size_t rule) noexcept
         s.bytes += t->of[rule]->bytes.value();
         s.large += t->of[rule]->large.value();
         s.refused += t->of[rule]->refused.value();
-        s.end_ns += t->of[rule]->end_of.nanoseconds.value();
+        s.end_ticks += t->of[rule]->end_of.ticks.value();
         s.end_frees += t->of[rule]->end_of.frees.value();
+        s.end_sequences += t->of[rule]->end_of.sequences.value();
     }
     return s;
 }
@@ -221,13 +223,18 @@ void write_json(text& to, options const& o, plan const& p, const char* program) 
             << ",\"peak_bytes\":" << rules[i].held_peak.load(std::memory_order_relaxed)
             << ",\"refused\":" << s.refused << ",\"large\":" << s.large;
         if (o.times_ends)
-            to << ",\"end_ns\":" << s.end_ns << ",\"end_frees\":" << s.end_frees;
+            to << ",\"end_ns\":"
+               << static_cast<std::uint64_t>(nanoseconds_per_tick() *
+                                             static_cast<double>(s.end_ticks))
+               << ",\"end_frees\":" << s.end_frees << ",\"end_sequences\":" << s.end_sequences;
         to << "}";
     }
     to << "],\"unknown_blocks\":" << unknown_blocks();
     if (o.times_ends) {
         cpu_use const use = cpu_use_of_thread();
-        to << ",\"ran_ns\":" << use.ran << ",\"waited_ns\":" << use.waited;
+        cost_of_measuring const cost = measure_cost();
+        to << ",\"ran_ns\":" << use.ran << ",\"waited_ns\":" << use.waited
+           << ",\"sequence_ps\":" << cost.sequence << ",\"free_ps\":" << cost.free;
     }
     to << "}\n";
 }

@@ -1,5 +1,7 @@
 #include "request.hpp"
 
+#include <algorithm>
+
 namespace mallard::plan {
 
 namespace {
@@ -111,6 +113,49 @@ bool is_of(thread_rules* t, instance const& in) noexcept
         return push(*c.list, block);
     }
     free_slowly(c, block, t);
+}
+
+namespace {
+
+constinit rule_state scratch_rule{};
+constinit instance scratch{};
+
+/// Returns the shortest measured time in ticks of a sequence that frees `count` blocks.
+std::uint64_t time_of_frees(std::size_t count) noexcept
+{
+    void* blocks[64];
+    std::uint64_t least = UINT64_MAX;
+    for (int round = 0; round < 64; ++round) {
+        for (std::size_t i = 0; i < count; ++i) {
+            busy const now(*scratch.thread);
+            blocks[i] = take_slowly(scratch, 48);
+            if (blocks[i] == nullptr)
+                return 0;
+        }
+        std::uint64_t const before = scratch.end_of.ticks.value();
+        for (std::size_t i = 0; i < count; ++i)
+            free_of_rule(blocks[i]);
+        least = std::min(least, scratch.end_of.ticks.value() - before);
+    }
+    return least;
+}
+
+} // namespace
+
+cost_of_measuring measure_cost() noexcept
+{
+    scratch.thread = ready();
+    if (scratch.thread == nullptr)
+        return {0, 0};
+    scratch_rule.allocator = scratch.allocator = mallard_plan_arena;
+    scratch_rule.is_timed = true;
+    scratch.rule = &scratch_rule;
+    constexpr std::uint64_t many = 64;
+    double const ps = 1000 * nanoseconds_per_tick();
+    auto const one = static_cast<std::uint64_t>(ps * static_cast<double>(time_of_frees(1)));
+    auto const all = static_cast<std::uint64_t>(ps * static_cast<double>(time_of_frees(many)));
+    std::uint64_t const each = all > one ? (all - one) / (many - 1) : 0;
+    return {one > each ? one - each : 0, each};
 }
 
 [[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept

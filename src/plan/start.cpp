@@ -81,6 +81,8 @@ bool is_counted() noexcept
 
 void begin_rules() noexcept
 {
+    if (the_options.times_ends)
+        begin_ticks();
     for (std::size_t i = 0; i < the_plan.rules.size(); ++i) {
         mallard_plan_rule const& r = the_plan.rules[i];
         rules[i].block_bytes = r.block_bytes;

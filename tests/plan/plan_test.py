@@ -343,9 +343,18 @@ class Plans(Case):
         report, = result.reports
         self.assertGreater(report["ran_ns"], 0)
         self.assertGreaterEqual(report["waited_ns"], 0)
+        self.assertGreater(report["free_ps"] + report["sequence_ps"], 0)
         for rule in report["rules"]:
             self.assertGreater(rule["end_frees"], 0)
             self.assertGreater(rule["end_ns"], 0)
+            self.assertGreater(rule["end_sequences"], 0)
+
+    def test_other_work_between_the_last_frees_is_not_part_of_their_duration(self):
+        """Between the frees of its two blocks, the program sleeps for 50 ms."""
+        report, = self.check_done(acts("pause", plan=usual(ARENA), env={"MALLARD_PLAN_TIMES": "1"})).reports
+        rule = report["rules"][0]
+        self.assertEqual(rule["end_frees"], 1)
+        self.assertLess(rule["end_ns"], 10_000_000)
 
     def test_reports_of_many_processes_are_not_mixed(self):
         plan = Plan()

@@ -94,6 +94,18 @@ static void act_callers(char** unused)
     puts("done");
 }
 
+/* Works between the frees of its two blocks. */
+static void act_pause(char** unused)
+{
+    (void)unused;
+    void* const one = first(24);
+    void* const other = first(24);
+    free(one);
+    usleep(50000);
+    free(other);
+    puts("done");
+}
+
 /* --- blocks that stay allocated --- */
 
 /* Keeps COUNT blocks of BYTES bytes from `first`, and frees all at the end. */
@@ -820,6 +832,7 @@ static const struct {
     void (*act)(char**);
 } acts[] = {
     {"callers", act_callers},
+    {"pause", act_pause},
     {"keep", act_keep},
     {"keep_some", act_keep_some},
     {"rounds", act_rounds},
