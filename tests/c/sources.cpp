@@ -46,7 +46,8 @@ TEST(c_source, that_fails_when_the_handle_is_allocated_makes_create_fail)
     EXPECT_EQ(explanation().find("mallard_arena_create: the caller's take did not return "), 0U);
     EXPECT_EQ(mallard_multipool_create(&multipool), nullptr);
     EXPECT_EQ(mallard_last_error(), MALLARD_ERROR_REFUSED);
-    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take did not return "), 0U);
+    EXPECT_EQ(explanation().find("mallard_multipool_create: the caller's take did not return "),
+              0U);
     EXPECT_EQ(errno, ENOMEM);
 }
 
