@@ -20,7 +20,7 @@ std::size_t different_words(const std::filesystem::path& path)
     return count.size();
 }
 
-// Counts in the directory of the Linux headers, or in the given directory.
+// Counts the different words of each file in the given directory, or in that of the Linux headers.
 int main(int arguments, char** argument)
 {
     const std::filesystem::path folder = arguments > 1 ? argument[1] : "/usr/include/linux";

@@ -14,8 +14,10 @@ namespace mallard::engine {
 ///
 /// The mark is the address of the block XORed with a secret key of the process (`mark_for`). Every
 /// pop compares the two words, so a stray write into a free block cannot choose the address that
-/// malloc returns next. (snmalloc and glibc's safe linking sign links in the same way.) Allocation
-/// clears the first word, so an allocated block does not look free.
+/// malloc returns next. (snmalloc also signs links with a secret key. glibc's safe linking does
+/// less: it stores the link only once, XORed with high bits of the address at which the link is
+/// stored, and checks only that the link is aligned.) Allocation clears the first word, so an
+/// allocated block does not look free.
 ///
 /// A double free is detected at the latest when the block would be allocated a second time. The
 /// second free itself detects the error only if the block is the newest of its list, or if this

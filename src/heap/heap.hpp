@@ -65,7 +65,7 @@ struct heap : thread_cache {
     limits limit;          ///< limits of the bytes in chunks and large blocks
     std::atomic<std::size_t> held_max{0};
 
-    heap* next_unused = nullptr; ///< in a list of destroyed heaps; `this` while in use
+    heap* next_unused = nullptr; ///< next in the list of destroyed heaps; `this` in a live heap
     heap* next_of_all = nullptr;
 };
 

@@ -45,8 +45,8 @@ void* reallocate(void* block, std::size_t bytes) noexcept;
 /// block, with a message that names the function `call`.
 std::size_t usable_bytes(const void* block, const char* call) noexcept;
 
-/// Frees a block whose size may not be `bytes`. Stops the process if `bytes` cannot be the size
-/// with which the block was allocated.
+/// Frees a block whose size may differ from `bytes`. Stops the process if `bytes` cannot be the
+/// size with which the block was allocated.
 [[gnu::noinline]] void deallocate_doubtful(void* block, std::size_t bytes) noexcept;
 
 /// Frees a block that was allocated with a size of `bytes`, according to the caller.

@@ -159,9 +159,10 @@ struct instance {
 /// the system supplies no memory.
 void* take_slowly(instance& in, std::size_t bytes) noexcept;
 
-/// Frees a block of a chunk whose `quick_thread` has `counting` or `in_arena` added: counts the
-/// free, and acts if the chunk or instance now has no blocks. Only the thread of the instance may
-/// call this function and the next one.
+/// Frees a block of a chunk that is marked `counting` or `in_arena` (in `quick_thread`), and counts
+/// the free. If a chunk of an arena then has no blocks, calls `empty`, which reuses or frees the
+/// chunk. In other instances, calls `start_anew` if the instance then has no blocks. Only the
+/// thread of the instance may call this function and the next one.
 [[gnu::always_inline]] inline void give_quickly(chunk& c, void* block) noexcept;
 /// Frees a block of the instance.
 [[gnu::always_inline]] inline void give(instance& in, chunk& c, void* block) noexcept;

@@ -62,8 +62,9 @@ thread_rules* take_idle() noexcept
     return t;
 }
 
-/// Fills the row of quick bins for a rule. A request that is up to 15 bytes larger than the largest
-/// block of the rule may also be served, if the blocks of its bin are large enough.
+/// Fills the part of the table `quick_bins` that maps request sizes to the bins of one rule. The
+/// last entry also serves requests up to 15 bytes larger than the largest block of the rule,
+/// because block sizes are rounded up to a multiple of 16.
 void fill_row(bin** row, instance& in) noexcept
 {
     for (std::size_t i = 0; i < row_bins; ++i)

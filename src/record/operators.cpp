@@ -45,8 +45,8 @@ private:
     return this_thread.process == this_process.number.load(std::memory_order_relaxed);
 }
 
-/// Stores the form of the operator for the hook of malloc or free that runs next in this thread. If
-/// one operator calls another, the flags of both are stored.
+/// Stores the flags of the operator (sized, aligned, array ...) for the hook of malloc or free that
+/// runs next in this thread. If one operator calls another, the flags of both are stored.
 [[gnu::always_inline]] inline void note(unsigned flags, std::size_t bytes = 0,
                                         unsigned align_log2 = 0) noexcept
 {

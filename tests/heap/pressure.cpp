@@ -89,7 +89,7 @@ TEST(cgroup, of_a_container_may_appear_as_the_root_group)
     EXPECT_EQ(g.limit(), 1000u);
 }
 
-TEST(cgroup, is_unknown_without_a_readable_path)
+TEST(cgroup, has_no_limit_if_the_path_of_the_group_is_missing_or_invalid)
 {
     groups const g;
     g.group("a", "1000");

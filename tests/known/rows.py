@@ -81,9 +81,9 @@ def measured(row):
 
 
 def savings(known):
-    """Yields (metric, figures) of the change that the advised form of a program makes: the measured saving; the
-    interval that the last advice predicted; the saving of the change in the unchanged program; and the interval that an
-    advice without runs of the program predicted from a replay."""
+    """Yields (metric, figures) of the change that the last advice recommended: the saving that was measured in the
+    changed program; the saving when a plan applies the change to the original program; the interval that the last
+    advice predicted; and the interval that advice from a replay alone predicted."""
     yield "measured_saving", measured(known.verified)
     in_program = answers.in_program(known.followed, known.advices[-1])
     if in_program:

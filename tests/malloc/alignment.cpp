@@ -154,7 +154,7 @@ TEST(alignment, above_two_mebibytes_holds_or_fails)
         }
 }
 
-TEST(alignment, may_be_lost_in_realloc_while_the_contents_stay)
+TEST(alignment, realloc_keeps_the_contents_of_an_aligned_block_but_may_lose_the_alignment)
 {
     for (std::size_t align = 16; align <= std::size_t{2} << 20; align *= 4)
         for (std::size_t const bytes : {10, 1000, 100'000})

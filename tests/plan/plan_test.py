@@ -338,7 +338,7 @@ class Plans(Case):
         self.assertEqual([rule["name"] for rule in result.reports[0]["rules"]], names)
         self.assertEqual(json.loads(result.err), result.reports[0])
 
-    def test_a_report_with_times_contains_the_duration_of_the_last_frees(self):
+    def test_a_report_with_times_contains_the_duration_of_the_frees_that_empty_an_instance(self):
         result = self.check_done(acts("callers", plan=usual(ARENA), env={"MALLARD_PLAN_TIMES": "1"}))
         report, = result.reports
         self.assertGreater(report["ran_ns"], 0)

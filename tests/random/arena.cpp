@@ -32,7 +32,7 @@ TEST(random_arena, agrees_with_a_model_in_chunks_of_one_size)
     run_arenas<arena_options{.grow = growth::fixed(500), .min_align = 8}>();
 }
 
-TEST(random_arena, agrees_with_a_model_up_to_a_limit)
+TEST(random_arena, agrees_with_a_model_until_the_memory_limit_is_reached)
 {
     run_arenas<arena_options{.grow = {.first = 100, .num = 3, .den = 2, .add = 10, .limit = 20'000},
                              .min_align = 2}>();

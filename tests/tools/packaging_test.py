@@ -51,11 +51,11 @@ class CheckPackaging(TreeTest):
         self.write("docs/install.md", "\nsee https://duck.example/ponds/x\n")
         self.finds(tool, "docs/install.md:2: https://duck.example/ponds/x is not https://duck.example/pond")
 
-    def test_finds_a_recipe_whose_home_is_elsewhere(self):
+    def test_reports_a_recipe_whose_homepage_is_not_that_of_the_project(self):
         self.write("packaging/debian/control", "Source: mallard\nHomepage: https://goose.example/pond\n")
         self.finds(tool, "packaging/debian/control: the home is https://goose.example/pond, and https://duck.example/pond")
 
-    def test_finds_a_recipe_without_a_home(self):
+    def test_reports_a_recipe_without_a_homepage(self):
         self.write("packaging/conan/conanfile.py", "import conan\n")
         self.finds(tool, "packaging/conan/conanfile.py: the home is missing, and https://duck.example/pond")
 

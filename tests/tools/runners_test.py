@@ -43,7 +43,7 @@ class MisuseRunner(TreeTest):
         self.assertEqual(self.check(message.replace("  help", "    by app+0x1\\n  help"),
                                     "std::abort();"), (0, ""))
 
-    def test_finds_a_message_without_help(self):
+    def test_reports_a_message_that_has_no_help_line(self):
         self.finds("expected three lines", message.replace("help: ", ""), "std::abort();")
 
     def test_accepts_a_segmentation_fault_only_after_the_expected_line(self):
@@ -56,7 +56,7 @@ class MisuseRunner(TreeTest):
             self.assertEqual(self.run_python("tests/misuse/run.py", source,
                                              self.tree / "misuse")[0], status)
 
-    def test_accepts_a_program_that_exits_normally_only_with_the_expected_output(self):
+    def test_a_program_that_exits_normally_must_print_the_expected_output(self):
         lives = program.replace("// dies: mallard: free of ADDRESS", "// lives: nothing")
         for text, stream, status in (("nothing", "stdout", 0), ("more", "stdout", 1),
                                      ("nothing", "stderr", 1)):

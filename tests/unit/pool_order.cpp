@@ -207,7 +207,7 @@ TYPED_TEST(pool_poison, covers_blocks_that_were_never_allocated)
 }
 
 // The header of a chunk is between its blocks, at a place that depends on the address of the chunk.
-TYPED_TEST(pool_poison, is_right_for_every_block_size_in_every_chunk)
+TYPED_TEST(pool_poison, covers_exactly_the_free_blocks_for_every_block_size_in_every_chunk)
 {
     failing_source heap;
     for (std::size_t bytes = 1; bytes < 600; bytes += bytes < 64 ? 1 : 7) {

@@ -109,7 +109,7 @@ impl Waiting {
             libc::SYS_futex => {
                 self.is_malloc_of_libc && registers.rsi & FUTEX_OPERATION == FUTEX_WAIT_BITSET
             }
-            // The dynamic linker reads files.
+            // A thread that reads a file may be in the dynamic linker, which must not be interrupted.
             libc::SYS_read => std::fs::metadata(proc::file_of(process, registers.rdi as i32))
                 .is_ok_and(|file| !file.is_file()),
             _ => may_wait(call, self.is_malloc_of_libc),

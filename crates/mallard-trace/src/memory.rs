@@ -41,8 +41,8 @@ macro_rules! parts {
         }
 
         impl Parts {
-            /// The names and fields: first `resident`, then the parts in the order in which a plot
-            /// stacks them. The tables have columns of these names.
+            /// The name and the field of each part of the memory: first `resident`, then the others
+            /// in the order in which a plot stacks them. The tables have columns of these names.
             pub(crate) const MEMBERS: [(&str, fn(&mut Parts) -> &mut i64); 8] =
                 [$((stringify!($part), |parts| &mut parts.$part),)*];
 

@@ -19,7 +19,8 @@ pub struct TimedCall {
     pub site: u32,
 }
 
-/// The most recent calls, in the order in which they returned. Each has a count of other threads.
+/// The most recent calls, in the order in which they returned. Each call has the number of other
+/// threads that were inside a call at the same time.
 #[derive(Default)]
 pub struct Overlaps {
     calls: VecDeque<(TimedCall, u32)>,

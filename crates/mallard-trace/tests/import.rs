@@ -212,7 +212,8 @@ fn frees_that_are_missing_or_too_many_are_counted() {
     let (_folder, trace) = trace_of(&stream.finish());
     let manifest = trace.manifest();
     assert_eq!((manifest.counts.missed_frees, manifest.counts.null_frees), (1, 1));
-    // The last free comes after the first record of the realloc, which has no second record.
+    // The last realloc has a first record, and no second one. The last free comes after that first
+    // record.
     assert_eq!((manifest.counts.unknown_frees, manifest.counts.broken_reallocs), (2, 2));
     assert_eq!(manifest.repairs.broken_stacks, 1);
     let blocks = trace.table(&EVENTS).unwrap().i64s("alloc").unwrap();

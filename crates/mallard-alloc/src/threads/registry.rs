@@ -157,8 +157,8 @@ mod keys {
             true
         }
 
-        /// Ends the key. After this call no thread has a part of the allocator, so a thread that
-        /// ends later touches no part.
+        /// Deletes the key. After this call, no thread finds a cache of the allocator. So a thread
+        /// that exits later does not touch such a cache.
         pub(crate) fn end(&mut self) {
             let id = core::mem::replace(self.id.get_mut(), Self::NO_ID);
             if id != Self::NO_ID {

@@ -107,13 +107,14 @@ impl Piloted {
     }
 }
 
-/// The candidates that must be among the first, in addition to the best plan and the best malloc.
+/// The candidates that must be at the front of the order (so that they are measured first), in
+/// addition to the best plan and the best malloc.
 #[derive(Clone, Copy, Default)]
 pub struct Needed {
-    /// Whether the best plan without wink-out must be among the first, because it can be
+    /// Whether the best plan without wink-out must be at the front, because such a plan can be
     /// recommended even without a second recording.
     pub runs_destructors: bool,
-    /// Whether the candidate with the smallest peak must be among the first.
+    /// Whether the candidate with the smallest peak must be at the front.
     pub saves_memory: bool,
 }
 

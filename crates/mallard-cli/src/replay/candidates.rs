@@ -95,7 +95,8 @@ pub struct Candidates {
     pub all: Vec<Candidate>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// What a replay writes to new blocks: `none`, `page` or `all`.
+    /// How much of each new block a replay writes: nothing (`none`), one byte of each page (`page`),
+    /// or every byte (`all`).
     pub touch: &'static str,
     /// The resident memory of the replayer under the malloc of the base, before the first op and
     /// without the replayer's own tables. All further memory of a run is the heap of its malloc.

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// The smallest and the largest share of a real saving that a replay found, for perl, python3 and
 /// git under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
-/// How much locality alone can change, as a share of the program's CPU time.
+/// The largest effect that better locality alone can have, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
 /// The maximum share of a saving that is assumed to overlap with other work of the processor (see
 /// `effects::HIDDEN_NS`). In the programs of tests/known, the programs that were changed as

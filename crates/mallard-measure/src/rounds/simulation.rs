@@ -613,7 +613,7 @@ fn the_best_candidate_is_dropped_in_less_than_2_of_100_selections() {
 
 #[test]
 fn print_how_often_the_best_candidate_is_dropped() {
-    println!("dropped early, lost; rounds of the choice, fresh rounds");
+    println!("candidates; dropped early, lost; rounds of the choice, confirmation rounds");
     for program in [0, 1] {
         for (count, budget) in [(4, 20.0), (8, 20.0), (4, 60.0), (8, 60.0)] {
             for in_order in [false, true] {
@@ -622,7 +622,7 @@ fn print_how_often_the_best_candidate_is_dropped() {
                 let counts = lost(of, &recorded_truths(program, count), repetitions(1000));
                 let counts = counts.map(|count| format!("{count:6.1}")).join("");
                 println!(
-                    "{:8}{count} in {budget} s, in order: {in_order:5}{counts}",
+                    "{:8}{count} in {budget} s, rounds in recorded order: {in_order:5}{counts}",
                     RECORDED[program].name
                 );
             }

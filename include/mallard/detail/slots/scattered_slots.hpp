@@ -371,7 +371,8 @@ private:
     os::growing_range far_memory_;
 };
 
-/// The storage of a secondary map: as the given one, but scattered, unless the slots are `fixed`.
+/// The storage of a secondary map, derived from `Storage`: the slots are scattered, except in
+/// `fixed` storage, which stays as it is.
 template <class Storage>
 struct scattered : Storage {};
 template <source Source>

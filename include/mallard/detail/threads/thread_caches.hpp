@@ -88,8 +88,8 @@ private:
 
 namespace os {
 
-/// The caches of one thread. The two arrays find the caches of up to 64 allocators at once; the
-/// list holds all caches.
+/// The caches of one thread. The two arrays find the caches of up to 64 allocators without a
+/// search. The list `caches` holds all caches.
 struct alignas(false_sharing_bytes) thread_table : listed<thread_table> {
     static constexpr std::size_t places = 64;
 

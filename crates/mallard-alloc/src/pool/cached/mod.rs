@@ -79,7 +79,7 @@ impl<S: Source> CachedCore<S> {
     #[inline(always)]
     fn cache(&self) -> Option<&ThreadCache> {
         // SAFETY: a cache begins with its `ThreadPart`. The key finds only caches that exist,
-        // because the key is ended before the caches are returned to the source.
+        // because `key.end` is called before the caches are returned to the source.
         self.key.find().map(|part| unsafe { part.cast::<ThreadCache>().as_ref() })
     }
 

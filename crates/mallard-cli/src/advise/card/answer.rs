@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
 const SHORT_RUN_NS: f64 = 50e6;
-/// If the noise is less than this share, a card proposes a larger least gain.
+/// If the noise is less than this share of the CPU time, the answer proposes a larger `--min-gain`:
+/// that noise, rounded up.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
 /// Describes why the measurements do not decide whether a change helps.

@@ -219,10 +219,12 @@ fn leak(evidence: &Measured) -> Option<Change<'_>> {
     Some(Change { likely, ..change })
 }
 
-/// Chooses the change whose card comes first. Among changes that probably save about as much as the
-/// best, the order is: acceptable memory, least work, no skipped destructor, no pool that has to
-/// outlive the calls, largest saving. If destructors take much of the time, most of the saving is
-/// from skipping them, so wink-out is then no disadvantage.
+/// Chooses the change whose recommendation (card) comes first. Among changes that probably save
+/// about as much as the best, prefers in this order: a change with acceptable memory; the change
+/// that is the least work; a change after which all destructors still run; a change without a pool
+/// that has to outlive the allocating calls; the largest saving. If destructors take much of the
+/// time, most of the saving is from skipping them, so a change that skips them (wink-out) then has
+/// no disadvantage.
 fn first<'a>(evidence: &Measured, all: &[Change<'a>]) -> Option<Change<'a>> {
     let most = all.iter().map(|change| change.likely).max_by(f64::total_cmp)?;
     let is_near = |change: &Change| 1.0 - change.likely <= (1.0 - most) * (1.0 + LEVEL);

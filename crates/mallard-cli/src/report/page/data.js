@@ -43,7 +43,7 @@ const sizeOf = (key, site) => (ofSite(key, site) >= 0 ? ofSite(key, site) : null
 const measuredAt = new Map(sites.measured.map((site, place) => [site, place]));
 const ofMeasure = (key, site) => sites[key]?.[measuredAt.get(site)] ?? null;
 
-// Returns a name for a frame. A program without symbols has modules only.
+// Returns a name for a frame: its function, or its module if the program has no symbols.
 function frameName(frame) {
   const func = text(frames.func[frame]);
   if (func) return func;
