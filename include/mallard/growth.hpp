@@ -119,7 +119,7 @@ struct growth_rule<Growth> {
 template <growth Growth>
 using growth_argument = std::conditional_t<Growth.is_at_run_time(), growth, growth_function>;
 
-/// The state of the growth of one allocator.
+/// How much memory an allocator has, and the size of the next step.
 template <growth Growth>
 class growth_state {
 public:
@@ -168,7 +168,7 @@ public:
         return fresh;
     }
 
-    /// Starts again with the first step, after all memory was returned.
+    /// Resets to the first step, after all memory was returned.
     constexpr void restart() noexcept
     {
         taken_ = 0;

@@ -240,7 +240,7 @@ private:
     mallard_fresh* fresh_ = &detail::nothing_fresh;
 };
 
-/// A heap that one thread allocates from.
+/// A heap from which only one thread allocates.
 using heap = basic_heap<sharing::one_thread>;
 /// A heap that any thread allocates from.
 ///

@@ -392,7 +392,7 @@ public:
     static auto& handles_of(T* object) noexcept { return slot::of(object).handles; }
 
 private:
-    /// Sets the pool of all objects.
+    /// Sets the pool to which all objects belong.
     constexpr void set_owner(object_pool* owner) noexcept
     {
         if constexpr (!pool_in_slot)

@@ -116,7 +116,7 @@ struct statistics {
     std::size_t bytes_live = 0;  ///< bytes in use
     std::size_t bytes_idle = 0;  ///< free bytes, held for later blocks
     std::size_t bytes_taken = 0; ///< bytes held from the source: live, idle and bookkeeping
-    std::size_t chunks = 0;      ///< chunks held, used or idle
+    std::size_t chunks = 0;      ///< number of chunks, used or idle
     /// Growth steps since construction; arrays and large blocks are not counted.
     std::size_t growths = 0;
     /// How often, since construction, an empty cache was refilled from free blocks, from slots that

@@ -22,8 +22,8 @@ enum class huge {
 /// The NUMA node of the memory: `numa::prefer(1)` or `numa::bind(1)`. By default, a page is on the
 /// node of the thread that touches it first.
 struct numa {
-    int node = -1;       ///< -1: no preference
-    bool strict = false; ///< fail when the node has no memory
+    int node = -1;       ///< preferred NUMA node; -1: no preference
+    bool strict = false; ///< whether to fail if the node has no memory
 
     /// Returns the option for memory of that node while it has free memory, otherwise of another
     /// node.

@@ -1,4 +1,4 @@
-// Secondary maps: more values for the keys of a slot map.
+// Secondary maps store additional values for the keys of a slot map.
 #pragma once
 
 #include <mallard/detail/slots/scattered_slots.hpp>

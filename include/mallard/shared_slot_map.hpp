@@ -81,7 +81,7 @@ public:
 
     /// The result of `try_remove`.
     enum class removal {
-        not_found,      ///< the key names nothing
+        not_found,      ///< no element has this key
         left_to_guards, ///< the last guard will destroy the element
         owned           ///< the caller owns the slot
     };
@@ -306,7 +306,7 @@ public:
         return bool(held);
     }
 
-    /// Returns whether the key names an element at this moment.
+    /// Returns whether an element with this key is in the map at this moment.
     [[nodiscard]] bool contains(Key k) const noexcept
     {
         shared_slot* const slot = slot_of(k);
@@ -494,7 +494,7 @@ public:
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
     T* operator->() const noexcept { return static_cast<T*>(slot_->value); } ///< the element
 
-    /// Ends the guard early. The guard is false from now on.
+    /// Releases the element before the guard is destroyed. The guard is then false.
     void reset() noexcept
     {
         shared_slot* const slot = std::exchange(slot_, nullptr);

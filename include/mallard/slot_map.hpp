@@ -12,7 +12,7 @@ namespace mallard {
 struct slot_map_options {
     bool wrapping = false; ///< when the generations of a slot are used up, start again with
                            ///< generation 1; an old key may then name a new element
-    /// Verify `key_of` and iterators, and mark erased values for Valgrind.
+    /// Whether to verify `key_of` and iterators, and to mark erased values for Valgrind.
     check checks = check::off;
 };
 

@@ -6,7 +6,7 @@
 
 namespace mallard::engine {
 
-/// A block in use.
+/// Where a block in use was found.
 struct found_block {
     reservation* in; ///< the block's reservation; null if the block has a dedicated mapping
     std::size_t slice;

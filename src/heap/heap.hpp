@@ -8,8 +8,8 @@
 //   shared     any thread allocates, under a lock
 //
 // Any thread frees and reallocates blocks of any heap, because each slice (16 KiB of address space)
-// has a map entry that names the heap which owns the blocks of the slice. A thread that may not use
-// the heap's lists sends the block to the heap's inbox immediately. Blocks of heaps are not
+// has a map entry that names the heap which owns the blocks of the slice. A thread that must not
+// use the heap's lists sends the block to the heap's inbox immediately. Blocks of heaps are not
 // collected in batches, because the heap might be released before a batch is sent. Sending would
 // then write to freed memory.
 //

@@ -22,7 +22,7 @@ namespace mallard::engine {
 /// batch occupies the same element of the outbox, sends that batch first.
 void add_to_batch(thread_cache& cache, slab& s, void* block) noexcept;
 
-/// Sends all batches.
+/// Sends all batches of remote frees.
 void send_batches(thread_cache& cache) noexcept;
 
 /// Sends a single block immediately. The calling thread needs no cache.

@@ -18,7 +18,7 @@
 namespace mallard::engine {
 
 /// The state of 64 slices, one bit each. A free slice is dirty if it was used and not returned to
-/// the system since, so its bytes may not be zero. A dirty slice is aged if it was already dirty
+/// the system since, so its bytes need not be zero. A dirty slice is aged if it was already dirty
 /// when this decay interval began. `guest` marks the slices that other threads allocated while a
 /// thread forked (see guests.hpp). These slices are added to `used` after the fork.
 struct slice_group {

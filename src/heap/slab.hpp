@@ -89,7 +89,7 @@ struct alignas(64) slab {
     slab* next = nullptr;   ///< next in the owner's list of slabs of this class with free blocks
     slab* previous = nullptr;
     std::uint8_t index = 0;         ///< size class index
-    bool listed = false;            ///< in the list that `next` links
+    bool listed = false;            ///< whether the slab is in the list that `next` links
     std::uint16_t chunk_slices = 0; ///< if a chunk of a heap begins at this slice: its length
     std::uint32_t chunk_next = 0;   ///< if a heap's chunk begins here: the next chunk of the heap
 

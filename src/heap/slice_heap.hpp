@@ -9,7 +9,7 @@ namespace mallard::engine {
 
 /// Adjacent slices that the slice heap allocates as one unit.
 struct span {
-    reservation* in = nullptr; ///< null: the allocation failed
+    reservation* in = nullptr; ///< null if the allocation failed
     std::size_t slice = 0;
     bool zero = false; ///< whether all bytes are 0
     /// Whether the span comes from a span cache. Such a span still has the record of a span of this
@@ -24,10 +24,10 @@ struct span {
 struct usage {
     std::size_t used = 0;
     std::size_t used_max = 0;
-    std::size_t dirty = 0;     ///< free, but not returned to the system
+    std::size_t dirty = 0;     ///< slices that are free, but not returned to the system
     std::size_t taken_max = 0; ///< maximum of used + dirty
-    std::size_t committed = 0; ///< below the commit limits
-    std::size_t purged = 0;    ///< returned to the system, since the start
+    std::size_t committed = 0; ///< slices below the commit limits
+    std::size_t purged = 0;    ///< slices returned to the system since the start
 };
 
 /// Recently freed spans of one class, newest first. The next allocation of the class reuses the
@@ -96,7 +96,7 @@ public:
     // guests.hpp.
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept { lock_.keep(); }
-    [[gnu::cold]] void open() noexcept; ///< requires that no thread is a guest
+    [[gnu::cold]] void open() noexcept; ///< requires that no thread is in the slow path for forks
     [[gnu::cold]] void forget_guests() noexcept;
 
 private:
@@ -137,7 +137,7 @@ private:
     std::size_t expected_ = 0; ///< threshold of `has_grown`, minus `growth_least`
     std::atomic<bool> has_grown_{false};
     std::atomic<idle> idle_{idle::no};
-    bool short_ = false;              ///< whether memory is short
+    bool short_ = false;              ///< whether the system is short of memory
     bool refused_ = false;            ///< whether a purge failed in this decay interval
     slab* given_by_guests_ = nullptr; ///< spans to free after the fork
 };

@@ -12,9 +12,9 @@ namespace mallard::engine {
 /// different moments.
 struct class_statistics {
     std::size_t bytes = 0;  ///< usable bytes of a block
-    std::size_t live = 0;   ///< blocks in use by the program
-    std::size_t cached = 0; ///< blocks in the lists of threads
-    std::size_t slabs = 0;  ///< slabs or spans
+    std::size_t live = 0;   ///< number of blocks in use by the program
+    std::size_t cached = 0; ///< number of free blocks in the lists of threads
+    std::size_t slabs = 0;  ///< number of slabs or spans
 };
 
 struct heap_statistics {
@@ -23,8 +23,8 @@ struct heap_statistics {
     std::size_t bytes_cached = 0; ///< usable bytes of the cached blocks
     std::size_t bytes_taken = 0;  ///< memory from the system, including large blocks
     std::size_t bytes_taken_max = 0;
-    std::size_t bytes_idle = 0;     ///< free, but not returned to the system
-    std::size_t bytes_returned = 0; ///< returned to the system, since the start
+    std::size_t bytes_idle = 0;     ///< free memory that was not returned to the system
+    std::size_t bytes_returned = 0; ///< memory returned to the system since the start
     std::size_t large_blocks = 0;
     std::size_t large_bytes = 0;
     std::size_t threads = 0; ///< thread caches, including abandoned ones of exited threads

@@ -83,7 +83,7 @@ struct alignas(128) thread_cache {
     entry tag = 0; ///< the number of this cache << owner_shift
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< secret key of the process, for free blocks
-    std::atomic<std::uint32_t> busy{0};   ///< the thread is in a slow path
+    std::atomic<std::uint32_t> busy{0};   ///< 1 while the thread is in a slow path
     std::atomic<std::uint32_t> wanted{0}; ///< not 0 if a visitor wants the cache or took its lists
     std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` when a visitor last read it
     std::uint32_t in_doubt_index = 0;     ///< size class of the blocks at `in_doubt`
@@ -107,7 +107,7 @@ struct alignas(128) thread_cache {
     /// The bytes by which the list limits exceed their initial values: [0] for classes whose blocks
     /// all have one size, [1] for classes of larger blocks.
     std::size_t allowance[2] = {};
-    const cache_policy* policy = nullptr; ///< null in a decoy
+    const cache_policy* policy = nullptr; ///< null in a decoy (trap cache)
     thread_cache* next_of_all = nullptr;
     shown_caches* shown_at = nullptr;  ///< address of the thread's `my_caches`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
@@ -226,7 +226,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 // These functions are never inlined. The fast path calls them in tail position with the arguments
 // in the registers where they already are.
 
-// The functions of requests.cpp:
+// These functions are defined in requests.cpp.
 [[gnu::noinline]] void* refill(std::size_t bytes, class_offset offset,
                                thread_cache* cache) noexcept;
 [[gnu::noinline]] void* allocate_above(std::size_t bytes, thread_cache* cache) noexcept;
@@ -239,7 +239,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 /// the address is not a block.
 [[gnu::noinline]] void free_rare(void* block, thread_cache* cache) noexcept;
 
-// The functions of frees.cpp:
+// These functions are defined in frees.cpp.
 [[gnu::noinline]] void free_elsewhere(void* block, thread_cache* cache) noexcept;
 [[gnu::noinline]] void overflow(void* block, thread_cache* cache, class_offset offset) noexcept;
 /// Returns a block to its slab instead of pushing it onto a free list. The block must be in a slab,
@@ -262,7 +262,7 @@ inline void empty_lists(thread_cache& cache) noexcept
         return stop_at_freed_inside(block);
     if (--l.room < 0) [[unlikely]]
         return overflow(block, cache, offset);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // `room` before `head`: see visit.hpp
+    std::atomic_signal_fence(std::memory_order_seq_cst); // change `room` before `head` (visit.hpp)
     void* const next = head_of(l).load(std::memory_order_relaxed);
     if (block == next) [[unlikely]]
         return stop_at_freed_twice(block);
@@ -277,7 +277,7 @@ inline void empty_lists(thread_cache& cache) noexcept
 {
     free_list& l = cache->list_at(offset);
     l.room += 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst); // `room` before `head`: see visit.hpp
+    std::atomic_signal_fence(std::memory_order_seq_cst); // change `room` before `head` (visit.hpp)
     void* const block = head_of(l).load(std::memory_order_relaxed);
     if (block == nullptr) [[unlikely]]
         return refill(bytes, offset, cache);
@@ -322,7 +322,7 @@ public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
     {
         cache.busy.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst); // `busy` before `wanted`
+        std::atomic_signal_fence(std::memory_order_seq_cst); // write `busy` before reading `wanted`
         if (cache.wanted.load(std::memory_order_acquire) != 0) [[unlikely]]
             wait_for_visitor();
     }

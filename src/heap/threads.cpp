@@ -199,7 +199,7 @@ thread_cache* own_cache() noexcept
     if (cache == &exited_thread_cache)
         return nullptr;
     if (cache != &empty_thread_cache) { // another thread visits the cache, or this one watches
-        busy_scope const resumed(*owned_cache); // waits for the visitor
+        busy_scope const resumed(*owned_cache); // waits until the visitor has finished
         if (cache == &watching_thread_cache)
             watch(*owned_cache);
         return owned_cache;

@@ -1,5 +1,5 @@
 // Reads options from the environment when the library is loaded. At that time, the C library's
-// `environ` may not be set yet, so the loader's array is passed as an argument.
+// `environ` is possibly not set yet, so the loader's array is passed as an argument.
 #pragma once
 
 #include <cstring>

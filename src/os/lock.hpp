@@ -64,7 +64,7 @@ public:
     }
     bool is_kept() const noexcept { return state_.load(std::memory_order_acquire) >= kept; }
 
-    /// Unlocks in the child of a fork, where the thread that held the lock may not exist.
+    /// Unlocks in the child of a fork, where the thread that held the lock need not exist.
     void reset() noexcept { state_.store(open_state, std::memory_order_relaxed); }
 
 private:
@@ -85,7 +85,7 @@ private:
     std::atomic<std::uint32_t> state_{open_state};
 };
 
-/// Locks during its scope.
+/// Holds the lock during the lifetime of the object.
 class hold {
 public:
     explicit hold(lock& l) noexcept : lock_(l) { lock_.take(); }

@@ -225,7 +225,7 @@ struct table_row {
 struct table_program {
     std::uint64_t code_factor;
     std::uint64_t data_factor;
-    unsigned encoding; // of code addresses
+    unsigned encoding; // how code addresses are encoded
 
     std::uintptr_t code = UINTPTR_MAX; // the program stops after the row of this address
     std::uintptr_t at = 0;

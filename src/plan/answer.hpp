@@ -62,7 +62,7 @@ constexpr bool is_by_walk(answer a) noexcept
 /// In a control run without counts, `rule` is `to_malloc`.
 struct region_call {
     std::uintptr_t slot = 0; ///< where the return address is on the stack; 0 if there is no call
-    std::uintptr_t pc = 0;   ///< the return address
+    std::uintptr_t pc = 0;   ///< the return address of the call
     unsigned not_found = 0;  ///< how often no such call was found on a stack
     answer rule = missing;
 

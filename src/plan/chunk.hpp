@@ -21,7 +21,7 @@ inline constexpr std::uintptr_t no_thread = 1;
 /// frees. The sum is not the address of another thread, and a null pointer plus this number is not
 /// `no_thread`.
 inline constexpr std::uintptr_t counting = 2;
-/// As `counting`, in a chunk of an arena.
+/// Like `counting`, for a chunk of an arena.
 inline constexpr std::uintptr_t in_arena = 4;
 static_assert(counting != no_thread && in_arena != no_thread);
 

@@ -378,7 +378,7 @@ void remove_added_callers(answer_table& t) noexcept
         answer_table::entry& e = t.at(i * sizeof e);
         answer const is = e.is.load(std::memory_order_relaxed);
         if (is == by_range || is == runtime || is == unknown || is == ignored) {
-            e.is.store(missing, std::memory_order_relaxed); // for the next caller of this entry
+            e.is.store(missing, std::memory_order_relaxed); // so another caller can use this entry
             e.caller.store(0, std::memory_order_release);
             t.used.fetch_sub(1, std::memory_order_relaxed);
         }

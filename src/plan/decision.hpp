@@ -27,7 +27,7 @@ struct alignas(64) answer_table {
 
     std::uintptr_t mask; ///< selects the address bits of a caller that are the offset of its entry
     std::atomic<std::uint32_t> used;
-    struct details* more; ///< rarely used data
+    struct details* more; ///< data that is rarely used
 
     entry& at(std::uintptr_t offset) noexcept
     {
@@ -74,7 +74,7 @@ using tell_function = void(std::span<const char> name) noexcept;
 
 enum class start_of_plan { begun, of_another_program, without_memory };
 
-/// The purpose of the answers.
+/// Options for the table of answers.
 struct answer_options {
     bool are_counted; ///< whether blocks are counted for a report
     bool is_control;  ///< whether malloc serves all blocks, as in a control run

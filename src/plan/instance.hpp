@@ -44,7 +44,7 @@ struct rule_state {
     /// The limit of `held`. The first chunk of a thread, or of a size class in a thread, raises the
     /// limit by its size, because most pages of that chunk may never be touched.
     std::atomic<std::size_t> held_max{SIZE_MAX};
-    std::uint32_t block_bytes = 0; ///< the largest block
+    std::uint32_t block_bytes = 0; ///< size of the largest block that the rule serves
     std::uint32_t allocator = 0;   ///< mallard_plan_allocator, or 0 if malloc serves every request
     bool is_quick = false;         ///< whether requests may be served without being counted
     bool is_timed = false;         ///< whether `ending` is measured; excludes `is_quick`
@@ -77,17 +77,18 @@ struct ending {
     std::uint64_t begin; ///< when the sequence began; 0 if the last call allocated
     std::uint64_t last;  ///< when the last free of the sequence began
     std::uint64_t row;   ///< number of frees in the sequence
-    counter ticks;       ///< of all sequences that freed the last block
+    counter ticks;       ///< duration of all sequences that freed the last block
     counter frees;       ///< number of frees in these sequences
     counter sequences;   ///< number of these sequences
 };
 
-/// Some 2 to 4 microseconds. A destructor that frees a block takes less.
+/// The longest pause within a sequence of frees, in ticks: some 2 to 4 microseconds. A destructor
+/// that frees a block takes less.
 inline constexpr std::uint64_t ending_pause_max = 8192;
 
-/// The clock of `ending`. Must be called before the first block is freed.
+/// Starts the clock of `ending`. Must be called before the first block is freed.
 void begin_ticks() noexcept;
-/// Converts a number of ticks since `begin_ticks`.
+/// Returns the mean duration of a tick since `begin_ticks`.
 double nanoseconds_per_tick() noexcept;
 
 /// The free blocks of one size, or the chunk from which an arena cuts blocks. The members that an
@@ -100,7 +101,7 @@ struct bin {
     std::byte* fresh; ///< start of the never-allocated rest of a chunk
     std::byte* fresh_end;
 
-    // Of an arena.
+    // Used by arenas.
     std::byte* top; ///< address of the next block's size, 8 bytes below a multiple of 16
     std::byte* end;
     chunk* current; ///< the chunk that contains `top`
@@ -110,7 +111,7 @@ struct bin {
 [[gnu::visibility("hidden")]] extern constinit bin no_bin;
 
 struct instance {
-    std::uint32_t allocator; ///< as in `rule`
+    std::uint32_t allocator; ///< the kind of allocator, as in `rule`
     std::uint32_t bytes_max; ///< the largest block of the rule, or 0 if the rule `is_timed`
     thread_rules* thread;
     counter blocks; ///< requests for which the rule applied, without those served quickly
@@ -126,12 +127,12 @@ struct instance {
     counter large;   ///< requests that malloc served because of their size or alignment
     counter refused; ///< requests that malloc served because of `held_max` or lack of memory
 
-    // Of an arena.
+    // Used by arenas.
     chunk* spare; ///< chunks without blocks
     std::size_t spare_count;
     std::atomic<chunk*> touched; ///< chunks with blocks that other threads have freed
 
-    // Of a pool.
+    // Used by pools and multipools.
     std::atomic<free_block*> returned; ///< blocks that other threads have freed
     chunk* chunks;                     ///< all chunks
     /// In a multipool over an arena: frees by this thread. Not next to `live`, because the compiler

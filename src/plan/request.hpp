@@ -18,7 +18,7 @@ namespace mallard::plan {
 
 /// An allocation request, as the hooks see it.
 struct request {
-    answer known; ///< from the table of answers
+    answer known; ///< the answer for the caller in the table of answers
     bool is_operator;
     std::uint8_t align_log2;
     std::uintptr_t caller;

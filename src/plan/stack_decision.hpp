@@ -25,9 +25,9 @@ struct code_range {
     answer rule;
 };
 
-/// The parts of a table of answers besides the callers.
+/// The parts of a table of answers other than the entries for callers.
 struct details {
-    std::span<std::uintptr_t> biases; ///< of each module of the plan, or `not_loaded`
+    std::span<std::uintptr_t> biases; ///< load bias of each module in the plan, or `not_loaded`
     std::span<std::uintptr_t> frames;
     std::span<known_stack> stacks; ///< a hash table whose size is a power of two
     const details* base; ///< an older table, whose stacks are not repeated here; null if there is

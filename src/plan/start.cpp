@@ -129,7 +129,7 @@ const char* start_plan() noexcept
                                   .is_control = the_options.is_control};
     switch (begin_decisions(the_plan, for_what, tell_build)) {
     case start_of_plan::of_another_program:
-        return nullptr; // such as a program that the plan's program executed
+        return nullptr; // for example, the plan's program executed another one
     case start_of_plan::without_memory:
         return no_memory;
     case start_of_plan::begun:

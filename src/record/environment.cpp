@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 extern "C" {
-extern void* __libc_stack_end; // of glibc; points to argc, argv, null, environment
+extern void* __libc_stack_end; // defined by glibc; points to argc, argv, null, environment
 }
 
 namespace mallard::record {

@@ -80,7 +80,7 @@ struct the_operator {
         return next;
     }
 
-    /// Calls an operator that may not call malloc or free. Records the event exactly once.
+    /// Calls an operator that does not always call malloc or free. Records the event exactly once.
     static Result record(First first, More... more)
     {
         if constexpr (Form == new_one || Form == new_array)

@@ -171,7 +171,7 @@ private:
     std::byte* page_;
 };
 
-/// Writes nothing.
+/// Does not write to new blocks.
 struct touch_nothing {
     template <class Calls>
     static void part(void*, std::size_t, std::size_t) noexcept

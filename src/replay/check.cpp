@@ -21,7 +21,7 @@ constexpr bool is_operator(unsigned kind) noexcept
 
 struct target_state {
     bool is_open;
-    unsigned instance;   ///< 1 to 31, and then 1 again
+    unsigned instance;   ///< number of the instance: 1 to 31, and then 1 again
     std::uint32_t owner; ///< the thread that opened the target
 };
 

@@ -28,7 +28,7 @@ struct check_result {
 ///     because wink-out may have dropped the free of that block);
 ///   - a target is used while it is closed, or by two threads although it is not shared;
 ///   - a thread ends early, is not started exactly once, or waits for ever (see `walk`).
-/// The ops are visited in only one order, so a missing edge between threads may not be found.
+/// The ops are visited in only one order, so this check can miss a missing edge between threads.
 void check(stream const& of, windows& memory, check_result& result) noexcept;
 
 /// Finds missing edges between threads. An edge makes one thread wait until another thread has

@@ -135,7 +135,7 @@ fn no_process(process: u32) -> Failure {
     .with_status(NOT_FOUND)
 }
 
-/// The error for a process that this command may not look at or trace.
+/// The error for a process that this command has no permission to examine or trace.
 pub fn not_permitted(process: u32, shown: &str, error: &std::io::Error) -> Failure {
     let as_root = format!("sudo mallard record --pid {process}");
     let (why, help) = match proc::trace_restriction() {

@@ -294,7 +294,7 @@ private:
 template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
-    /// Starts a scope that counts the calls of `of`.
+    /// Starts a scope that counts the calls of the allocator `of`.
     [[nodiscard]] explicit counting_scope(Counted& of) noexcept
         : counter_(of.counter_), before_(counter_.begin_scope())
     {
@@ -317,8 +317,8 @@ private:
 /// The bytes in `calls` and `memory` may differ: a 40-byte request to a pool of 48-byte blocks is
 /// 40 bytes in `calls` and 48 bytes in `memory`.
 struct snapshot {
-    std::optional<call_counts> calls; ///< if the allocator is `counted`
-    std::optional<statistics> memory; ///< if the allocator has `stats`
+    std::optional<call_counts> calls; ///< present if the allocator is `counted`
+    std::optional<statistics> memory; ///< present if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
     /// Makes a snapshot with only counts.

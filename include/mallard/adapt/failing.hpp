@@ -50,7 +50,7 @@ class failing : public adaptor<failing<Inner, Rule>, Inner> {
 
 public:
     using base::base;
-    /// Makes an allocator with a rule.
+    /// Makes an allocator that fails by the given rule.
     constexpr explicit failing(Rule rule) noexcept
         requires std::default_initializable<Inner>
         : rule_(std::move(rule))

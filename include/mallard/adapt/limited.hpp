@@ -37,7 +37,7 @@ public:
         left_ -= amount;
         return true;
     }
-    /// Makes `amount` bytes or blocks free again.
+    /// Returns `amount` bytes or blocks to the quota.
     void refund(std::size_t amount) noexcept { left_ += amount; }
     void refund_all() noexcept { left_ = most_; }       ///< makes the whole quota free again
     std::size_t left() const noexcept { return left_; } ///< the amount that is not used yet

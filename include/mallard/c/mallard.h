@@ -174,8 +174,8 @@ typedef struct mallard_pool_options {
     size_t limit_bytes;    /**< default: no limit */
     size_t growth_num;     /**< of geometric growth: the factor is growth_num
                             * / growth_den; default 2 */
-    size_t growth_den;     /**< of geometric growth; default 1 */
-    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    size_t growth_den;     /**< divisor of the factor; default 1 */
+    size_t growth_add;     /**< bytes to add: linear, geometric */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -194,9 +194,9 @@ typedef struct mallard_arena_options {
     size_t first_bytes;    /**< default 1 KiB; with a buffer, the whole buffer */
     size_t step_max_bytes; /**< default 16 MiB */
     size_t limit_bytes;    /**< default: no limit */
-    size_t growth_num;     /**< of geometric growth */
-    size_t growth_den;     /**< of geometric growth */
-    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    size_t growth_num;     /**< the factor of geometric growth */
+    size_t growth_den;     /**< divisor of that factor */
+    size_t growth_add;     /**< bytes to add: linear, geometric */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -215,9 +215,9 @@ typedef struct mallard_multipool_options {
     size_t step_max_bytes; /**< default 1 MiB */
     size_t limit_bytes;    /**< of each pool; default: no limit. To limit all pools
                             * together, limit the source. */
-    size_t growth_num;     /**< of geometric growth */
-    size_t growth_den;     /**< of geometric growth */
-    size_t growth_add;     /**< bytes; for linear and geometric growth */
+    size_t growth_num;     /**< the factor of geometric growth */
+    size_t growth_den;     /**< divisor of that factor */
+    size_t growth_add;     /**< bytes to add: linear, geometric */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -248,7 +248,7 @@ typedef struct mallard_stats {
 
 /** What an allocator knows about an address. */
 typedef enum mallard_validity {
-    MALLARD_MISS = 0,   /**< not in any of its chunks */
+    MALLARD_MISS = 0,   /**< not in a chunk of the allocator */
     MALLARD_VALID = 1,  /**< the first byte of a block in use */
     MALLARD_INVALID = 2 /**< in its chunks, but inside a block, free, or never allocated */
 } mallard_validity;

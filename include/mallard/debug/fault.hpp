@@ -28,9 +28,9 @@ enum class fault_kind {
 
 /// What is known about the block that a fault concerns. This is a copy of the block's record.
 struct faulty_block {
-    const std::byte* data = nullptr; ///< the first byte
-    std::size_t bytes = 0;           ///< as requested
-    std::size_t align = 1;           ///< as requested
+    const std::byte* data = nullptr; ///< the first byte of the block
+    std::size_t bytes = 0;           ///< the requested size
+    std::size_t align = 1;           ///< the requested alignment
     std::uint64_t number = 0;        ///< counts the allocations of this allocator, from 1
     call_stack allocated{};          ///< empty, unless calls are recorded
     call_stack freed{};              ///< empty, unless calls are recorded and the block was freed
@@ -81,7 +81,7 @@ inline constexpr const char* stop_at_the_write =
 inline constexpr const char* find_the_touch =
     "`bt` in gdb, where the program is now, shows the access";
 
-/// The words for each kind of fault.
+/// The texts of the messages for each kind of bug.
 inline constexpr text texts[] = {
     // in the order of fault_kind
     {"double free of ", " in ", record_the_calls},
@@ -96,7 +96,7 @@ inline constexpr text texts[] = {
     {"leak of ", " bytes in ", record_the_calls},
 };
 
-/// Returns the words for a fault.
+/// Returns the texts of the message for a fault.
 inline const text& text_of(const fault& f) noexcept
 {
     return texts[static_cast<std::size_t>(f.kind)];

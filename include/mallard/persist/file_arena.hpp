@@ -36,7 +36,7 @@ struct file_options {
 struct file_statistics {
     /// Bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping.
     std::size_t bytes_used = 0;
-    std::size_t bytes_committed = 0; ///< whole pages in the last commit
+    std::size_t bytes_committed = 0; ///< bytes of all pages in the last commit
     std::size_t bytes_max = 0;       ///< the limit of `bytes_used`
     std::size_t commits = 0;         ///< number of commits since the file was created
 
@@ -161,9 +161,9 @@ public:
 
     /// Opens a file. Returns false on a failure.
     bool open(const char* path, const file_options& options) noexcept;
-    void close() noexcept;  ///< loses uncommitted changes
-    bool commit() noexcept; ///< false: the file keeps the last commit
-    bool verify() noexcept; ///< false: a page is corrupt
+    void close() noexcept;  ///< discards uncommitted changes
+    bool commit() noexcept; ///< if this returns false, the file keeps the last commit
+    bool verify() noexcept; ///< returns false if a page is corrupt
     void reset() noexcept;  ///< frees all blocks
 
     file_blocks& blocks() const noexcept { return *now_.blocks; } ///< the allocator in the file

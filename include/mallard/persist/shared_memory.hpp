@@ -254,7 +254,7 @@ private:
     segment_header* header_ = &os::no_segment;
     std::size_t bytes_ = 0; // a copy, because every process can write to the header
     int descriptor_ = -1;
-    std::atomic<int> error_{0}; // atomic, because several threads may fail at once
+    std::atomic<int> error_{0}; // atomic, because several threads may fail simultaneously
     std::atomic<const char*> why_{""};
 };
 

@@ -31,12 +31,12 @@ typedef struct mallard_plan_header {
     unsigned char magic[8]; /**< 89 'M' 'P' 'L' 'A' 'N' 0D 0A: changes when copied as text */
     uint32_t byte_order;    /**< mallard_plan_byte_order */
     uint32_t version;       /**< mallard_plan_version */
-    uint32_t modules;       /**< how many modules there are */
+    uint32_t modules;       /**< number of modules in the plan */
     uint32_t rules;         /**< how many rules there are, at least 1 */
-    uint32_t callers;       /**< how many callers there are */
-    uint32_t stacks;        /**< how many stacks there are */
+    uint32_t callers;       /**< number of callers in the plan */
+    uint32_t stacks;        /**< number of stacks in the plan */
     uint32_t frames;        /**< how many frames all stacks have together */
-    uint32_t ranges;        /**< how many ranges there are */
+    uint32_t ranges;        /**< number of ranges in the plan */
     uint32_t text_bytes;    /**< size of the text, a multiple of 8 */
     uint32_t reserved[3];   /**< 0 */
     uint64_t checksum;      /**< of all other bytes of the file, as that of an op stream: the words
@@ -47,7 +47,7 @@ typedef struct mallard_plan_header {
  */
 typedef struct mallard_plan_text {
     uint32_t at;    /**< the first byte, counted from the start of the text */
-    uint32_t bytes; /**< the number of bytes */
+    uint32_t bytes; /**< the number of bytes in the text */
 } mallard_plan_text;
 
 /** A module: the program or a shared library. */

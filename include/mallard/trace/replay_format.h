@@ -49,7 +49,7 @@ typedef struct mallard_replay_thread {
     uint64_t start_ns; /**< when it started, in nanoseconds since the first event of the trace */
 } mallard_replay_thread;
 
-/** The kinds of allocators that a target can be. */
+/** Kinds of allocators for a target (the allocator that serves an op). */
 enum mallard_replay_allocator {
     mallard_replay_malloc = 0,    /**< the malloc of the process, as the program called it */
     mallard_replay_arena = 1,     /**< mallard::arena */

@@ -95,7 +95,7 @@ public:
 private:
     static constexpr std::size_t records_max = 500;
 
-    // The functions from here on are called under the lock.
+    // The caller of the functions below must hold the lock.
     bool has_room(std::size_t records) noexcept;
     void put(const mallard_trace_record& r) noexcept
     {

@@ -27,7 +27,7 @@ template <class F>
 F symbol(const char* name, int loading = RTLD_NOLOAD) noexcept
 {
     void* found = ::dlsym(RTLD_DEFAULT, name);
-    // RTLD_DEFAULT does not find a runtime that a plugin has loaded.
+    // Needed because RTLD_DEFAULT does not find a runtime that a plugin has loaded.
     if (found == nullptr)
         if (void* const runtime = ::dlopen("libstdc++.so.6", RTLD_LAZY | loading))
             found = ::dlsym(runtime, name);

@@ -94,7 +94,7 @@ impl NumberedChunk {
         self.header().head.slots.capacity()
     }
     /// Returns the link of a slot. The reference is made from the chunk's address, because a
-    /// reference to the header may not be used for the links behind the header.
+    /// reference to the header must not be used for the links after the header.
     #[inline(always)]
     fn link<'a>(self, slot: usize) -> &'a AtomicU32 {
         // SAFETY: by the layout, the links fit behind the header, and `begin` wrote them.

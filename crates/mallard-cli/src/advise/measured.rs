@@ -148,7 +148,7 @@ impl Measured {
         self.facts.program.cannot_run.as_ref().or(self.runs_failed.as_ref())
     }
 
-    /// Returns why the recorded run may not show what the program usually does.
+    /// Returns why the recorded run is perhaps not typical of the program.
     pub fn doubts(&self) -> impl Iterator<Item = &Doubt> {
         self.facts.doubts.iter().chain(&self.doubt)
     }

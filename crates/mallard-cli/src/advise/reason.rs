@@ -209,7 +209,7 @@ pub enum CannotRun {
     Fails(String),
 }
 
-/// Why the recorded run may not show what the program usually does.
+/// Why the recorded run is perhaps not typical of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doubt {
     /// A signal terminated the recorded run.

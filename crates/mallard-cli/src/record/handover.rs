@@ -1,4 +1,4 @@
-//! Sends the ring to followed programs that may not open the ring by its path below /proc, because
+//! Sends the ring to followed programs that cannot open the ring by its path below /proc, because
 //! they run as another user, in another user namespace, or below another root directory.
 //!
 //! The recorder in such a program connects to a socket of this process, sends a token from the

@@ -123,7 +123,7 @@ const _: () = assert!(size_of::<Header>() == 256);
 pub struct Ring {
     map: MmapRaw,
     file: File,
-    /// Sends the file of the ring to programs that may not open it by its path. `None` if no exec
+    /// Sends the file of the ring to programs that cannot open it by its path. `None` if no exec
     /// is followed.
     handover: Option<Handover>,
     segments: usize,
@@ -219,7 +219,7 @@ impl Ring {
     /// this process has the ring. After the path, there is room for two numbers of 10 digits, which
     /// the recorder passes to a program that it follows: the process id, and the number of the
     /// process in the stream. Then follow the address and the token of the socket that sends the
-    /// ring to programs which may not open the path.
+    /// ring to programs that cannot open the path.
     pub fn variable(&self) -> String {
         let path = proc::descriptor(self.file.as_raw_fd());
         let path = path.display();

@@ -146,7 +146,7 @@ impl RecordedTime {
                 of.has_left = !self.images.contains(&image);
             }
             Some(image) => of.has_left |= !self.images.contains(&image),
-            // The process has ended, or may not be examined.
+            // The process has exited, or this command has no permission to examine it.
             None => of.has_left |= !of.name.is_empty() && of.name != stat.name,
         }
         if of.has_left {
@@ -206,8 +206,8 @@ fn start(stat: &Stat) -> Option<u64> {
     stat.field(22)
 }
 
-/// Returns the address of the program's arguments. `None` if the process has ended or may not be
-/// examined.
+/// Returns the address of the program's arguments. `None` if the process has exited, or this
+/// command has no permission to examine it.
 fn image(stat: &Stat) -> Option<u64> {
     stat.field(48).filter(|&place| place != 0)
 }

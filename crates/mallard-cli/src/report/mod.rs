@@ -77,7 +77,7 @@ impl Command {
         self.deliver(&to, &json, &page)
     }
 
-    /// Returns the file to write. Fails if the file exists and may not be overwritten.
+    /// Returns the file to write. Fails if the file exists and must not be overwritten.
     fn target(&self, source: &Path) -> Result<PathBuf, Failure> {
         let to = self.output.clone().unwrap_or_else(|| source.with_extension("html"));
         if !self.json && to != Path::new("-") {

@@ -104,7 +104,8 @@ pub enum Seen {
     Yes,
     /// The process ran for `WATCH` without the library.
     No,
-    /// The process ended too soon, or may not be examined, or `Start::library` is `None`.
+    /// The process exited too soon, this command has no permission to examine the process, or
+    /// `Start::library` is `None`.
     Unknown,
 }
 

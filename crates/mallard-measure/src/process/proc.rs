@@ -37,7 +37,8 @@ fn place(process: Process, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/{name}"))
 }
 
-/// Reads a file of a process. `None` if the process is gone, or may not be examined.
+/// Reads a file of a process in /proc. `None` if the process has exited, or this command has no
+/// permission to examine the process.
 fn read(process: Process, name: &str) -> Option<Vec<u8>> {
     fs::read(place(process, name)).ok()
 }

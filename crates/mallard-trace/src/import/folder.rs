@@ -18,7 +18,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the directory. Fails if `to` exists and may not be replaced.
+    /// Makes the directory. Fails if `to` exists and must not be replaced.
     pub fn new(to: &Path, force: bool) -> Result<Folder> {
         let parent = parent_of(to)?;
         if to.symlink_metadata().is_ok() {

@@ -52,7 +52,7 @@ concept block_allocator = requires(A& a, layout l, void* p) {
 template <class S>
 concept source = chunk_source<S> || block_allocator<S>;
 
-/// An allocator that can free all blocks at once.
+/// An allocator that can free all blocks together.
 template <class A>
 concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.reset();

@@ -69,7 +69,7 @@ public:
 
     /// Whether the next block to allocate is a fresh one (from a slot that was never carved).
     bool can_carve() const noexcept { return fresh_.can_carve(); }
-    /// Returns a fresh block. Requires `can_carve()`.
+    /// Returns a block that was never allocated. Requires `can_carve()`.
     [[gnu::always_inline]] void* carve(const List& chunks) noexcept
     {
         return fresh_.carve(chunks.shape().bytes);
@@ -77,7 +77,7 @@ public:
     /// Whether blocks that were freed are ready to be allocated.
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
-    /// Adds a chunk with fresh slots.
+    /// Adds a chunk whose slots were never allocated.
     void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(unused_, c); }
     /// Adds fresh slots that lie in no chunk of the list. Requires that no free block is left.
     void add(std::span<std::byte> slots) noexcept { fresh_ = bump_range(slots); }

@@ -20,7 +20,7 @@ template <class Mutex = no_mutex>
 class large_blocks {
     struct footer {
         footer* next;
-        footer** link; // the pointer to this footer
+        footer** link; // address of the pointer that refers to this footer
         chunk taken;
     };
 

@@ -67,7 +67,7 @@ public:
         reloaded_ = false;
     }
 
-    /// Forgets the oldest `count` blocks.
+    /// Removes the oldest `count` blocks from the magazine.
     void drop_oldest(std::size_t count) noexcept
     {
         top_ = std::move(array() + count, top(), array());

@@ -34,7 +34,7 @@ struct pool_chunk {
     std::uint32_t count;      // slots, including those that the header covers
     std::uint32_t carved;
     std::uint32_t partial_words; // words of free bits that are not 0
-    std::uint32_t hint;          // the word that blocks were last taken from
+    std::uint32_t hint;          // the word of free bits from which blocks were last taken
     std::uint32_t hole_begin;
     std::uint32_t hole_end;
     pool_chunk* left; // links of chunk_tree
@@ -51,7 +51,7 @@ struct pool_chunk {
     /// The second bitmap, with `check::on`: a bit is set while its block is in use.
     word* live_bits() noexcept { return free_bits() + words_for(count); }
     const word* live_bits() const noexcept { return free_bits() + words_for(count); }
-    /// The first byte behind the first `maps` bitmaps.
+    /// The first byte after the first `maps` bitmaps.
     std::byte* behind(std::size_t maps) noexcept
     {
         return reinterpret_cast<std::byte*>(free_bits() + maps * words_for(count));

@@ -373,7 +373,7 @@ private:
         chunk const taken = take_verified<false>(source, wanted);
         if (taken.data == nullptr)
             return false;
-        if (!growth.admits(taken.bytes)) { // the source rounds up
+        if (!growth.admits(taken.bytes)) { // the source may supply more than requested
             give(source, taken);
             return false;
         }

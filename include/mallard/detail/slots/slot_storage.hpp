@@ -102,7 +102,7 @@ class fixed_slots {
     using word = typename words_of::word;
 
     static constexpr std::size_t slots = Count + 1;                  // slot 0 has no value
-    static constexpr std::size_t words_count = std::bit_ceil(slots); // for the mask
+    static constexpr std::size_t words_count = std::bit_ceil(slots); // power of 2: see `bounded`
     static_assert(Count > 0 && slots <= words_of::slots_max,
                   "more slots than the key has index values");
 
@@ -324,7 +324,7 @@ protected:
         asan::unpoison(taken.data, taken.bytes);
         give(source_, taken);
     }
-    /// Counts a chunk of `take_chunk` as one of the map.
+    /// Counts a chunk that `take_chunk` returned as a chunk of the map.
     void enter(word* words) noexcept
     {
         header_of(words).taken_before = std::exchange(at_.taken_last, words);
@@ -487,7 +487,7 @@ protected:
         return true;
     }
 
-    /// Keeps the reason if `range` has not committed its memory.
+    /// Stores the reason if `range` could not commit memory.
     bool note(bool committed, const os::growing_range& range) noexcept
     {
         if (!committed) {

@@ -53,7 +53,7 @@ public:
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
     /// `get` for a constant map.
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
-    /// Whether the key names an element.
+    /// Returns whether the map has an element with this key.
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
 
     /// The elements of several keys. All pointers are null if a key names nothing, or if two
@@ -88,7 +88,7 @@ public:
     /// iteration is visited once or not at all. An iterator whose element is erased may be
     /// advanced, but not read.
     iterator begin() noexcept { return iterator(*this); }
-    iterator end() noexcept { return {}; } ///< behind the last element
+    iterator end() noexcept { return {}; } ///< after the last element
     /// The first element, in a constant map.
     const_iterator begin() const noexcept { return const_iterator(*this); }
     const_iterator end() const noexcept { return {}; } ///< behind the last element
@@ -280,7 +280,7 @@ public:
     using value_type = entry;
     using reference = entry;
     using difference_type = std::ptrdiff_t;
-    using iterator_category = std::input_iterator_tag; // `*i` is no true reference
+    using iterator_category = std::input_iterator_tag; // `*i` is not a true reference
     using iterator_concept = std::forward_iterator_tag;
     struct pointer {
         entry here;

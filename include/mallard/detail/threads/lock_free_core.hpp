@@ -160,7 +160,7 @@ private:
     /// The content of the word `carved_`.
     struct carving {
         index used;   // the first `used` blocks of the chunk were allocated at least once
-        index blocks; // blocks of the chunk; 0: there is no chunk
+        index blocks; // number of blocks in the chunk; 0 if there is no chunk
         explicit carving(std::uint64_t word) noexcept
             : used(static_cast<index>(word)), blocks(static_cast<index>(word >> 32))
         {

@@ -178,7 +178,7 @@ public:
     thread_cache_list(const thread_cache_list&) = delete;
     thread_cache_list& operator=(const thread_cache_list&) = delete;
 
-    /// This thread's cache, or null: then call `find_or_reclaim`.
+    /// This thread's cache. If this is null, call `find_or_reclaim`.
     [[gnu::always_inline]] thread_cache* mine() const noexcept
     {
         std::size_t const at = place_.load(std::memory_order_relaxed);
@@ -219,7 +219,7 @@ public:
     /// Removes an abandoned cache from the list. The caller holds `lock`.
     void remove_abandoned(thread_cache& c) noexcept;
 
-    /// Forgets all caches. Requires that no thread owns a cache.
+    /// Removes all caches from the list. Requires that no thread owns a cache.
     void forget_caches() noexcept { caches_ = nullptr; }
 
     thread_cache* caches() const noexcept { return caches_; }

@@ -122,8 +122,8 @@ impl CachedChunk {
         chunk
     }
 
-    /// Returns the address of a word behind the header. The address is made from the chunk's
-    /// address, because a reference to the header may not be used for memory behind the header.
+    /// Returns the address of a word after the header. The address is made from the chunk's
+    /// address, because a reference to the header must not be used for memory after the header.
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();

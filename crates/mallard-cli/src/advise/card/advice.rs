@@ -30,7 +30,7 @@ pub enum Advice<'a> {
 /// Why the measurements do not decide whether a change helps.
 #[derive(Clone, Copy)]
 pub enum Open<'a> {
-    /// The recorded run may not show what the program usually does.
+    /// The recorded run is perhaps not typical of the program.
     Doubt(&'a Doubt),
     /// A question that is not decided.
     Question(&'a Question),

@@ -48,7 +48,7 @@ pub struct Facts {
     pub min_gain: f64,
     /// Notes for the reader about the recording.
     pub notes: Vec<Note>,
-    /// Why the recorded run may not show what the program usually does. If there is such a reason,
+    /// Why the recorded run is perhaps not typical of the program. If there is such a reason,
     /// no card recommends to leave the allocator as it is.
     pub doubts: Vec<Doubt>,
     /// Whether the program exits with another status without the recorder. In that case, no advice
