@@ -110,7 +110,7 @@ inline constinit mallard_fresh nothing_fresh{};
 template <sharing Threads>
 class basic_heap {
 public:
-    /// Whether any thread may allocate: see `shareable`.
+    /// Whether any thread may allocate from this heap (see `shareable`).
     static constexpr bool any_thread = Threads == sharing::any_thread;
 
     /// Makes a heap. Throws `std::bad_alloc` if there is no memory for it.

@@ -80,7 +80,7 @@ void splice(thread_cache& cache, void* last) noexcept
     if (offset >= std::size_t{s.slices} * slice_bytes || !s.shape().begins(offset) ||
         count > s.used) [[unlikely]]
         stop_at_damaged_list(last);
-    if (s.index >= span_class_first) // a span of a heap: other spans are not sent
+    if (s.index >= span_class_first) // a span of a heap; other spans are not sent
         return give_slab(s);
     link(last, s.free, mark);
     s.free = s.start + offset;

@@ -85,13 +85,13 @@ struct alignas(64) slab {
     std::uint32_t used = 0;
     std::uint32_t carved = 0; ///< number of blocks, from the first on, that were ever used
     std::uint32_t slices = 0;
-    std::uint32_t back = 0; ///< in the record of a later slice: distance to the first slice
+    std::uint32_t back = 0; ///< in a later slice's record, distance to the first slice
     slab* next = nullptr;   ///< next in the owner's list of slabs of this class with free blocks
     slab* previous = nullptr;
     std::uint8_t index = 0;         ///< size class index
     bool listed = false;            ///< whether the slab is in the list that `next` links
-    std::uint16_t chunk_slices = 0; ///< if a chunk of a heap begins at this slice: its length
-    std::uint32_t chunk_next = 0;   ///< if a heap's chunk begins here: the next chunk of the heap
+    std::uint16_t chunk_slices = 0; ///< length of the heap's chunk that begins here
+    std::uint32_t chunk_next = 0;   ///< in that case, the next chunk of the heap
 
     std::size_t usable_bytes() const noexcept
     {

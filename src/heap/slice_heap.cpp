@@ -425,7 +425,7 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
     if (align == 1)
         if (span const given = take_given(slices); given.in != nullptr)
             return given;
-    std::size_t committed = 0; // not used: `add_guests` recomputes this sum
+    std::size_t committed = 0; // not used, because `add_guests` computes this sum
     for (reservation& r : reservations) {
         std::size_t first = r.first_free; // a guest does not change `r.first_free`
         std::size_t at = find_run(r, first, slices, align, free_for_guests);

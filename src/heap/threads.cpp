@@ -126,7 +126,7 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
 }
 
 /// Adds a cache to the list of abandoned caches. A guest (a thread that runs while another one
-/// forks, see guests.hpp) may call this, too: the function changes only this list.
+/// forks, see guests.hpp) may call this, too, because the function changes only this list.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);

@@ -78,7 +78,7 @@ void return_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
     if (is_lost(cache.lists[index], taken, cache.key)) {
         return_blocks(cache, taken);
     } else {
-        cache.in_doubt = taken; // one list at most: a thread has one operation under way
+        cache.in_doubt = taken; // one list, because a thread has one operation under way
         cache.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }

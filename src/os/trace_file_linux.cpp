@@ -177,7 +177,7 @@ bool trace_file::write_all() noexcept
 {
     if (file_ < 0)
         return false;
-    if (process_id() != pid_) { // in a forked child: the parent writes the buffer
+    if (process_id() != pid_) { // in a forked child; the parent writes the buffer
         ::close(file_);
         file_ = -1;
         return false;

@@ -18,7 +18,7 @@ enum : answer {
     missing = 0,        ///< the table does not contain the caller
     unknown = 1,        ///< the caller is not in the plan; malloc serves the request
     runtime = 2,        ///< an operator new of the C++ runtime, whose caller was looked up already
-    by_range = 3,       ///< the caller is not in the plan: the code ranges of the plan decide
+    by_range = 3,       ///< the caller is not in the plan, so the plan's code ranges decide
     by_stack = 4,       ///< plus the number of stack frames that decide for this caller
     first_rule = 192,   ///< rule 0; the other rules follow at distances of `row_bins`
     to_malloc = 0xfffe, ///< malloc serves the request

@@ -135,8 +135,9 @@ struct instance {
     // Used by pools and multipools.
     std::atomic<free_block*> returned; ///< blocks that other threads have freed
     chunk* chunks;                     ///< all chunks
-    /// In a multipool over an arena: frees by this thread. Not next to `live`, because the compiler
-    /// would load both with one instruction, which would wait for the last store to `live`.
+    /// In a multipool over an arena, the number of frees by this thread. Not next to `live`,
+    /// because the compiler would load both with one instruction, which would wait for the last
+    /// store to `live`.
     std::uint64_t frees;
     std::uint64_t frees_before; ///< `frees` at the last reset (`start_anew`)
 

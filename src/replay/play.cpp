@@ -80,7 +80,7 @@ void play::start(playing_thread& by, std::uint32_t thread) noexcept
         prepare(thread);
     }
     playing_thread& t = threads_[thread];
-    pthread_t unused; // not used: the thread stores its own handle, since it may exit earlier
+    pthread_t unused; // not used; a thread that may exit earlier stores its own handle
     int const error = ::pthread_create(&unused, &attributes_, &play::run_thread, &t);
     if (error != 0)
         fail(status_refused, "the replay is not complete",

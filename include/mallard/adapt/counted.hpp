@@ -254,7 +254,7 @@ class counted : public adaptor<counted<Inner, Threads>, Inner> {
     static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = shared && shareable<Inner>;
     using base::base;
 
@@ -281,7 +281,7 @@ private:
     call_counter<shared> counter_;
 };
 
-/// Counts the calls in one C++ scope, with separate peaks. Scopes nest: an outer scope counts the
+/// Counts the calls in one C++ scope, with separate peaks. Scopes nest. An outer scope counts the
 /// calls of its inner scopes too, and an inner scope must end first. The idea is from
 /// `push_counters` and `pop_counters` of RMM, the RAPIDS Memory Manager.
 ///
@@ -314,8 +314,8 @@ private:
 /// The call counts of an allocator (if the allocator is `counted`) and its statistics (if the
 /// allocator has `stats`), read at one moment. See `snapshot_of`.
 ///
-/// The bytes in `calls` and `memory` may differ: a 40-byte request to a pool of 48-byte blocks is
-/// 40 bytes in `calls` and 48 bytes in `memory`.
+/// The bytes in `calls` and `memory` may differ. For example, a 40-byte request to a pool of
+/// 48-byte blocks is 40 bytes in `calls` and 48 bytes in `memory`.
 struct snapshot {
     std::optional<call_counts> calls; ///< present if the allocator is `counted`
     std::optional<statistics> memory; ///< present if the allocator has `stats`

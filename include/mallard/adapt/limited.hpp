@@ -104,7 +104,7 @@ class limited : public adaptor<limited<Inner, Threads>, Inner> {
     static constexpr bool shared = has_atomic_counters(Threads);
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = shared && shareable<Inner>;
 
     /// Makes an allocator with a budget.

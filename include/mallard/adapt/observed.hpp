@@ -52,7 +52,7 @@ class observed : public adaptor<observed<Inner, Observer>, Inner> {
     friend adaptor_access;
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = shareable<Inner> && shareable<Observer>;
 
     constexpr observed() noexcept

@@ -12,7 +12,7 @@ namespace mallard {
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
-/// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes: with
+/// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes. With
 /// `sync::mutex` other threads continue while one thread grows the pool, and with
 /// `sync::thread_cached` most calls take no lock.
 ///
@@ -25,7 +25,7 @@ class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allo
 
 public:
     using upstream_type = Inner;             ///< the type of the wrapped object
-    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
+    static constexpr bool any_thread = true; ///< see the concept `shareable`
 
     constexpr synchronized() noexcept
         requires std::default_initializable<Inner>

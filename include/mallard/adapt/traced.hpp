@@ -33,7 +33,7 @@ class traced : public adaptor<traced<Inner, Sink>, Inner> {
     friend adaptor_access;
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = shareable<Inner> && std::same_as<Sink, trace_channel>;
 
     /// Makes an allocator that reports to `sink`.

@@ -63,7 +63,7 @@ class checked : public adaptor<checked<Inner, Options, Heap>, Inner> {
     using record = typename inspector_type::record;
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = Options.shared;
 
     /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
@@ -85,7 +85,7 @@ public:
         if (Options.leaks)
             inspector_.report_leaks();
         empty_quarantine();
-        inspector_.remove_all(); // leaked blocks are not freed: the program may still use them
+        inspector_.remove_all(); // does not free leaked blocks; the program may use them
     }
 
     /// Looks for overwritten bytes around all blocks in use, and in and around the blocks in

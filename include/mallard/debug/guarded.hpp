@@ -99,7 +99,7 @@ class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
     using record = typename inspector_type::record;
 
 public:
-    /// Whether any thread may call: see `shareable`.
+    /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
     /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
@@ -255,8 +255,8 @@ private:
             quarantine(*r);
     }
 
-    /// Puts a freed block in quarantine: returns its memory to the system and keeps its addresses
-    /// inaccessible. So the block need not be filled with a pattern.
+    /// Puts a freed block in quarantine, that is, returns its memory to the system and keeps its
+    /// addresses inaccessible. So the block need not be filled with a pattern.
     void quarantine(record& r) noexcept
     {
         blocks_ -= 1;

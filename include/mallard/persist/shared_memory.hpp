@@ -109,7 +109,7 @@ inline constinit segment_header no_segment;
 /// of the file, harms all processes. Opening verifies the whole header; blocks are not verified.
 class shared_memory {
 public:
-    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
+    static constexpr bool any_thread = true; ///< see the concept `shareable`
 
     /// Creates a segment. Names are as in `shm_open`: "orders" or "/orders", without another slash.
     /// `bytes` is rounded up to whole pages. `mode` is a file mode, to which the umask applies.

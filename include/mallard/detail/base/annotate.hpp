@@ -1,7 +1,7 @@
 // Tells AddressSanitizer and Valgrind which bytes are free.
 //
 // Every build with AddressSanitizer marks free bytes. Calls to Valgrind are compiled only with the
-// pool option `check::on`: even when Valgrind does not run, such a call costs about a dozen
+// pool option `check::on`, because even when Valgrind does not run, such a call costs about a dozen
 // instructions, more than the whole hot path of a pool. Types have the same layout with and without
 // AddressSanitizer.
 #pragma once

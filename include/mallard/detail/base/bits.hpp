@@ -69,7 +69,7 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///     void* const block = memory.allocate({100, 16});
 ///     memory.deallocate(block, {100, 16});
 ///
-/// `align` must be a power of two: the constructor stops the process if `align` is not, so
+/// `align` must be a power of two. The constructor stops the process if `align` is not, so
 /// allocators need not check. For a constant `align` the check costs nothing. `bytes` may be any
 /// number: a block of 0 bytes has an address of its own, and a request above `bytes_max` fails as
 /// if memory were exhausted.

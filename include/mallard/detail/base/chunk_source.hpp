@@ -67,9 +67,10 @@ concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
-/// A source that any thread may call at any time: its member `any_thread` is true. If a source is
-/// not shareable, an allocator for several threads calls the source under a lock of the allocator.
-/// That lock does not protect a source that several allocators borrow by `ref`.
+/// A source that any thread may call at any time. Such a source has a member `any_thread` that is
+/// true. If a source is not shareable, an allocator for several threads calls the source under a
+/// lock of the allocator. That lock does not protect a source that several allocators borrow by
+/// `ref`.
 template <class S>
 concept shareable = requires { requires S::any_thread; };
 
@@ -223,7 +224,7 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
 ///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
 class default_heap {
 public:
-    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
+    static constexpr bool any_thread = true; ///< see the concept `shareable`
 
     /// Takes a chunk from `operator new`, or returns a chunk without data.
     chunk try_take(layout l) noexcept
@@ -257,7 +258,7 @@ private:
 ///     mallard::arena<mallard::null> scratch(buffer); // takes memory from the buffer only
 class null {
 public:
-    static constexpr bool any_thread = true; ///< any thread may call: see `shareable`
+    static constexpr bool any_thread = true; ///< see the concept `shareable`
 
     chunk try_take(layout) noexcept { return {}; } ///< returns a chunk without data
     void give(chunk) noexcept {}                   ///< does nothing

@@ -8,8 +8,8 @@
 #error "  nothing of Mallard was read"
 #error                                                                                             \
     "  help: pass -std=c++20, or in CMake link mallard::mallard; in C include mallard/c/mallard.h"
-// The header below does not exist, on purpose: every compiler stops at a missing header and prints
-// no further errors.
+// The header below does not exist, on purpose, because every compiler stops at a missing header and
+// prints no further errors.
 #include <mallard/nothing_else_is_read_before_this_is_C++20>
 #endif
 

@@ -49,8 +49,8 @@ public:
         record* newer = nullptr;
     };
 
-    /// Records in the order in which they were added: the oldest leaves the quarantine first, and
-    /// leaks are reported in the order of allocation.
+    /// Records in the order in which they were added. So the oldest leaves the quarantine first,
+    /// and leaks are reported in the order of allocation.
     class list {
     public:
         void push(record& r) noexcept
@@ -175,7 +175,7 @@ private:
 
     void insert(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
-    /// Makes the hash table eight times as large: each growth inserts all records again, so growth
+    /// Makes the hash table eight times as large. Each growth inserts all records again, so growth
     /// should be rare. A table always exists, because the first one, of one bucket, is a member of
     /// this class.
     void grow() noexcept
@@ -225,13 +225,14 @@ inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
     poison<true>(p, bytes);
 }
 
-/// The number of bytes from `p` on that are equal to `value`. The bytes may be poisoned: sanitizers
-/// do not see these reads.
+/// The number of bytes from `p` on that are equal to `value`. The bytes may be poisoned, because
+/// sanitizers do not see these reads.
 [[gnu::noinline, gnu::no_sanitize_address]] inline std::size_t
 equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     no_valgrind_reports<true> const by_valgrind;
-    // Compares eight bytes at a time: a large freed block would take too long one byte at a time.
+    // Compares eight bytes at a time, because a large freed block would take too long one byte at a
+    // time.
     std::uint64_t const eight = 0x0101010101010101u * value;
     std::size_t i = 0;
     for (std::uint64_t word = eight; word == eight && i + sizeof word <= bytes;) {
@@ -303,9 +304,9 @@ public:
     }
 
     /// Returns the record of a block that is about to be freed. Reports a bad free and returns null
-    /// if `block` is free already or is not a block. `block` may be any address: memory at that
-    /// address is read only after its record was found. Also reports a wrong layout and overwritten
-    /// redzones.
+    /// if `block` is free already or is not a block. `block` may be any address, because memory at
+    /// that address is read only after its record was found. Also reports a wrong layout and
+    /// overwritten redzones.
     [[gnu::always_inline]] record* validate_free(const void* block, layout said) noexcept
     {
         record* const r = records_.find(block);

@@ -1,4 +1,4 @@
-// A slot of an object_pool: the object, and behind it the counts of its handles.
+// A slot of an object_pool, which contains the object, and after it the counts of its handles.
 #pragma once
 
 #include <mallard/detail/base/atomic_ref.hpp>
@@ -32,7 +32,8 @@ class handle_counts {
     static constexpr word too_many = word{1} << 29;
     // `begin_end` sets this flag if the object is alive.
     static constexpr word at_the_end = word{1} << 30;
-    // `die_at_end` sets this flag: the object is destroyed, and the strong half is negative.
+    // `die_at_end` sets this flag. It means that the object is destroyed. The strong half is then
+    // negative.
     static constexpr word after_the_end = word{1} << 31;
 
 public:
@@ -55,10 +56,10 @@ public:
         return false;
     }
 
-    /// Drops a strong handle. Returns true if it was the last strong handle: the caller has to
-    /// destroy the object and then drop a weak handle.
+    /// Drops a strong handle. Returns true if it was the last strong handle. Then the caller has to
+    /// destroy the object and drop a weak handle.
     bool drop_strong() noexcept { return (subtract(one_strong) & half) == 1; }
-    /// Drops a weak handle. Returns true if it was the last handle: the caller has to free the
+    /// Drops a weak handle. Returns true if it was the last handle. Then the caller has to free the
     /// slot.
     bool drop_weak() noexcept { return subtract(one_weak) / one_weak == 1; }
 
@@ -67,16 +68,16 @@ public:
     // copy and drop handles of other objects. `begin_end` adds a weak count to each slot, so that
     // no dropped handle is the last one and frees a slot during the passes.
     void begin_end() noexcept { word_ += one_weak + (is_alive() ? at_the_end : 0); }
-    /// Makes `lock` fail from now on. Returns true if the object was alive until now: the caller
-    /// has to destroy the object.
+    /// Makes `lock` fail from now on. Returns true if the object was alive until now. Then the
+    /// caller has to destroy the object.
     bool die_at_end() noexcept
     {
         word const lived = word_ & at_the_end;
         word_ += lived; // if set, the addition carries into `after_the_end`
         return lived != 0;
     }
-    /// Removes the weak count that `begin_end` added. Returns true if no weak handle is left: the
-    /// caller has to free the slot.
+    /// Removes the weak count that `begin_end` added. Returns true if no weak handle is left. Then
+    /// the caller has to free the slot.
     bool finish_end() noexcept
     {
         word_ = (word_ & ~half) - ((word_ & after_the_end) != 0 ? 2 : 1) * one_weak;

@@ -11,7 +11,7 @@
 namespace mallard {
 
 /// The shape of the blocks of each size class of a multipool. A request with an alignment above a
-/// cache line goes to the source: otherwise one rare request would force the same alignment on
+/// cache line goes to the source. Otherwise one rare request would force the same alignment on
 /// every chunk of its class.
 template <std::size_t N>
 inline constexpr std::array<slot_shape, N> class_shapes = [] {
@@ -22,8 +22,8 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
 }();
 
 /// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If each
-/// size had a chunk of its own from the start, a few blocks of many sizes would waste most of their
-/// chunks: for example, 64 strings may have 24 different sizes.
+/// size had a separate chunk from the start, a few blocks of many sizes would waste most of their
+/// chunks. For example, 64 strings may have 24 different sizes.
 ///
 /// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut in
 /// batches of one size. The size class and the number of blocks of each batch are recorded in two

@@ -61,8 +61,8 @@ struct plain_divider {
 template <header_shape Header>
 class plain_chunks {
 public:
-    /// The two other parameters, wish and limit, are not used: a chunk is as large as its growth
-    /// step.
+    /// The two other parameters, wish and limit, are not used, because a chunk is as large as its
+    /// growth step.
     constexpr explicit plain_chunks(slot_shape shape, std::size_t = 0, std::size_t = 0) noexcept
         : shape_(shape)
     {
@@ -110,8 +110,8 @@ public:
         std::size_t count; // 0: the chunk is too small for one slot
     };
     /// Computes where the slots of a chunk of `bytes` bytes lie. `address` is the address of the
-    /// chunk modulo the alignment of the slots. Chunks are only as aligned as their header: with a
-    /// larger alignment, a small source would lose bytes between two chunks.
+    /// chunk modulo the alignment of the slots. Chunks are only as aligned as their header, because
+    /// with a larger alignment, a small source would lose bytes between two chunks.
     constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
     {
         std::size_t const stride = shape_.bytes;
@@ -358,7 +358,7 @@ public:
         return c;
     }
 
-    /// Makes every slot of `c` fresh: as if no block had ever been carved.
+    /// Resets every slot of `c`, as if no block had ever been carved.
     void reset_slots(pool_chunk& c) const noexcept
     {
         c.carved = c.partial_words = c.hint = 0;

@@ -1,6 +1,6 @@
 // The free blocks of a pool that are not in its cache. A freed block has its bit set in the header
-// of its chunk. A block that was never handed out has no bit set: it lies in a range of fresh
-// slots.
+// of its chunk. A block that was never allocated has no bit set. Such a block is in a range of
+// slots that were never used.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>
@@ -30,7 +30,7 @@ public:
     }
 
     /// Makes `can_carve()` false until `resume`. The range is paused while there are blocks that
-    /// were freed: such blocks are allocated before fresh ones.
+    /// were freed, because such blocks are allocated before those that were never used.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 
@@ -134,8 +134,8 @@ public:
         return count;
     }
 
-    /// Frees blocks: sets a bit for each and does not touch the block. Consecutive blocks whose
-    /// bits are in the same word share one write.
+    /// Frees blocks. Sets a bit for each block, and does not touch the block. Consecutive blocks
+    /// whose bits are in the same word share one write.
     void put_back(const List& chunks, std::span<void* const> blocks) noexcept
     {
         auto const place_of = chunks.finder(); // a copy of the layout, which no write below changes
@@ -170,7 +170,7 @@ public:
         bits |= some;
     }
 
-    /// Whether the slot was ever carved: its block was allocated at least once.
+    /// Whether the slot was ever carved, that is, its block was allocated at least once.
     bool is_carved(const List& chunks, const pool_chunk* c, std::size_t slot) const noexcept
     {
         return c->is_carved(slot) && !fresh_.has(chunks.slot_address(c, slot));

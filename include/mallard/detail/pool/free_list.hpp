@@ -93,7 +93,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// Always null: unlike a magazine, a list needs no memory beside its blocks.
+    /// Always null, because unlike a magazine, a list needs no memory besides its blocks.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 

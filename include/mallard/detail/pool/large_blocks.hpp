@@ -161,8 +161,8 @@ struct chunks_stay {
     static void give(chunk) noexcept {}
 };
 
-/// Makes pools and large blocks forget their memory, which their source then frees all at once.
-/// Where a tool watches free bytes, first makes all bytes accessible: the source may allocate them
+/// Makes pools and large blocks discard their memory, which the source then frees as a whole. If a
+/// tool watches free bytes, first makes all bytes accessible, because the source may allocate them
 /// again as they are.
 template <bool ChecksOn, class Cores, class Large>
 void forget_blocks(Cores& cores, Large& large) noexcept

@@ -26,8 +26,8 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
 }
 
 /// Blocks of one size, for one thread at a time. While the core waits for its source, other calls
-/// may enter the core, to allocate or free without growth. `locked_core` uses this: it releases its
-/// lock while the source works, so that other threads go on.
+/// may enter the core, to allocate or free without growth. `locked_core` uses this. It releases its
+/// lock while the source works, so that other threads continue.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk),
@@ -270,7 +270,7 @@ private:
         c->live_bits()[slot / c->word_bits] &= ~c->bit(slot);
     }
 
-    /// The slow path of `allocate`: the cache is empty, and no fresh block is ready.
+    /// The slow path of `allocate`. The cache is empty, and no never-allocated block is ready.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
@@ -292,8 +292,8 @@ private:
         return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
 
-    /// Makes a block ready: a block that was freed, else a fresh block, else a block of a new
-    /// chunk. Returns false, or throws, if the source is exhausted.
+    /// Makes a block ready: a block that was freed, else one that was never allocated, else a block
+    /// of a new chunk. Returns false, or throws, if the source is exhausted.
     template <bool Throws, class Source>
     bool replenish(Source& source) noexcept(!Throws)
     {
@@ -329,10 +329,9 @@ private:
         }
     }
 
-    /// The slow path of `deallocate`: the magazine is full. If the magazine was refilled since it
-    /// was last full, it is too small for this program, and its array doubles.
-    /// Otherwise the older half of its blocks moves to the bitmaps, at a cost of one bit for each
-    /// block.
+    /// The slow path of `deallocate` for a full magazine. If the magazine was refilled since it was
+    /// last full, it is too small for this program, and its array doubles. Otherwise the older half
+    /// of its blocks moves to the bitmaps, at a cost of one bit for each block.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {

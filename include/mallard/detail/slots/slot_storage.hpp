@@ -144,7 +144,7 @@ public:
     void add_to(statistics&) const noexcept {}
 
 private:
-    // Mutable, because `word_of` and `value_of` are const: the map decides whether a caller may
+    // Mutable, because `word_of` and `value_of` are const, and the map decides whether a caller may
     // write.
     mutable word words_[words_count] = {words_of::of_slot_0};
     mutable slot_bits bits_[(slots + slots_per_bits - 1) / slots_per_bits] = {};

@@ -269,8 +269,8 @@ public:
 
     /// Frees blocks of a chunk that this thread does not own. The function may still write to the
     /// header of the chunk when the owner has already reused the freed blocks. So a chunk is
-    /// returned to the source only while no thread is in this function: under the lock, with all
-    /// caches frozen.
+    /// returned to the source only while no thread is in this function, namely under the lock, with
+    /// all caches frozen.
     static void free_remotely(pool_chunk* c, std::size_t at, word bits) noexcept
     {
         remote& r = remote::of(c);

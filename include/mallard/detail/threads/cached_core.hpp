@@ -354,8 +354,8 @@ private:
         return block;
     }
 
-    /// Takes a block from any cache, this thread's own cache included: a block may have been freed
-    /// during the call of the source.
+    /// Takes a block from any cache, even from this thread's own cache, because a block may have
+    /// been freed during the call of the source.
     void* take_from_all(std::size_t i, blocks& to) noexcept
     {
         freeze_guard const frozen(*this);
@@ -399,13 +399,14 @@ private:
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow: true if the array has been empty since it was last full.
+    /// Whether a full array should grow, which is so if the array has been empty since it was last
+    /// full.
     bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
         return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());
     }
 
-    /// Enlarges the array unless another thread grows the pool: in that case a later free will
+    /// Enlarges the array unless another thread grows the pool. In that case a later free will
     /// enlarge the array.
     template <class Source>
     void try_enlarge(Source& source, closable_magazine& m, std::size_t i) noexcept

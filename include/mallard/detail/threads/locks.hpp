@@ -54,7 +54,7 @@ private:
 };
 
 /// Collects chunks, and returns the chunks to the source in its destructor. Construct the object
-/// before you take a lock: then the source is called after the lock is released. The links of the
+/// before you take a lock. Then the source is called after the lock is released. The links of the
 /// list are in the chunks themselves.
 template <source Source>
 class later_source {

@@ -23,7 +23,7 @@ struct thread_table;
 template <class Node>
 struct listed {
     Node* next_listed = nullptr;
-    Node** listed_at = nullptr; // the pointer to this node; null: in no list
+    Node** listed_at = nullptr; // the pointer to this node; null if in no list
 };
 } // namespace os
 
@@ -50,8 +50,8 @@ public:
         announce();
         return frozen_.load(std::memory_order_acquire) == 0;
     }
-    /// The first half of `enter`: says that the thread is inside, but does not test whether the
-    /// list is frozen. For caches whose calls fail while the cache is closed: see `set_open`.
+    /// The first half of `enter`. Records that the thread is inside, but does not test whether the
+    /// list is frozen. For caches whose calls fail while the cache is closed (see `set_open`).
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
@@ -62,9 +62,9 @@ public:
     thread_cache* next_in_list() const noexcept { return next_in_list_; }
     bool is_abandoned() const noexcept { return thread_ == nullptr; }
 
-    /// Opens or closes the cache: a freeze closes it and a thaw opens it. A derived type whose
-    /// calls use `announce` instead of `enter` needs its own `set_open`, which makes those calls
-    /// fail.
+    /// Opens or closes the cache. A freeze closes the cache, and a thaw opens it. A derived type
+    /// whose calls use `announce` instead of `enter` needs its own `set_open`, which makes those
+    /// calls fail.
     void set_open(bool) noexcept {}
 
 private:
@@ -211,7 +211,7 @@ public:
     /// the allocator. Threads may end during this call.
     void detach_all() noexcept;
 
-    /// Freezes all caches: until `thaw`, the caller may use the content of every cache. The caller
+    /// Freezes all caches. Until `thaw`, the caller may use the content of every cache. The caller
     /// holds `lock`.
     void freeze() const noexcept;
     void thaw() const noexcept;
