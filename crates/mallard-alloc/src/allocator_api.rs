@@ -41,7 +41,7 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
     if may_stay && aligned && unsafe { of.try_expand(block, old, new) } {
         return Some(NonNull::slice_from_raw_parts(block, new.size()));
     }
-    // SAFETY: the caller's promise is passed on unchanged.
+    // SAFETY: the caller's guarantee is passed on unchanged.
     unsafe { replace(of, block, old, new) }
 }
 
@@ -78,7 +78,7 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
     old: Layout,
     new: Layout,
 ) -> Option<NonNull<[u8]>> {
-    // SAFETY: the caller's promise is passed on unchanged.
+    // SAFETY: the caller's guarantee is passed on unchanged.
     let grown = unsafe { resize(of, block, old, new) }?;
     // SAFETY: the block has `new.size()` bytes, and only the bytes after the first `old.size()` are
     // zeroed.
@@ -106,7 +106,7 @@ macro_rules! bridge {
             }
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: the caller makes the same promise.
+                // SAFETY: the caller makes the same guarantee.
                 unsafe { BlockAllocator::deallocate(self, block, layout) }
             }
             #[inline]
@@ -116,7 +116,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller makes the same promise.
+                // SAFETY: the caller makes the same guarantee.
                 unsafe { allocator_api::resize(self, block, old, new) }.ok_or(AllocError)
             }
             #[inline]
@@ -126,7 +126,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller makes the same promise.
+                // SAFETY: the caller makes the same guarantee.
                 unsafe { allocator_api::grow_zeroed(self, block, old, new) }.ok_or(AllocError)
             }
             #[inline]
@@ -136,7 +136,7 @@ macro_rules! bridge {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the caller makes the same promise.
+                // SAFETY: the caller makes the same guarantee.
                 unsafe { allocator_api::resize(self, block, old, new) }.ok_or(AllocError)
             }
         }

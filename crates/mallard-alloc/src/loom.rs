@@ -12,6 +12,7 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::*;
 }
 
-/// Types for models. A `TrackedCell` fails the model if two threads can access the cell at once.
+/// Types for models. A `TrackedCell` fails the model if two threads can access the cell
+/// simultaneously.
 #[cfg(all(test, loom))]
 pub(crate) use loom::{cell::UnsafeCell as TrackedCell, model, sync, thread};

@@ -266,7 +266,7 @@ private:
         if (kept)
             shrink_quarantine(Options.quarantine);
         else
-            end_quarantine(r); // the system refused a mapping for the quarantine
+            end_quarantine(r); // the system supplied no mapping for the quarantine
     }
 
     void shrink_quarantine(std::size_t bytes) noexcept
@@ -306,7 +306,7 @@ private:
 
     std::atomic<std::uintptr_t> begin_ = std::numeric_limits<std::uintptr_t>::max();
     std::atomic<std::uintptr_t> end_ = 0;
-    sample_countdown countdown_; // unused if each thread has a countdown of its own
+    sample_countdown countdown_; // unused if each thread has a separate countdown
     [[no_unique_address]] mutex_if<Options.shared> lock_;
     pages<in_one_range> pages_;
     inspector_type inspector_;

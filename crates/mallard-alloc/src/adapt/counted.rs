@@ -184,7 +184,7 @@ impl<A> Counted<A> {
             now.frees += 1;
             now.bytes_freed += chunk.layout.size();
         });
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { below.give(chunk) }
     }
 

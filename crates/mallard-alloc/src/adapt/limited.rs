@@ -95,7 +95,7 @@ impl<A> Limited<A> {
     /// The same as for `Source::give`.
     #[inline]
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { below.give(chunk) };
         self.earn(chunk.layout.size(), 1);
     }

@@ -33,12 +33,14 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: the block is from `inner`, and the caller's promise holds for `inner` too.
+                // SAFETY: the block is from `inner`, and the caller's guarantee holds for `inner`
+                // too.
                 unsafe { self.give_to(&&self.inner, Chunk { data: block, layout }) }
             }
             #[inline]
             unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-                // SAFETY: the block is from `inner`, and the caller's promise holds for `inner` too.
+                // SAFETY: the block is from `inner`, and the caller's guarantee holds for `inner`
+                // too.
                 self.expand(Change { block, from, to }, || unsafe {
                     self.inner.try_expand(block, from, to)
                 })
@@ -53,7 +55,8 @@ macro_rules! adaptor {
             }
             #[inline]
             unsafe fn give(&self, chunk: Chunk) {
-                // SAFETY: the chunk is from `inner`, and the caller's promise holds for `inner` too.
+                // SAFETY: the chunk is from `inner`, and the caller's guarantee holds for `inner`
+                // too.
                 unsafe { self.give_to(&self.inner, chunk) }
             }
         }

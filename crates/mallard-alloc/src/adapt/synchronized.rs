@@ -65,12 +65,12 @@ unsafe impl<A: BlockAllocator, L: Lock> BlockAllocator for Synchronized<A, L> {
     }
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         self.with(|inner| unsafe { inner.deallocate(block, layout) });
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         self.with(|inner| unsafe { inner.try_expand(block, from, to) })
     }
 }
@@ -81,7 +81,7 @@ unsafe impl<A: Source, L: Lock> Source for Synchronized<A, L> {
         self.with(|inner| inner.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         self.with(|inner| unsafe { inner.give(chunk) });
     }
 }

@@ -113,7 +113,7 @@ impl<A, F: Observer> Traced<A, F> {
     unsafe fn give_to<S: Source>(&self, below: &S, chunk: Chunk) {
         self.observer
             .observe(&Event::Deallocate { block: chunk.data.as_ptr(), layout: chunk.layout });
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { below.give(chunk) }
     }
 

@@ -54,7 +54,7 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Allocates a block for one `T`, or returns `None` if the current chunk has no room. If
-    /// `ALIGNED` is true, the caller promises that the cursor is aligned for `T`.
+    /// `ALIGNED` is true, the caller guarantees that the cursor is aligned for `T`.
     ///
     /// Adding the size of a small `T` to the cursor cannot wrap, because no chunk reaches into the
     /// last page of the address space. Adding the size to the cursor takes one or two instructions
@@ -83,8 +83,8 @@ impl<const M: usize> Blocks<M> {
     /// room for it.
     ///
     /// One comparison decides for every size and alignment. `needed` cannot overflow: `padding` is
-    /// less than the alignment, a `Layout` promises that its size rounded up to its alignment fits
-    /// `isize`, and `M` adds less than 16.
+    /// less than the alignment, a `Layout` guarantees that its size rounded up to its alignment
+    /// fits `isize`, and `M` adds less than 16.
     #[inline(always)]
     pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
         let cursor = self.cursor.get();
@@ -102,7 +102,7 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Returns a block of any size that is aligned for `T`, or `None` if the current chunk has no
-    /// room for it. A size of 0 always fits and needs no test of its own.
+    /// room for it. A size of 0 always fits and needs no separate test.
     ///
     /// If the end of a chunk is aligned for `T`, rounding the cursor up never passes the end, and
     /// there is less to compute.
@@ -292,7 +292,7 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Frees all blocks and keeps all chunks. Restarts in the newest chunk. This chunk is the
-    /// largest, unless a request was so large that it got a chunk of its own.
+    /// largest, unless a request was so large that it got a separate chunk.
     #[inline(always)]
     pub(crate) fn reset(&mut self) {
         self.begin_again();

@@ -82,7 +82,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __split(self) -> (NonNull<T>, InArena<'a, A>) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         let (value, arena) = unsafe { self.into_raw_parts() };
         (value, InArena(arena))
     }
@@ -93,7 +93,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn __join(value: NonNull<T>, InArena(arena): InArena<'a, A>) -> Self {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { Self::from_raw_in(value, arena) }
     }
     /// Returns a reference to the value, and never drops the value, as if `alloc` had made it.

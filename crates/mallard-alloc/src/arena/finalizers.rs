@@ -26,7 +26,7 @@ impl<T> Owned<T> {
         /// # Safety
         /// `entry` is the start of an `Owned<T>` whose value is alive and not used after this call.
         unsafe fn run<T>(entry: *mut Entry) {
-            // SAFETY: the caller promises that the value is alive and not used after this.
+            // SAFETY: the caller guarantees that the value is alive and not used after this.
             unsafe { ptr::drop_in_place(&raw mut (*entry.cast::<Owned<T>>()).value) }
         }
         Self { entry: Entry { next: ptr::null_mut(), run: run::<T> }, value }
@@ -75,7 +75,7 @@ impl Finalizers {
     #[inline(always)]
     pub(crate) unsafe fn run_until(&self, last: *mut Entry) {
         if self.newest() != last {
-            // SAFETY: the caller's promise is passed on unchanged.
+            // SAFETY: the caller's guarantee is passed on unchanged.
             unsafe { self.run_some(last) }
         }
     }
@@ -86,7 +86,7 @@ impl Finalizers {
         struct Others<'a>(&'a Finalizers, *mut Entry);
         impl Drop for Others<'_> {
             fn drop(&mut self) {
-                // SAFETY: what the caller promised to `run_some` holds for the rest of the list.
+                // SAFETY: what the caller guaranteed to `run_some` holds for the rest of the list.
                 unsafe { self.0.run_until(self.1) }
             }
         }
@@ -128,7 +128,7 @@ impl SharedFinalizers {
     /// The same as for `Finalizers::run_until`, for every value.
     pub(crate) unsafe fn run(&mut self) {
         let all = Finalizers::with_newest(mem::replace(self.0.get_mut(), ptr::null_mut()));
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { all.run_until(ptr::null_mut()) }
     }
 }

@@ -259,7 +259,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
     /// each other while they are dropped.
     #[inline(always)]
     pub unsafe fn rewind(&self, mark: Mark) {
-        // SAFETY: the caller promises what both functions need.
+        // SAFETY: the caller guarantees what both functions need.
         unsafe {
             self.owned.run_until(mark.owned);
             self.blocks.rewind(mark.position);
@@ -346,7 +346,7 @@ impl<S: Source, const M: usize> Arena<S, M> {
     }
 }
 
-#[allow(clippy::mut_from_ref)] // each call returns a block of its own
+#[allow(clippy::mut_from_ref)] // each call returns a separate block
 impl<'s, S: Source, const M: usize> Arena<S, M> {
     object_methods!('s, &'s Self, Self);
     // The borrow checker does not know when the arena drops owned values, so they must be
@@ -436,8 +436,8 @@ unsafe impl<S: Source, const M: usize> Owns for Arena<S, M> {
     }
 }
 
-// SAFETY: a block of an arena fulfils what `Source` promises of a chunk. A block keeps its address
-// when the arena is moved, because the state of the arena is not in the chunks.
+// SAFETY: a block of an arena fulfils what `Source` guarantees of a chunk. A block keeps its
+// address when the arena is moved, because the state of the arena is not in the chunks.
 unsafe impl<S: Source, const M: usize> Source for Arena<S, M> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         Some(Chunk { data: self.try_allocate(layout)?, layout })

@@ -1,5 +1,5 @@
 //! Makes objects in arenas: one function implements each `alloc` and its `try_alloc`.
-#![allow(clippy::mut_from_ref)] // each call returns a block of its own
+#![allow(clippy::mut_from_ref)] // each call returns a separate block
 
 use super::growing::{Growing, NoMemory, Text};
 use super::object_arena::ObjectArena;

@@ -84,12 +84,12 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Scope<'_, '_, S, M> {
     }
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { self.arena.deallocate(block, layout) }
     }
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { self.arena.try_expand(block, from, to) }
     }
 }

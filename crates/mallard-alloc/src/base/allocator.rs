@@ -99,12 +99,12 @@ unsafe impl<A: BlockAllocator + ?Sized> BlockAllocator for &A {
     }
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { (**self).deallocate(block, layout) }
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { (**self).try_expand(block, from, to) }
     }
 }

@@ -222,7 +222,7 @@ pub(crate) fn bytes_missing(source: &impl Source, bytes: usize, align: usize) ->
     missing.try_into().unwrap_or(u32::MAX)
 }
 
-// SAFETY: a block of an allocator fulfils what `Source` promises of a chunk.
+// SAFETY: a block of an allocator fulfils what `Source` guarantees of a chunk.
 unsafe impl<A: BlockAllocator + ?Sized> Source for &A {
     #[inline]
     fn try_take(&self, layout: Layout) -> Option<Chunk> {

@@ -71,7 +71,7 @@ impl<C: Core<S>, S: Source> FreesSlot<'_, C, S> {
     /// `block` is in use in a core of this type and shape, and the core outlives the guard.
     #[inline(always)]
     pub(crate) unsafe fn new(block: NonNull<u8>, shape: &SlotShape) -> Self {
-        // SAFETY: the caller promises that `block` is in use and has this shape.
+        // SAFETY: the caller guarantees that `block` is in use and has this shape.
         let core = unsafe { C::of(block, shape) };
         Self { core, place: C::place_of(block, shape), source: PhantomData }
     }
@@ -108,10 +108,10 @@ pub(crate) unsafe fn slot_of<'a, T: ?Sized, M: Mode, S: Source + 'a, H: 'a>(
 ) -> FreesSlot<'a, CoreOf<M, S, H>, Kept<S, H>> {
     // `for_value` returns the layout of the concrete type, also for a `dyn`. For sized types the
     // layout is a constant.
-    // SAFETY: the caller promises that the object has not been dropped.
+    // SAFETY: the caller guarantees that the object has not been dropped.
     let layout = Layout::for_value(unsafe { object.as_ref() });
     let shape = SlotShape::of(layout, M::CHUNK);
-    // SAFETY: the caller promises that the object exists and that its pool outlives `'a`.
+    // SAFETY: the caller guarantees that the object exists and that its pool outlives `'a`.
     unsafe { FreesSlot::new(object.cast(), &shape) }
 }
 

@@ -135,7 +135,7 @@ impl Chunks {
     /// larger than a header.
     pub(super) unsafe fn add(&self, taken: SourceChunk) -> Chunk {
         let chunk = Chunk(taken.data.cast());
-        // SAFETY: the caller promises that the memory is new, aligned, and larger than a header.
+        // SAFETY: the caller guarantees that the memory is new, aligned, and larger than a header.
         unsafe {
             chunk.0.write(Header {
                 link: Link { next: null_mut() },

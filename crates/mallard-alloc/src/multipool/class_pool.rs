@@ -67,8 +67,8 @@ impl ClassPool {
     /// `block` is a block of this pool that nobody uses any more.
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
-        // SAFETY: the caller promises that nobody uses the block. The smallest blocks have the size
-        // of a link.
+        // SAFETY: the caller guarantees that nobody uses the block. The smallest blocks have the
+        // size of a link.
         unsafe { self.free.push(block) }
     }
 
@@ -118,7 +118,7 @@ impl ClassPool {
     /// Takes one more chunk from the source, and adds it at the end of the list.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
-        // The greatest padding before the first block.
+        // The largest padding before the first block.
         let skipped = shape.align.saturating_sub(Chunk::ALIGN);
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
@@ -197,7 +197,7 @@ impl ClassPool {
         }
     }
 
-    /// Forgets the free blocks in idle chunks (chunks without a block in use).
+    /// Discards the free blocks in idle chunks (chunks without a block in use).
     pub(super) fn forget_idle(&self, chunks: &Chunks) {
         let mut chunk_of = chunks.finder();
         self.free.remove(|block| chunk_of(block).is_some_and(Chunk::is_idle));

@@ -1,4 +1,4 @@
-//! Large blocks: each block is a chunk of its own.
+//! Large blocks: each block is a separate chunk.
 
 use crate::base::bits::{align_up, layout};
 use crate::{Chunk, Source, Statistics};

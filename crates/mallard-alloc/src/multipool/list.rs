@@ -42,7 +42,7 @@ impl FreeList {
     #[inline(always)]
     pub(super) unsafe fn push(&self, block: NonNull<u8>) {
         let link = block.cast::<Link>();
-        // SAFETY: the caller promises that nobody uses the block, and that a link fits in it.
+        // SAFETY: the caller guarantees that nobody uses the block, and that a link fits in it.
         unsafe { link.write(Link { next: self.head.get() }) };
         self.head.set(link.as_ptr());
     }
@@ -100,7 +100,7 @@ impl Iterator for Elements {
     #[inline]
     fn next(&mut self) -> Option<NonNull<u8>> {
         let element = NonNull::new(self.at)?;
-        // SAFETY: the caller of `from` promised that `element` is an element of a list.
+        // SAFETY: the caller of `from` guaranteed that `element` is an element of a list.
         self.at = unsafe { (*element.as_ptr()).next };
         Some(element.cast())
     }

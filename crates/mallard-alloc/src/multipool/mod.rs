@@ -308,7 +308,7 @@ impl<S: Source> Multipool<S> {
     #[inline(never)]
     unsafe fn deallocate_apart(&self, block: NonNull<u8>, bytes: usize) {
         if bytes != 0 {
-            // SAFETY: the caller promises that nobody uses the block any more.
+            // SAFETY: the caller guarantees that nobody uses the block any more.
             unsafe { self.large.deallocate(&self.source, block, bytes) }
         }
     }
@@ -326,7 +326,7 @@ fn is_pooled(layout: Layout) -> bool {
     rounded(layout).wrapping_sub(1) < LARGEST && layout.align() <= ALIGN_MAX
 }
 
-// SAFETY: blocks are slots of chunks and slabs, or chunks of their own. Blocks neither overlap nor
+// SAFETY: blocks are slots of chunks and slabs, or separate chunks. Blocks neither overlap nor
 // move. The blocks of a class are at least as large and as strictly aligned as every request that
 // the class serves.
 unsafe impl<S: Source> BlockAllocator for Multipool<S> {
@@ -345,12 +345,12 @@ unsafe impl<S: Source> BlockAllocator for Multipool<S> {
     #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if !is_pooled(layout) {
-            // SAFETY: the caller promises that nobody uses the block any more. `try_allocate` chose
-            // this branch for the same layout.
+            // SAFETY: the caller guarantees that nobody uses the block any more. `try_allocate`
+            // chose this branch for the same layout.
             return unsafe { self.deallocate_apart(block, layout.size()) };
         }
-        // SAFETY: the caller promises that nobody uses the block any more. `try_allocate` chose the
-        // same class for this layout.
+        // SAFETY: the caller guarantees that nobody uses the block any more. `try_allocate` chose
+        // the same class for this layout.
         unsafe { self.core(size_class::look_up(rounded(layout))).push(block) }
     }
 

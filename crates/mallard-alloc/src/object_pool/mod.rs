@@ -379,7 +379,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// `object` is an object of this pool without a box.
     #[inline(always)]
     pub(crate) unsafe fn adopt(&self, object: NonNull<T>) -> Box<'_, T, M, S, H> {
-        // SAFETY: the caller promises that the object is of this pool and has no box.
+        // SAFETY: the caller guarantees that the object is of this pool and has no box.
         unsafe { Box::from_raw(object) }
     }
 

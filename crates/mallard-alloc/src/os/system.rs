@@ -207,7 +207,8 @@ impl Mapping {
         advice: c_int,
     ) -> io::Result<()> {
         debug_assert!(offset + bytes <= self.bytes);
-        // SAFETY: the range is in this mapping, and the caller made the promise about its contents.
+        // SAFETY: the range is in this mapping, and the caller made the guarantee about its
+        // contents.
         done(unsafe { madvise(self.data.add(offset).as_ptr().cast(), bytes, advice) })
     }
 }

@@ -1,5 +1,5 @@
-//! Commits of a file arena: changed pages are found, written beside the old ones, made valid by one
-//! header, and copied to their place.
+//! Commits of a file arena: changed pages are found, written next to the old ones, made valid by
+//! one header, and copied to their place.
 //!
 //! ```text
 //!     prepare   writes new pages at the end of the file, and changed pages to a journal behind them

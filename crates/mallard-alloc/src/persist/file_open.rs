@@ -121,8 +121,8 @@ impl FileArena {
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
             synced.map_err(|e| SystemError::because(e, NOT_OPENED, "see `dmesg`"))?;
-            // The name of a new file is on the disk once its folder is synced. If the folder cannot
-            // be synced, the system writes the name later.
+            // The name of a new file is on the disk once its directory is synced. If the directory
+            // cannot be synced, the system writes the name later.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(".".as_ref())).and_then(|f| f.sync_all());
         }

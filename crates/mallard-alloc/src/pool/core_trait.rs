@@ -26,9 +26,8 @@ impl LiveCursor {
 /// Manages the blocks of one pool in one thread mode. Chunks point to their core, so a core must
 /// not move after its first call.
 ///
-/// # Safety
-/// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
-/// mode allows may call the `&self` functions at once.
+/// # Safety The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads
+/// as the mode allows may call the `&self` functions simultaneously.
 #[doc(hidden)]
 pub unsafe trait Core<S: Source>: Sized {
     /// Makes a core that has no memory for blocks yet.
@@ -71,7 +70,7 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `place` is the result of `place_of` for a block that may be passed to `deallocate`.
     #[inline(always)]
     unsafe fn deallocate_at(&self, place: (NonNull<u8>, usize)) {
-        // SAFETY: the caller promises that the block may be freed.
+        // SAFETY: the caller guarantees that the block may be freed.
         unsafe { self.deallocate(place.0) }
     }
 
@@ -95,7 +94,7 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Each of `blocks` meets the conditions of `deallocate`.
     unsafe fn deallocate_batch(&self, blocks: &[Block]) {
         for &block in blocks {
-            // SAFETY: the caller promises that `block` may be freed.
+            // SAFETY: the caller guarantees that `block` may be freed.
             unsafe { self.deallocate(block) }
         }
     }

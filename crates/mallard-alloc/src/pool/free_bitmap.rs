@@ -283,7 +283,7 @@ pub(crate) struct FreeBitmap {
     fresh: Cell<Option<PlainChunk>>,
 }
 
-/// The greatest number of slots in one bump range. The bits of a range are cleared together;
+/// The largest number of slots in one bump range. The bits of a range are cleared together;
 /// clearing 512 bytes of bits does not make an allocation slow.
 const RANGE_SLOTS_MAX: usize = 4096;
 

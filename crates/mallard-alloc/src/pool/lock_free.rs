@@ -44,7 +44,7 @@ pub struct LockFreeCore<S: Source> {
     source: S,
 }
 
-/// A value on two cache lines of its own: two, because processors fetch cache lines in pairs.
+/// A value on two separate cache lines: two, because processors fetch cache lines in pairs.
 #[repr(align(128))]
 struct Line<T>(T);
 
@@ -200,7 +200,7 @@ impl<S: Source> LockFreeCore<S> {
         }
     }
 
-    /// Forgets the memory. Requires that no other thread is inside a call of the pool.
+    /// Discards the memory. Requires that no other thread is inside a call of the pool.
     fn forget(&self) {
         self.stack.0.clear();
         self.memory.store(null_mut(), Relaxed);
@@ -266,7 +266,7 @@ unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
 
     #[inline]
     unsafe fn deallocate(&self, block: Block) {
-        // SAFETY: the caller promises that the block may be freed.
+        // SAFETY: the caller guarantees that the block may be freed.
         unsafe { self.deallocate_at(self.layout.place_of(block)) }
     }
     #[inline(always)]

@@ -62,7 +62,7 @@ impl<S> Drop for Relock<'_, '_, S> {
     }
 }
 
-// SAFETY: all calls go to `source`, which keeps the promises of `Source`.
+// SAFETY: all calls go to `source`, which keeps the guarantees of `Source`.
 unsafe impl<S: Source> Source for Unlocked<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let _growing = match self.may_grow {
@@ -72,7 +72,7 @@ unsafe impl<S: Source> Source for Unlocked<'_, S> {
         self.without_lock(|source| source.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the caller promises that the chunk may be returned.
+        // SAFETY: the caller guarantees that the chunk may be returned.
         self.without_lock(|source| unsafe { source.give(chunk) });
     }
 }

@@ -50,7 +50,7 @@ pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
 
-// SAFETY: chunks and source move with the pool. The users of blocks keep the promises of
+// SAFETY: chunks and source move with the pool. The users of blocks keep the guarantees of
 // `BlockAllocator`.
 unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
 // SAFETY: any number of threads may call a pool of a shared mode.
@@ -148,7 +148,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
     /// was not freed since then, and nobody uses it any more.
     pub unsafe fn deallocate_batch(&self, blocks: &[NonNull<u8>]) {
         if let Some(core) = self.slots.core() {
-            // SAFETY: the caller promises that the blocks may be freed.
+            // SAFETY: the caller guarantees that the blocks may be freed.
             unsafe { core.deallocate_batch(blocks) }
         }
     }

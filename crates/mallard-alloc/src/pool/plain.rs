@@ -49,9 +49,9 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Returns the greatest number of entries of the magazine in a pool with this limit. The array
-/// takes at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes
-/// its first array.
+/// Returns the largest number of entries of the magazine in a pool with this limit. The array takes
+/// at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its
+/// first array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let included = if shape.most == usize::MAX { 0 } else { ENTRIES_FIRST };
     let most = shape.most.min(included.max(limit / (64 * size_of::<Block>())));
@@ -265,7 +265,7 @@ impl PoolState {
     }
 }
 
-/// A stack of pointers to free blocks of a pool. The pointers are in an array of their own, so that
+/// A stack of pointers to free blocks of a pool. The pointers are in a separate array, so that
 /// neither push nor pop reads or writes a free block. The name is from Bonwick ("Magazines and
 /// Vmem", 2001).
 ///

@@ -42,7 +42,7 @@ pub(crate) struct Kept<S, X> {
     upstream: ManuallyDrop<Upstream<S, X>>,
 }
 
-// SAFETY: all calls go to the source, which keeps the promises of `Source`.
+// SAFETY: all calls go to the source, which keeps the guarantees of `Source`.
 unsafe impl<S: Source, X> Source for Kept<S, X> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.upstream.source.try_take(layout)
@@ -227,7 +227,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         S: 'a,
         X: 'a,
     {
-        // SAFETY: the caller promises that `block` is in use and has this shape.
+        // SAFETY: the caller guarantees that `block` is in use and has this shape.
         unsafe { CoreOf::<M, S, X>::of(block, shape) }
     }
     #[inline(always)]

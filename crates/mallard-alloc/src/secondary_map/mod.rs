@@ -205,7 +205,7 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.len -= 1;
-        // SAFETY: the caller promises that the slot is live, so its word is its key.
+        // SAFETY: the caller guarantees that the slot is live, so its word is its key.
         unsafe {
             let key = Words::<K>::known(*slot.word());
             slot.unmark();

@@ -100,7 +100,7 @@ unsafe impl<S: Source> Source for Limited<'_, S> {
         (layout.size() <= self.1).then(|| self.0.try_take(layout))?
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the caller's promise is passed on unchanged.
+        // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { self.0.give(chunk) }
     }
 }
@@ -196,7 +196,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
-    /// Allocates when the calling thread has no blocks of its own yet, or when its chunk is full.
+    /// Allocates when the calling thread has no blocks yet, or when its chunk is full.
     #[cold]
     #[inline(never)]
     fn grow(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -307,7 +307,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
     }
 }
 
-#[allow(clippy::mut_from_ref)] // each call returns a block of its own
+#[allow(clippy::mut_from_ref)] // each call returns a separate block
 impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     object_methods!('s, &'s Self, Self);
     // Owned values live until the arena frees them, and another thread may free them.

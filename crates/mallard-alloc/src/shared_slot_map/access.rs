@@ -46,7 +46,7 @@ pub enum Copied {}
 impl<V> Access<V> for Guarded {
     #[inline(always)]
     unsafe fn write(at: *mut V, value: V) {
-        // SAFETY: the caller promises that `at` may be written.
+        // SAFETY: the caller guarantees that `at` may be written.
         unsafe { at.write(value) }
     }
 }

@@ -307,7 +307,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
         let _even_if_it_panics = Recycle(|| self.recycle(slot, key, cache));
-        // SAFETY: the caller promises that it owns the slot, and that the slot has a value.
+        // SAFETY: the caller guarantees that it owns the slot, and that the slot has a value.
         unsafe { slot.value().drop_in_place() };
     }
 

@@ -63,7 +63,7 @@ pub(super) struct ThreadCache {
     stacks: Stacks,
 }
 
-/// The stacks that other threads access, on a cache line of their own.
+/// The stacks that other threads access, on a separate cache line.
 #[repr(align(128))]
 struct Stacks([TaggedStack; 2]);
 
@@ -108,7 +108,7 @@ impl ThreadCache {
     /// # Safety
     /// `at` is a cache that outlives `'a`.
     pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: MagazineKind) -> &'a TaggedStack {
-        // SAFETY: the caller promises that the cache exists, and nothing else of the cache is
+        // SAFETY: the caller guarantees that the cache exists, and nothing else of the cache is
         // accessed.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }

@@ -82,7 +82,7 @@ unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
 /// The slot is live.
 #[inline(always)]
 pub(crate) unsafe fn key_of<K: Key, V>(slot: Slot<K, V>) -> K {
-    // SAFETY: the caller promises that the slot is live, so its word is its key.
+    // SAFETY: the caller guarantees that the slot is live, so its word is its key.
     Words::<K>::known(unsafe { *slot.word() })
 }
 

@@ -302,7 +302,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The slot is live.
     unsafe fn take_at(&mut self, slot: Slot<K, V>) -> (K, V) {
         self.make_room();
-        // SAFETY: the caller promises that the slot is live, so its word is its key.
+        // SAFETY: the caller guarantees that the slot is live, so its word is its key.
         unsafe {
             let key = *slot.word();
             (Words::<K>::known(key), self.remove_at(slot, key))
@@ -315,8 +315,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// The slot is live, `key` is its key, and there is a place for one more free key.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
-        // SAFETY: the caller promises that the slot is live. The value is read last, so that it is
-        // copied only once.
+        // SAFETY: the caller guarantees that the slot is live. The value is read last, so that it
+        // is copied only once.
         unsafe {
             *slot.word() = free_word::<K>();
             self.recycle(slot, key);

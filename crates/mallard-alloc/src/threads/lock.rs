@@ -141,7 +141,7 @@ impl<T> Locked<T> {
     pub(crate) fn lock(&self) -> Held<'_, T> {
         Held { _guard: self.lock.lock(), value: self.value.get() }
     }
-    /// Takes the lock if no other thread holds it, or else returns `None` at once.
+    /// Takes the lock if no other thread holds it, or else returns `None` immediately.
     #[allow(dead_code)] // pools of the feature `std` use it
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
         Some(Held { _guard: self.lock.try_lock()?, value: self.value.get() })

@@ -281,7 +281,7 @@ mod keys {
 #[cfg(target_has_atomic = "64")]
 mod numbers {
     /// How many thread numbers there are. Threads have the numbers from 1 to 63. Number 0 stands
-    /// for all threads that have no number of their own.
+    /// for all threads that have no separate number.
     pub(crate) const NUMBERS: usize = 64;
 
     /// The number of shared caches for threads without a number. With `std` there are several, so

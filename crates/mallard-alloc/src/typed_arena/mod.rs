@@ -77,8 +77,8 @@ unsafe impl<T: Send, S: Source + Send> Send for TypedArena<T, S> {}
 /// `first` is the first of `count` values, unless they are zero-sized. Nothing else uses them.
 unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
     let first = if size_of::<T>() == 0 { NonNull::dangling() } else { first.cast::<T>() };
-    // SAFETY: the caller promises `count` values from `first` on. If a destructor panics, the rest
-    // of the slice is dropped.
+    // SAFETY: the caller guarantees `count` values from `first` on. If a destructor panics, the
+    // rest of the slice is dropped.
     unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() }
 }
 
@@ -118,7 +118,7 @@ impl<T, S: Source> TypedArena<T, S> {
 
     /// Moves `value` into the arena. Aborts if there is no memory.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)] // each call returns a place of its own
+    #[allow(clippy::mut_from_ref)] // each call returns a separate place
     pub fn alloc(&self, value: T) -> &mut T {
         match self.place() {
             // SAFETY: the place is new, has room for one value, and is valid while the arena is
@@ -235,7 +235,7 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn into_vec(mut self) -> alloc::vec::Vec<T> {
         let mut all = alloc::vec::Vec::with_capacity(self.len());
         for value in self.iter_mut() {
-            // SAFETY: nothing can panic before the arena forgets the values below, because the
+            // SAFETY: nothing can panic before the arena discards the values below, because the
             // vector has room for all of them.
             all.push(unsafe { core::ptr::read(value) });
         }

@@ -41,7 +41,7 @@ impl<S: Source> Store<S> {
         drop_parts(all.0.drop_values, &mut parts);
     }
 
-    /// Forgets all values without dropping them.
+    /// Discards all values without dropping them.
     pub(super) fn forget(&mut self) {
         self.sizeless.set(0);
         self.blocks.reset();

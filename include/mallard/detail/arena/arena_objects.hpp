@@ -14,8 +14,8 @@
 
 namespace mallard {
 
-/// A list of destructors and functions to run before an arena frees its memory, newest first.
-/// The entries are in the arena itself, beside the objects.
+/// A list of destructors and functions to run before an arena frees its memory, newest first. The
+/// entries are in the arena itself, next to the objects.
 class finalizers {
     struct entry {
         entry* next;
@@ -92,7 +92,7 @@ public:
 
     /// Makes a `T` whose destructor runs at the next `reset` or `release`, at a `rewind` to an
     /// older mark, or at the end of the arena. The newest object is destroyed first. Costs 24 bytes
-    /// beside the object, unless the destructor is trivial.
+    /// next to the object, unless the destructor is trivial.
     ///
     ///     auto& file = scratch.own<std::ofstream>(path);
     template <class T, class... Args>

@@ -71,8 +71,8 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///
 /// `align` must be a power of two. The constructor stops the process if `align` is not, so
 /// allocators need not check. For a constant `align` the check costs nothing. `bytes` may be any
-/// number: a block of 0 bytes has an address of its own, and a request above `bytes_max` fails as
-/// if memory were exhausted.
+/// number: a block of 0 bytes has a unique address, and a request above `bytes_max` fails as if
+/// memory were exhausted.
 class layout {
 public:
     std::size_t bytes; ///< the size

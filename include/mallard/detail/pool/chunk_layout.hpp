@@ -305,7 +305,7 @@ using chunks_of =
                        plain_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>>;
 
 /// How the chunks of one pool are laid out. All chunks of a pool have the same layout, which never
-/// changes. `Tail`: the contents of their headers beside the free bits and, with `check::on`, the
+/// changes. `Tail`: the contents of their headers next to the free bits and, with `check::on`, the
 /// live bits.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_layout : public chunks_of<Options, Tail> {

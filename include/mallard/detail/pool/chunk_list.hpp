@@ -248,8 +248,8 @@ public:
         growth_.restart();
     }
 
-    /// Forgets all chunks without returning them. Called when the source frees all of its memory at
-    /// once.
+    /// Discards all chunks without returning them. Called when the source frees all of its memory
+    /// in one call.
     void forget() noexcept
     {
         chunks_ = {};

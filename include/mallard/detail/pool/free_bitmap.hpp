@@ -180,7 +180,7 @@ public:
     /// Removes and returns the range of fresh slots, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Forgets all chunks. First returns the slots that are left in the bump range to their chunk,
+    /// Discards all chunks. First returns the slots that are left in the bump range to their chunk,
     /// as slots that were never carved.
     void clear(const List& chunks) noexcept
     {
@@ -214,7 +214,7 @@ public:
     }
 
 private:
-    // The greatest number of slots whose bits are cleared at once: 512 bytes of bits, so that no
+    // The largest number of slots whose bits are cleared together: 512 bytes of bits, so that no
     // allocation takes long.
     static constexpr std::size_t fresh_slots_max = 4096;
 

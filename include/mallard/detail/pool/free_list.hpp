@@ -77,7 +77,7 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. It needs no memory beside the blocks, and fewer instructions than a
+/// A list of free blocks. It needs no memory besides the blocks, and fewer instructions than a
 /// magazine. But a pop reads the block, which misses the processor's cache if the block was not
 /// used for a long time.
 template <bool ChecksOn, class Top = stack_top>

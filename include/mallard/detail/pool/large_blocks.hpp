@@ -9,7 +9,7 @@
 
 namespace mallard {
 
-/// A list of large blocks, which can be returned to the source one by one, or all at once.
+/// A list of large blocks, which can be returned to the source one by one, or all together.
 ///
 /// The record of a block is a footer behind the block. A header would need padding between itself
 /// and an aligned block. `Mutex` protects the list, and is never held while the source is called.
@@ -81,8 +81,8 @@ public:
             give(to, uncount(std::exchange(first_, first_->next)));
     }
 
-    /// Forgets all blocks without returning them. Called when the source frees all of its memory at
-    /// once.
+    /// Discards all blocks without returning them. Called when the source frees all of its memory
+    /// in one call.
     void forget() noexcept
     {
         first_ = nullptr;
@@ -155,7 +155,8 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// A source that keeps the chunks where they are, because the real source frees them all at once.
+/// A source that keeps the chunks where they are, because the real source frees them all in one
+/// call.
 struct chunks_stay {
     static chunk try_take(layout) noexcept { return {}; }
     static void give(chunk) noexcept {}

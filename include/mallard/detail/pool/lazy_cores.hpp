@@ -15,7 +15,7 @@ namespace mallard {
 /// `absent_` and calls `refill`, which tests for `absent_`. No thread writes to `absent_`.
 ///
 /// The first blocks of all classes are cut from slabs that the classes share (bootstrap_slabs.hpp).
-/// A core takes chunks of its own only when the slabs are used up. The cache of a core may hold
+/// A core takes separate chunks only when the slabs are used up. The cache of a core may hold
 /// blocks of slabs and blocks of chunks.
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
@@ -93,8 +93,8 @@ public:
         forget();
     }
 
-    /// Forgets all memory without returning it. Called when the source frees all of its memory at
-    /// once.
+    /// Discards all memory without returning it. Called when the source frees all of its memory in
+    /// one call.
     constexpr void forget() noexcept
     {
         cores_.fill(&absent_);

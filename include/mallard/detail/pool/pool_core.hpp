@@ -187,8 +187,8 @@ public:
         give_array(source, array);
     }
 
-    /// Forgets all memory without returning it. Called when the source frees all of its memory at
-    /// once.
+    /// Discards all memory without returning it. Called when the source frees all of its memory in
+    /// one call.
     void forget() noexcept
     {
         cache_ = cache();

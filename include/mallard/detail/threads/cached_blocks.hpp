@@ -314,7 +314,7 @@ public:
         owns_chunks = own.rebuild(chunks, is_own) != 0;
     }
 
-    /// Forgets all blocks. Chunks may still refer to this cache as their owner.
+    /// Discards all blocks. Chunks may still refer to this cache as their owner.
     void clear() noexcept
     {
         magazine.clear();

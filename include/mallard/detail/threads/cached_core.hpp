@@ -203,8 +203,8 @@ public:
         restart();
     }
 
-    /// Forgets all memory without returning it. Called when the source frees all of its memory at
-    /// once.
+    /// Discards all memory without returning it. Called when the source frees all of its memory in
+    /// one call.
     void forget() noexcept
     {
         this->detach_all();

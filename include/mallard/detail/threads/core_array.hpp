@@ -1,4 +1,4 @@
-// The pools of a multipool for several threads, each with a lock of its own.
+// The pools of a multipool for several threads, each with a separate lock.
 #pragma once
 
 #include <mallard/detail/pool/pool_core.hpp>

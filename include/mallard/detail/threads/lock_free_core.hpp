@@ -17,7 +17,7 @@ namespace mallard {
 ///     stack_    the free blocks that were in use before, by index
 ///     carved_   { blocks of the chunk, blocks that were allocated at least once }
 ///
-/// The links of the stack are in an array beside the blocks, so blocks are never read. The link of
+/// The links of the stack are in an array next to the blocks, so blocks are never read. The link of
 /// a block in use has the value `in_use`: `classify`, `for_each` and `check::on` need no other
 /// record.
 template <pool_options Options>

@@ -337,8 +337,8 @@ public:
     {
         release_abandoned(source, [](const Cache&) { return true; });
     }
-    /// Forgets all caches, and does not return their memory. Called when the source frees all of
-    /// its memory at once.
+    /// Discards all caches, and does not return their memory. Called when the source frees all of
+    /// its memory in one call.
     void forget_all() noexcept
     {
         forget_caches();

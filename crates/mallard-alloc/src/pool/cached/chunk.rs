@@ -11,7 +11,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicUsize as PlainAtomicUsize;
 
-/// A value on cache lines of its own.
+/// A value on separate cache lines.
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
@@ -265,7 +265,7 @@ impl ChunkOwner {
         self.chunks().take(layout, &self.inbox.0, room, write)
     }
 
-    /// Forgets all chunks. Their headers may still point to this owner. Requires that no other
+    /// Discards all chunks. Their headers may still point to this owner. Requires that no other
     /// thread is inside a call of the pool.
     pub(crate) fn clear(&self) {
         *self.chunks() = OwnedChunks::NONE;

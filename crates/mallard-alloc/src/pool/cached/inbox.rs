@@ -66,7 +66,7 @@ impl<T: Posted> Inbox<T> {
     /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` returned
     /// that the caller has to post the chunk. The chunk exists until it is taken out of the inbox.
     pub(crate) unsafe fn post(&self, chunk: NonNull<T>) {
-        // SAFETY: the caller promises that the chunk exists.
+        // SAFETY: the caller guarantees that the chunk exists.
         let next = &unsafe { chunk.as_ref() }.remote().next;
         let mut head = self.head.load(Relaxed);
         loop {
@@ -97,7 +97,7 @@ impl<T: Posted> Inbox<T> {
         }
     }
 
-    /// Forgets all chunks. Requires that no other thread is inside a call of the pool.
+    /// Discards all chunks. Requires that no other thread is inside a call of the pool.
     pub(crate) fn clear(&self) {
         self.head.store(core::ptr::null_mut(), Relaxed);
     }

@@ -30,9 +30,9 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 /// older half of its blocks.
 ///
 /// Only the thread itself uses the magazine. While the cache is abandoned (its thread has ended), a
-/// thread that holds the lock of the pool may use the magazine. The chunks have a lock of their
-/// own, which a thread takes once for many blocks. Other threads that find no memory elsewhere take
-/// that lock, and allocate from these chunks.
+/// thread that holds the lock of the pool may use the magazine. The chunks have a separate lock,
+/// which a thread takes once for many blocks. Other threads that find no memory elsewhere take that
+/// lock, and allocate from these chunks.
 #[repr(C, align(64))] // a cache line
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub(crate) struct ThreadCache {
@@ -310,7 +310,7 @@ impl ThreadCache {
         self.owner.collect();
     }
 
-    /// Forgets all blocks and chunks. The headers of the chunks may still point to this cache.
+    /// Discards all blocks and chunks. The headers of the chunks may still point to this cache.
     pub(crate) fn clear(&self) {
         self.set_len(0);
         self.owner.clear();

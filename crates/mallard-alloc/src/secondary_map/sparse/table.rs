@@ -94,7 +94,7 @@ impl<K: Key, V> Table<K, V> {
     /// # Safety
     /// The place is used.
     pub(super) unsafe fn value(&self, place: usize) -> &V {
-        // SAFETY: the caller promises that the place is used.
+        // SAFETY: the caller guarantees that the place is used.
         unsafe { self.values()[place].assume_init_ref() }
     }
     /// Returns a mutable reference to the value in a place.
@@ -102,7 +102,7 @@ impl<K: Key, V> Table<K, V> {
     /// # Safety
     /// The place is used.
     pub(super) unsafe fn value_mut(&mut self, place: usize) -> &mut V {
-        // SAFETY: the caller promises that the place is used.
+        // SAFETY: the caller guarantees that the place is used.
         unsafe { self.words_and_values().1[place].assume_init_mut() }
     }
 
@@ -141,7 +141,7 @@ impl<K: Key, V> Table<K, V> {
     /// ends too early.
     pub(super) fn remove(&mut self, place: usize) -> V {
         let mask = self.places - 1;
-        // SAFETY: the caller promises that the place is used.
+        // SAFETY: the caller guarantees that the place is used.
         let value = unsafe { self.values()[place].assume_init_read() };
         let (mut hole, mut next) = (place, (place + 1) & mask);
         loop {

@@ -26,7 +26,7 @@ pub(crate) struct View<K, V> {
     /// The number of directory entries up to the last chunk. Direct entries, which the mask can
     /// reach, are indexed by chunk number. The entries of far chunks follow them (see `directory`).
     pub(crate) count: usize,
-    /// A real chunk of the map. Directory entries that have no chunk of their own point to it. So a
+    /// A real chunk of the map. Directory entries that have no separate chunk point to it. So a
     /// lookup of a key whose chunk is absent reads a word of this chunk. No word there has the
     /// index of the key, so the lookup fails.
     pub(super) stand_in: NonNull<u8>,
