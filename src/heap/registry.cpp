@@ -1,5 +1,5 @@
-// Registers thread caches, and decides whether a thread uses its own cache or a decoy, which is a
-// trap cache that sends each call of the thread to a slow path.
+// Registers thread caches, and decides whether a thread uses its own cache or a trap cache, which
+// sends each call of the thread to a slow path.
 #include "registry.hpp"
 
 #include "guests.hpp"

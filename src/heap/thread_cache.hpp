@@ -107,7 +107,7 @@ struct alignas(128) thread_cache {
     /// The bytes by which the list limits exceed their initial values: [0] for classes whose blocks
     /// all have one size, [1] for classes of larger blocks.
     std::size_t allowance[2] = {};
-    const cache_policy* policy = nullptr; ///< null in a decoy (trap cache)
+    const cache_policy* policy = nullptr; ///< null in a trap cache
     thread_cache* next_of_all = nullptr;
     shown_caches* shown_at = nullptr;  ///< address of the thread's `my_caches`
     sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on

@@ -125,8 +125,8 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
     return classes;
 }
 
-/// Adds a cache to the list of abandoned caches. A guest (a thread that runs while another one
-/// forks, see guests.hpp) may call this, too, because the function changes only this list.
+/// Adds a cache to the list of abandoned caches. A thread in the slow path for forks may call this,
+/// too, because the function changes only this list.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);
@@ -199,7 +199,7 @@ thread_cache* own_cache() noexcept
     if (cache == &exited_thread_cache)
         return nullptr;
     if (cache != &empty_thread_cache) { // another thread visits the cache, or this one watches
-        busy_scope const resumed(*owned_cache); // waits until the visitor has finished
+        busy_scope const resumed(*owned_cache); // waits for the cache scavenger
         if (cache == &watching_thread_cache)
             watch(*owned_cache);
         return owned_cache;

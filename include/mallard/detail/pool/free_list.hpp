@@ -77,7 +77,7 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. It needs no memory besides the blocks, and fewer instructions than a
+/// A list of free blocks. It needs no memory apart from the blocks, and fewer instructions than a
 /// magazine. But a pop reads the block, which misses the processor's cache if the block was not
 /// used for a long time.
 template <bool ChecksOn, class Top = stack_top>
@@ -93,7 +93,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// Always null, because unlike a magazine, a list needs no memory besides its blocks.
+    /// Always null, because unlike a magazine, a list needs no memory apart from its blocks.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
