@@ -223,8 +223,8 @@ impl View<'_> {
         Ok(Plan { scratch: self.earlier_scratch(), entries, read_only })
     }
 
-    /// Maps memory in the process, makes a pair of sockets, and changes the entries. No thread loads the
-    /// recorder yet: all go on to the real functions.
+    /// Maps memory in the process, makes a pair of sockets, and changes the entries. No thread
+    /// loads the recorder yet: all continue with the real functions.
     fn change(&self, tracee: &mut Tracee, plan: Plan) -> Result<Changed, Failure> {
         if self.target.has_filter {
             self.check_filters(tracee)?;

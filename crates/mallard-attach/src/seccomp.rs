@@ -31,7 +31,7 @@ struct Needed {
     name: &'static str,
     number: libc::c_long,
     arguments: [u64; 6],
-    /// Whether the process goes on without the call if it fails.
+    /// Whether the process continues without the call if it fails.
     may_fail: bool,
 }
 

@@ -67,11 +67,11 @@ impl Drop for Urgent {
     }
 }
 
-/// A stopped thread. When the value is dropped, the thread goes on as if nothing had happened.
+/// A stopped thread. When the value is dropped, the thread continues as if nothing had happened.
 pub struct Tracee {
     process: u32,
     thread: u32,
-    /// The registers with which the thread goes on.
+    /// The registers with which the thread continues.
     pub registers: user_regs_struct,
     mask: u64,
     /// Where the process has the instruction `syscall`.
@@ -157,7 +157,7 @@ impl Tracee {
         self.go(libc::PTRACE_CONT, registers).map(drop)
     }
 
-    /// The thread goes on until it traps, and this function returns its registers.
+    /// The thread continues until it traps, and this function returns its registers.
     fn go(&mut self, how: u32, registers: user_regs_struct) -> io::Result<user_regs_struct> {
         self.write(&registers)?;
         request(how, self.thread, 0, 0)?;

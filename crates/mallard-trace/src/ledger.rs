@@ -182,7 +182,7 @@ impl Ledger {
         }
     }
 
-    /// Handles a message.
+    /// Handles a message of the importing thread.
     pub fn take(&mut self, message: Message) {
         match message {
             Message::Thread { thread, tid, process, is_forked } => {

@@ -7,7 +7,7 @@
 use crate::format::Kind;
 use crate::rows::Row;
 
-/// An event, with what [`join`] needs to know about it.
+/// An event, with the data that [`join`] needs.
 pub(crate) trait Event: Copy {
     /// Returns what the event is about.
     fn kind(&self) -> Kind;

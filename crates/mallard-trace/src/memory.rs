@@ -76,7 +76,7 @@ parts! {
 }
 
 impl Split {
-    /// Returns whether the trace does not have the parts.
+    /// Returns whether the trace lacks the parts of the memory.
     pub fn is_empty(&self) -> bool {
         self.resident.is_empty()
     }
@@ -117,7 +117,7 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// Unknown, because the trace does not have the parts.
+    /// Unknown, because the trace does not have the parts of the memory.
     #[default]
     Unknown,
     /// Live bytes. Less than half of them belong to sites that only grow.

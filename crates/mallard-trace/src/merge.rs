@@ -14,7 +14,7 @@ pub trait Timed {
 pub struct Merge<T> {
     held: Vec<T>,
     held_max: usize,
-    /// The time of the latest event passed on.
+    /// The time of the latest event that was passed to the caller.
     last: u64,
     inversions: u64,
 }

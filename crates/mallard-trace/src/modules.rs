@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// A file with code.
+/// A file with code: the program or a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     /// The path of the file when the program ran. It may have any bytes.

@@ -19,7 +19,7 @@ use core::ptr::NonNull;
 #[derive(Debug, Default)] // not Clone: an `Allocator` and its clone must share their blocks
 #[doc(alias = "wrapper")]
 pub struct AsSource<A>(
-    /// The wrapped allocator.
+    /// The allocator that this source wraps.
     pub A,
 );
 

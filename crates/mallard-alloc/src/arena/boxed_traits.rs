@@ -58,7 +58,7 @@ impl<I: FusedIterator, A: BlockAllocator> FusedIterator for Box<'_, I, A> {}
 /// ```
 pub struct IntoIter<'a, T, A: BlockAllocator = Arena> {
     slots: Box<'a, [MaybeUninit<T>], A>,
-    /// The elements that remain.
+    /// The indices of the elements that the iterator has not returned yet.
     left: Range<usize>,
 }
 

@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-/// The metadata of a chunk, stored behind its blocks, so that the first block is aligned like the
+/// The metadata of a chunk, stored after its blocks, so that the first block is aligned like the
 /// chunk.
 #[repr(C, align(16))]
 pub(crate) struct Footer {

@@ -121,7 +121,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
 
 impl<A: ObjectArena, T> Drop for Growing<'_, A, T> {
     fn drop(&mut self) {
-        // The block is freed even if a destructor panics.
+        // `_block` frees the block even if a destructor panics.
         let _block = FreesBlock(self.arena, self.data.cast(), self.layout());
         // SAFETY: `len` elements are initialised, and nothing else drops them.
         unsafe { ptr::slice_from_raw_parts_mut(self.data.as_ptr(), self.len).drop_in_place() }

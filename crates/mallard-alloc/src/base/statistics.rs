@@ -41,7 +41,7 @@ pub struct Statistics {
     pub bytes_idle: usize,
     /// Bytes held from the source: live, idle and bookkeeping.
     pub bytes_taken: usize,
-    /// Chunks held.
+    /// Number of chunks that the allocator holds.
     pub chunks: usize,
     /// Growth steps since the allocator was made.
     pub growths: usize,

@@ -410,7 +410,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]
         if std::thread::panicking() {
-            return; // reports nothing during a panic: its cause matters more
+            return; // reports nothing during a panic, whose cause matters more
         }
         self.verify();
         self.shrink_quarantine(0);

@@ -42,7 +42,7 @@ impl Chunk {
     fn data(self) -> *mut u8 {
         self.0.as_ptr().cast()
     }
-    /// Returns the first address behind the header that has this alignment.
+    /// Returns the first address after the header that has this alignment.
     pub(super) fn begin(self, align: usize) -> *mut u8 {
         self.data().map_addr(|at| align_up(at + Self::HEADER_BYTES, align))
     }

@@ -123,7 +123,7 @@ impl ClassPool {
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
         // With a limit, the chunk is cut to a whole number of blocks, so that no bytes of the limit
-        // are wasted behind the last one.
+        // are wasted after the last one.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,

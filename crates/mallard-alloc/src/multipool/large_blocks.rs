@@ -6,7 +6,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// The large blocks of a multipool. Each block has a footer behind it, which links the block to the
+/// The large blocks of a multipool. Each block has a footer after it, which links the block to the
 /// others, so that `release` finds all of them. Unlike a header, a footer needs no padding in front
 /// of the block.
 pub(super) struct LargeBlocks {
@@ -38,8 +38,8 @@ impl LargeBlocks {
         let behind = footer_offset(bytes).checked_add(size_of::<Footer>())?;
         let taken = source.try_take(layout(behind, align.max(align_of::<Footer>()))?)?;
         let next = self.first.get();
-        // SAFETY: the chunk was just taken, and holds the block and behind it an aligned footer.
-        // The next footer is in the list.
+        // SAFETY: the chunk was just taken, and holds the block and after it an aligned footer. The
+        // next footer is in the list.
         unsafe {
             let footer = taken.data.add(footer_offset(bytes)).cast::<Footer>();
             footer.write(Footer { next, previous: null_mut(), taken });
@@ -62,7 +62,7 @@ impl LargeBlocks {
         block: NonNull<u8>,
         bytes: usize,
     ) {
-        // SAFETY: `allocate` wrote the footer behind the block. Its neighbours in the list exist.
+        // SAFETY: `allocate` wrote the footer after the block. Its neighbours in the list exist.
         unsafe {
             let Footer { next, previous, taken } =
                 block.add(footer_offset(bytes)).cast::<Footer>().read();

@@ -131,7 +131,7 @@ impl Pages {
     }
 
     fn record_error(&self, error: &io::Error) {
-        // 12 is ENOMEM.
+        // The error number 12 is ENOMEM.
         self.error.store(error.raw_os_error().unwrap_or(12), Ordering::Relaxed);
     }
 }
@@ -150,7 +150,7 @@ unsafe impl Source for Pages {
         }
         match self.map(bytes, layout.align().max(self.unit())) {
             Ok(mapped) => {
-                // SAFETY: the chunk begins behind the guard.
+                // SAFETY: the chunk begins after the guard.
                 let data = unsafe { mapped.data.add(self.guard_bytes()) };
                 core::mem::forget(mapped); // the mapping stays until the chunk is given back
                 Some(Chunk { data, layout: whole })

@@ -18,7 +18,7 @@ pub struct LiveCursor {
 }
 
 impl LiveCursor {
-    /// The position before the first block.
+    /// The initial position, before the first block.
     pub const START: Self =
         Self { step: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
@@ -26,8 +26,9 @@ impl LiveCursor {
 /// Manages the blocks of one pool in one thread mode. Chunks point to their core, so a core must
 /// not move after its first call.
 ///
-/// # Safety The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads
-/// as the mode allows may call the `&self` functions simultaneously.
+/// # Safety
+/// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
+/// mode allows may call the `&self` functions simultaneously.
 #[doc(hidden)]
 pub unsafe trait Core<S: Source>: Sized {
     /// Makes a core that has no memory for blocks yet.

@@ -67,7 +67,7 @@ pub(crate) trait BitChunk: Copy {
     fn is_fully_carved(&self) -> bool {
         self.bits().carved() == self.slots().end()
     }
-    /// Number of blocks that were handed out at least once.
+    /// Number of blocks that were allocated at least once.
     fn carved_blocks(&self) -> usize {
         self.slots().count_below(self.bits().carved())
     }
@@ -101,8 +101,8 @@ pub(crate) trait BitChunk: Copy {
         None
     }
 
-    /// Sets `carved` to `slot`, or to the first slot behind the header if the header takes the
-    /// place of `slot`.
+    /// Sets `carved` to `slot`, or to the first slot after the header if the header takes the place
+    /// of `slot`.
     fn carve_to(&self, slot: usize) {
         let hole = self.slots().hole();
         let slot = if slot == hole.start { hole.end } else { slot };
@@ -221,7 +221,7 @@ impl BitChunk for PlainChunk {
     }
     #[inline(always)]
     fn word(&self, w: usize) -> &AtomicUsize {
-        // SAFETY: the words stand behind the header, and the words of carved slots are initialised.
+        // SAFETY: the words stand after the header, and the words of carved slots are initialised.
         unsafe { &*self.word_address(w) }
     }
 }
@@ -230,7 +230,7 @@ impl PlainChunk {
     /// Writes the part of the header that follows the `ChunkHead`.
     ///
     /// # Safety
-    /// A `ChunkHead` is written at `header`, and nothing behind it is written yet.
+    /// A `ChunkHead` is written at `header`, and nothing after it is written yet.
     unsafe fn begin(header: NonNull<u8>) -> Self {
         let chunk = Self(header.cast());
         // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
@@ -479,7 +479,7 @@ impl FreeBitmap {
         });
     }
 
-    /// Marks every slot as never handed out.
+    /// Marks every slot as never allocated.
     pub(crate) fn reset(&self) {
         self.clear();
         self.chunks.for_each(|h| {

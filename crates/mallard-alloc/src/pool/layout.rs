@@ -82,7 +82,7 @@ pub(crate) const STEP_UNIT: usize = 64;
 /// The header takes the place of some slots; the numbers of these slots are the hole. The headers
 /// of 16 neighbouring chunks stand at 16 different offsets, 256 bytes apart, because headers that
 /// are all at one offset compete for the same few cache sets
-/// (docs/decisions/0003-coloured-headers.md). Slots larger than `COLOURED_STRIDE_MAX` begin behind
+/// (docs/decisions/0003-coloured-headers.md). Slots larger than `COLOURED_STRIDE_MAX` begin after
 /// the header, because a chunk has only a few of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]

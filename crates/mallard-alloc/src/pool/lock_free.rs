@@ -70,7 +70,7 @@ fn header_bytes(slots: usize) -> usize {
     size_of::<Header>() + slots * size_of::<AtomicU32>()
 }
 
-/// The address of a chunk whose pool has not ended.
+/// The address of a chunk whose pool has not been dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NumberedChunk(NonNull<Header>);
 
@@ -97,7 +97,7 @@ impl NumberedChunk {
     /// reference to the header must not be used for the links after the header.
     #[inline(always)]
     fn link<'a>(self, slot: usize) -> &'a AtomicU32 {
-        // SAFETY: by the layout, the links fit behind the header, and `begin` wrote them.
+        // SAFETY: by the layout, the links fit after the header, and `begin` wrote them.
         unsafe { self.0.add(1).cast::<AtomicU32>().add(slot).as_ref() }
     }
     fn is_in_use(self, slot: usize) -> bool {
@@ -217,7 +217,7 @@ impl<S: Source> LockFreeCore<S> {
 /// Writes the part of a chunk's header that follows the `ChunkHead`.
 ///
 /// # Safety
-/// A `ChunkHead` is written at `header`, and nothing behind it is written yet.
+/// A `ChunkHead` is written at `header`, and nothing after it is written yet.
 unsafe fn begin(header: NonNull<u8>, number: u32) {
     let chunk = NumberedChunk(header.cast());
     // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.

@@ -34,7 +34,7 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct PoolState {
     magazine: Magazine,
     free: FreeBitmap,
-    /// Whether the source is working for this pool.
+    /// Whether a call of the source for this pool is in progress.
     growing: Cell<bool>,
     refills: Cell<usize>,
     flushes: Cell<usize>,
@@ -167,7 +167,7 @@ impl PoolState {
             self.flushes.set(self.flushes.get() + 1);
         }
         if !self.magazine.push(block) {
-            self.free.put_free(&[block]); // there was no memory for an array
+            self.free.put_free(&[block]); // there was no memory for a magazine
         }
     }
 

@@ -276,7 +276,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         }
     }
 
-    /// Ends the core, and returns all memory to the source.
+    /// Drops the core, and returns all memory to the source.
     fn take_core(&mut self) -> Option<Upstream<S, X>> {
         let core = NonNull::new(self.core.get())?.cast::<CoreOf<M, S, X>>();
         // SAFETY: the pointer points to the core. `&mut self` excludes other users, and the core ends

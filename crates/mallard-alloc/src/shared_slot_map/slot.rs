@@ -51,7 +51,7 @@ pub(super) enum Removal {
     Failed,
     /// Guards are left: the thread that drops the last one owns the slot.
     LeftToGuards,
-    /// There are no guards: the calling thread owns the slot.
+    /// There are no guards, so the calling thread owns the slot.
     Alone,
 }
 

@@ -24,7 +24,7 @@ impl Magazine {
     /// # Safety
     /// The memory at `at` belongs to the caller, and a magazine fits in it.
     pub(super) unsafe fn make(at: NonNull<Self>, first: usize) {
-        // Low indices are used first.
+        // The cache uses low indices first.
         let slots = core::array::from_fn(|i| Cell::new((first + MAGAZINE - 1 - i) as u32));
         // Slot 0 is never used, because no key has index 0.
         let len = Cell::new(MAGAZINE - (first == 0) as usize);

@@ -17,7 +17,7 @@ pub const RECORDINGS_MIN: u32 = 2;
 /// The facts and the measurement results, either of all steps so far or of one step.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// The facts.
+    /// The facts from the trace.
     pub facts: Rc<Facts>,
     /// The measured candidates.
     pub candidates: Vec<Candidate>,

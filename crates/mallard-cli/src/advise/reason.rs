@@ -163,7 +163,7 @@ pub enum Refusal {
     KeepsDestructors,
     /// Wink-out needs a second recording, and there is none.
     NoSecond {
-        /// Why there is none, if the reason is known.
+        /// Why there is no second recording, if the reason is known.
         why: Option<NoSecond>,
         /// A budget that is probably enough for a second recording.
         enough: Option<Duration>,
@@ -309,7 +309,7 @@ pub enum Note {
     RecordingInterrupted,
     /// The user has interrupted the command before it measured anything.
     NothingMeasured,
-    /// The recording that --again names proves nothing, for this reason.
+    /// The recording that --again names cannot confirm the advice, for this reason.
     Again(NoSecond),
     /// Earlier advice stays in this directory, because it decides more.
     EarlierStays(PathBuf),

@@ -40,7 +40,7 @@ pub struct Runs<'a> {
 pub struct WithPlan {
     /// The program with the plan.
     pub serves: Subject,
-    /// The control.
+    /// The control: the same plan, but all blocks come from malloc.
     pub control: Subject,
 }
 

@@ -37,11 +37,11 @@ const UNTIMED: &str =
 /// at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// The share of calls of malloc's family. The recorder times each call separately, but in the
-    /// program, the processor does other work during the call. So the calls cost the program less,
-    /// in loops of cheap calls half as much.
+    /// The share of the CPU time that calls of malloc and related functions take. The recorder
+    /// times each call separately, but in the program, the processor does other work during the
+    /// call. So the calls cost the program less, in loops of cheap calls half as much.
     pub calls: f64,
-    /// The share of page faults.
+    /// The share of the CPU time that page faults take.
     pub faults: f64,
 }
 

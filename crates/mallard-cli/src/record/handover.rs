@@ -69,7 +69,7 @@ impl Drop for Handover {
 fn serve(listener: &UnixListener, ring: &File, token: &str) {
     for stream in listener.incoming() {
         match stream {
-            Ok(stream) => drop(send(stream, ring, token)), // fails if the process has ended
+            Ok(stream) => drop(send(stream, ring, token)), // fails if the process has exited
             Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => return,
             Err(_) => std::thread::sleep(Duration::from_millis(10)), // too many files are open
         }

@@ -47,7 +47,7 @@ pub struct Options {
     pub drops: bool,
     /// Call stacks: 0 none, 1 the caller only, 2 by frame pointers, 3 by unwind tables.
     pub stacks: u32,
-    /// Whether frees have call stacks.
+    /// Whether call stacks of frees are recorded.
     pub free_stacks: bool,
     /// Followed processes: 0 none, 1 after forks, 2 after execs ([`FOLLOW_EXEC`]), 3 both.
     pub follow: u32,

@@ -73,7 +73,7 @@ pub struct Outcome {
     /// The result of each measured candidate, in order, or how the candidate breaks. `None` if it
     /// was not replayed.
     pub played: Vec<Result<Played, Option<String>>>,
-    /// The difference between two runs of the base.
+    /// The difference between the base and its control.
     pub control: Judgement,
     /// The CPU time of replaying all calls under the base, page faults included, as a share of the
     /// program's CPU time. `None` if it is too small to be measured.

@@ -4,7 +4,7 @@ use mallard_trace::Trace;
 use serde_json::Value;
 use std::fs;
 
-/// The name of the file.
+/// The name of the file with the stored advice.
 pub const FILE: &str = "advice.json";
 /// The name of the file with what `mallard verify --trace` measured.
 pub const VERIFIED: &str = "verified.json";

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The maximum number of instances that a page draws, in all regions together.
 const LANES_MAX: usize = 6400;
 
-/// A region.
+/// A region, as the page shows it.
 #[derive(Debug, Default, Serialize)]
 pub struct Shown {
     name: String,

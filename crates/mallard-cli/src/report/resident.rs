@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Resident {
     /// For each process, its samples in order, each with a time and resident bytes.
     samples: BTreeMap<i64, Vec<(i64, i64)>>,
-    /// The end of each process.
+    /// The time at which each process exited.
     ends: BTreeMap<i64, i64>,
 }
 

@@ -244,7 +244,7 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
     return i;
 }
 
-/// Builds and inspects redzones, and reports faults. All bytes of a chunk behind its block, and up
+/// Builds and inspects redzones, and reports faults. All bytes of a chunk after its block, and up
 /// to 64 KiB in front of the block, are redzone. Each allocation and each free records up to
 /// `Frames` calls of the call stack. If the fault handler returns, a bad free has no effect, and
 /// overwritten redzones are filled again.

@@ -269,7 +269,7 @@ private:
             return std::bit_ceil(std::max(limit, step));
         return bytes;
     }
-    /// Offset of the first slot behind a header for `count` slots.
+    /// Offset of the first slot after a header for `count` slots.
     constexpr std::size_t first_slot(std::size_t count) const noexcept
     {
         return align_up(pool_chunk::header_bytes(count, Header), shape_.align);

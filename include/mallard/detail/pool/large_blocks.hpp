@@ -11,7 +11,7 @@ namespace mallard {
 
 /// A list of large blocks, which can be returned to the source one by one, or all together.
 ///
-/// The record of a block is a footer behind the block. A header would need padding between itself
+/// The record of a block is a footer after the block. A header would need padding between itself
 /// and an aligned block. `Mutex` protects the list, and is never held while the source is called.
 ///
 /// `allocate` takes two numbers instead of a `layout`. For a `layout`, g++ 12 fills vector

@@ -7,8 +7,8 @@
 
 namespace mallard {
 
-/// The contents of a chunk header behind the `pool_chunk` itself: `maps` bitmaps with a bit for
-/// each slot, then `bytes` more bytes.
+/// The contents of a chunk header after the `pool_chunk` itself: `maps` bitmaps with a bit for each
+/// slot, then `bytes` more bytes.
 struct header_shape {
     std::size_t maps;
     std::size_t bytes = 0;
@@ -109,7 +109,7 @@ struct pool_chunk {
     /// Whether no block of the chunk is in use or in a cache.
     bool is_idle() const noexcept { return free_blocks() == carved_blocks(); }
 
-    /// Sets `carved` to `slot`, or to the first slot behind the header if `slot` is covered by the
+    /// Sets `carved` to `slot`, or to the first slot after the header if `slot` is covered by the
     /// header. Clears the bits of the slots up to there.
     void carve_to(std::size_t slot, bool has_live_bits) noexcept
     {

@@ -91,7 +91,7 @@ public:
     iterator end() noexcept { return {}; } ///< after the last element
     /// The first element, in a constant map.
     const_iterator begin() const noexcept { return const_iterator(*this); }
-    const_iterator end() const noexcept { return {}; } ///< behind the last element
+    const_iterator end() const noexcept { return {}; } ///< after the last element
 
     /// Calls `f(key, value)` for each element. Slightly faster than the iterators, with the same
     /// rules for an `f` that inserts and erases. With secondary maps as further arguments, calls

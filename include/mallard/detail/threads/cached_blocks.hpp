@@ -46,9 +46,9 @@ private:
 /// `thread_cache`).
 ///
 /// A thread that closes the magazine writes both bounds, and then waits until the owner has called
-/// `leave`. An owner that has read an old bound finishes its call before the closing thread goes
-/// on. An owner that reads a new bound fails its call. The closing thread may write `top` at that
-/// moment; this is safe, because the owner does not use the `top` that it has read.
+/// `leave`. An owner that has read an old bound finishes its call before the closing thread
+/// continues. An owner that reads a new bound fails its call. The closing thread may write `top` at
+/// that moment; this is safe, because the owner does not use the `top` that it has read.
 class closable_magazine : public basic_magazine<relaxed<void**>> {
     using base = basic_magazine<relaxed<void**>>;
     using address = std::uintptr_t;

@@ -54,7 +54,7 @@ impl Posted for Header {
     }
 }
 
-/// The address of a chunk whose pool has not ended.
+/// The address of a chunk whose pool has not been dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CachedChunk(NonNull<Header>);
 
@@ -98,7 +98,7 @@ impl CachedChunk {
     /// Writes the part of a chunk's header that follows the `ChunkHead`.
     ///
     /// # Safety
-    /// A `ChunkHead` is written at `header`, and nothing behind it is written yet. `owner` exists
+    /// A `ChunkHead` is written at `header`, and nothing after it is written yet. `owner` exists
     /// for as long as the chunk.
     pub(crate) unsafe fn begin(header: NonNull<u8>, owner: *const ChunkOwner) -> Self {
         let chunk = Self(header.cast());
@@ -127,7 +127,7 @@ impl CachedChunk {
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();
-        // SAFETY: by the layout, the words fit behind the header.
+        // SAFETY: by the layout, the words fit after the header.
         unsafe { self.0.byte_add(bytes).cast() }
     }
     fn remote_word(&self, w: usize) -> &AtomicUsize {

@@ -37,7 +37,7 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub(crate) struct ThreadCache {
     thread: ThreadPart,
-    /// The entry above the last block. The entries stand behind the `ThreadCache` in memory.
+    /// The entry above the last block. The entries stand after the `ThreadCache` in memory.
     top: AtomicPtr<Entry>,
     /// The entry at which the magazine is full. Null if another thread has found no memory: then
     /// the next free by the owner of this cache returns the blocks of the magazine to their chunks.
@@ -82,7 +82,7 @@ impl ThreadCache {
     ) -> NonNull<Self> {
         let cache = taken.data.cast::<Self>();
         let capacity = entries_max.min(ENTRIES_FIRST);
-        // SAFETY: the memory holds the cache, and behind the cache the entries.
+        // SAFETY: the memory holds the cache, and after the cache the entries.
         unsafe {
             let base = cache.as_ptr().add(1).cast::<Entry>();
             cache.write(Self {
@@ -146,7 +146,7 @@ impl ThreadCache {
     }
     fn entries(&self, count: usize) -> &[Entry] {
         debug_assert!(count <= self.entries_max as usize);
-        // SAFETY: at least `count` entries stand behind the cache.
+        // SAFETY: at least `count` entries stand after the cache.
         unsafe { core::slice::from_raw_parts(self.base, count) }
     }
     /// Returns the oldest `count` blocks of the magazine.

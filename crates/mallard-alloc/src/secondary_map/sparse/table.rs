@@ -44,7 +44,7 @@ impl<K: Key, V> Table<K, V> {
             // SAFETY: `i` is below the number of words at the start of the chunk.
             unsafe { words.add(i).write(K::Bits::from_u64(0)) };
         }
-        // SAFETY: the values are in the chunk, behind the words.
+        // SAFETY: the values are in the chunk, after the words.
         let values = unsafe { chunk.data.add(values_at).cast() };
         Some(Self { words, values, places, taken: Some(chunk), marker: PhantomData })
     }

@@ -23,7 +23,7 @@ pub enum Advice<'a> {
     Change(Vec<(Change<'a>, Vec<Other<'a>>)>),
     /// To change nothing.
     Leave(Vec<Other<'a>>),
-    /// To change nothing yet, for these reasons.
+    /// To change nothing yet, because the measurements leave these questions open.
     Undecided(Vec<Open<'a>>, Vec<Other<'a>>),
 }
 

@@ -7,7 +7,7 @@ use mallard_measure::verdict::{Judgement, Verdict};
 use mallard_trace::regions::EscapeSite;
 use serde::Serialize;
 
-/// A piece of advice.
+/// A recommendation of `mallard advise`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
     /// The name of the rule behind the advice.

@@ -89,7 +89,7 @@ pub enum About {
     Program,
 }
 
-/// A rule.
+/// A rule, which recommends a kind of change under some conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The name in JSON and SARIF, which never changes.

@@ -24,7 +24,7 @@ pub struct Addition<'a> {
     pub force: bool,
 }
 
-/// The size of an addition.
+/// The size of the tables that were added to a fleet.
 pub struct Added {
     /// Bytes of all files.
     pub bytes: u64,
