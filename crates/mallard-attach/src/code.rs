@@ -2,7 +2,7 @@
 //!
 //! The code has one entry for each function that it stands for, in the order of
 //! `modules::TRIGGERS`, and one for a thread that waits in a system call. The first thread that
-//! comes loads the recorder, on a stack of its own; all others continue immediately. The data that
+//! comes loads the recorder, on a separate stack; all others continue immediately. The data that
 //! the code uses is one page after its beginning: `request`.
 #![allow(unsafe_code)] // has assembler, and reads it as bytes
 
