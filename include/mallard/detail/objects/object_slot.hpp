@@ -32,8 +32,8 @@ class handle_counts {
     static constexpr word too_many = word{1} << 29;
     // `begin_end` sets this flag if the object is alive.
     static constexpr word at_the_end = word{1} << 30;
-    // `die_at_end` sets this flag, which means that the object is destroyed. The strong half is then
-    // negative.
+    // `die_at_end` sets this flag, which means that the object is destroyed. The strong half is
+    // then negative.
     static constexpr word after_the_end = word{1} << 31;
 
 public:
