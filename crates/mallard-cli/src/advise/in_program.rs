@@ -39,7 +39,7 @@ const CALLS: (f64, f64) = (0.05, 0.6);
 /// The same, if the plan ran next to its control. The control makes the same decisions, which take
 /// 23 to 62 of these instructions, so they are not part of what was measured.
 const CALLS_BESIDE_CONTROL: (f64, f64) = (0.05, 0.35);
-const CALLS_OF_POOLS: (f64, f64) = (0.05, 0.3);
+const CALLS_OF_POOLS: (f64, f64) = (0.05, 0.35);
 /// The time of a malloc and a free is measured in `ROUNDS` rounds of `PAIRS` pairs, and the fastest
 /// round counts.
 const ROUNDS: usize = 5;
