@@ -11,7 +11,7 @@
 // message `attach_detach`, it restores all entries, answers with `attach_detach` and exits. If the
 // command exits, the socket is closed, and the thread also restores all entries and exits.
 //
-// crates/mallard-attach/src/request.rs must declare the same types. When any of these
+// crates/mallard-record/src/attach/request.rs must declare the same types. When any of these
 // types changes, `version` changes, too.
 #pragma once
 

@@ -1,7 +1,6 @@
 //! `mallard doctor`: reports in advance whether a program can be recorded, and what the trace will
 //! lack.
 
-use crate::record;
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;
 use mallard_measure::output::shell::{as_called, quoted, quoted_path};
@@ -10,6 +9,7 @@ use mallard_measure::process::installed::RECORDER;
 use mallard_measure::process::proc::{self, Process};
 use mallard_measure::process::program::script;
 use mallard_measure::process::{examine, find_program};
+use mallard_record::ticks;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn recorder() -> Check {
 }
 
 fn clock() -> Check {
-    if record::has_counter() {
+    if ticks::has_constant_counter() {
         ok("calls are timed with the processor's time stamp counter")
     } else {
         warning(

@@ -1,14 +1,9 @@
 //! `mallard record`: runs a program, or attaches to a process, and makes a trace.
 
 use super::options::{Command, Follow, Growth, OnFull, Stacks};
-use super::ring::{self, Ring};
 use super::serving::{ServerWork, Serving, Unserved};
-use super::session::{Limits, Outcome, Session, Start};
-use super::subject::Subject;
-use super::unrecorded::RecordedTime;
-use super::{names, summary, ticks};
+use super::{names, summary};
 use crate::output::debuginfod::Debuginfod;
-use mallard_attach::{Attached, Interrupt};
 use mallard_measure::error::status::{CANNOT_RECORD, MALLARD_FAILED};
 use mallard_measure::error::tell;
 use mallard_measure::error::Failure;
@@ -20,6 +15,12 @@ use mallard_measure::process::launch::Streams;
 use mallard_measure::process::proc::{self, Process};
 use mallard_measure::process::program::{self, Finding};
 use mallard_measure::process::starter;
+use mallard_record::attach::{self, Attached, Interrupt};
+use mallard_record::ring::{self, Ring};
+use mallard_record::session::{Limits, Outcome, Session, Start};
+use mallard_record::subject::Subject;
+use mallard_record::ticks;
+use mallard_record::unrecorded::RecordedTime;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
 use std::ffi::OsString;
@@ -137,7 +138,12 @@ impl Command {
         .inspect_err(|_| names.remove_stream())?;
         let ends_by_signals = running.ends_by_signals();
         let serving = Serving::begin(&self.work, &running);
-        let recorded = RecordedTime::new(running.process(), &path, &self.follow, header.clock_hz);
+        let recorded = RecordedTime::new(
+            running.process(),
+            &path,
+            self.follow.contains(&Follow::Fork),
+            header.clock_hz,
+        );
         let subject = Subject::Started(running);
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
@@ -149,13 +155,13 @@ impl Command {
     fn record_running(self, process: u32) -> Result<(ExitCode, Recorded), Failure> {
         let recorder = RECORDER.find("the process runs on, and nothing was recorded")?;
         let recorder = std::path::absolute(&recorder).unwrap_or(recorder);
-        let target = mallard_attach::check(process, &recorder)?;
+        let target = attach::check(process, &recorder)?;
         let path = target.path.clone();
         let limit = proc::address_space_limit(Process::Id(process));
         let Begun { ring, names, file, header, writer, start } =
             self.begin(limit, Path::new(&target.name))?;
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
-        let loaded = mallard_attach::load(&target, &recorder, ring.file(), &interrupt.came)
+        let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
         if self.prints_begin || (!self.quiet && !self.json) {
             let end = match self.work.repeated_for {
@@ -166,7 +172,8 @@ impl Command {
         }
         let attached = Attached::new(&target, loaded, interrupt, self.work.repeated_for);
         let ends_by_signals = attached.ends_by_signals();
-        let recorded = RecordedTime::new(process, &path, &self.follow, header.clock_hz);
+        let recorded =
+            RecordedTime::new(process, &path, self.follow.contains(&Follow::Fork), header.clock_hz);
         let subject = Subject::Attached(Box::new(attached));
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;

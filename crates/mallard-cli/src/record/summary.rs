@@ -5,7 +5,6 @@ use super::bound::{bound, cost, unknown};
 use super::names::Names;
 use super::options::Follow;
 use super::serving::Unserved;
-use super::session::Outcome;
 use crate::import::with_progress;
 use crate::output::missing::{incomplete, joined, losses};
 use clap::ValueEnum;
@@ -18,6 +17,8 @@ use mallard_measure::process::launch::{stdin_file, Ended};
 use mallard_measure::process::load::WAITING_LOAD;
 use mallard_measure::process::proc;
 use mallard_measure::process::program::{allocates_by, Finding};
+use mallard_record::attach;
+use mallard_record::session::Outcome;
 use mallard_trace::format::Header;
 use mallard_trace::import::Options;
 use mallard_trace::manifest::Manifest;
@@ -313,12 +314,12 @@ impl Summary<'_> {
         let Some(ending) = &self.outcome.ending else { return how_it_ended(&self.outcome.ended) };
         let process = ending.process;
         match ending.outcome {
-            mallard_attach::Outcome::Detached => format!("process {process} runs on as before"),
-            mallard_attach::Outcome::Ended => format!("process {process} has ended"),
-            mallard_attach::Outcome::Executed => {
+            attach::Outcome::Detached => format!("process {process} runs on as before"),
+            attach::Outcome::Ended => format!("process {process} has ended"),
+            attach::Outcome::Executed => {
                 format!("process {process} has executed another program or closed all its files")
             }
-            mallard_attach::Outcome::Silent => {
+            attach::Outcome::Silent => {
                 format!("process {process} does not answer; the recorder detaches when the process runs again")
             }
         }

@@ -17,8 +17,6 @@
 //! `refusals` tells why a process cannot be recorded, `seccomp` whether its filter of system calls permits it,
 //! and `attached` ends the recording.
 
-#![warn(missing_docs)]
-
 mod attached;
 #[cfg(target_arch = "x86_64")]
 mod code;

@@ -1,6 +1,6 @@
 //! Takes the place of `load` on processors for which there is no code to load the recorder.
 
-use crate::refusals::{refused, Target};
+use crate::attach::refusals::{refused, Target};
 use mallard_measure::error::Failure;
 use std::fs::File;
 use std::os::fd::OwnedFd;

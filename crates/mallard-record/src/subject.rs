@@ -1,7 +1,7 @@
 //! The subject of a recording: a program that this command has started, or a process that was
 //! already running.
 
-use mallard_attach::{Attached, Outcome};
+use crate::attach::{Attached, Outcome};
 use mallard_measure::process::launch::{Ended, Running};
 use std::io;
 use std::time::Duration;
@@ -81,7 +81,9 @@ impl Subject {
 /// How the recording of a running process went.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
+    /// The process id.
     pub process: u32,
+    /// Whether the process runs on.
     pub outcome: Outcome,
     /// For how long the process had run when the recording began, in seconds.
     pub age: f64,

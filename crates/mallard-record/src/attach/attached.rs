@@ -1,7 +1,7 @@
 //! A process that has loaded the recorder, until the recorder sleeps again.
 
-use crate::load::Loaded;
-use crate::refusals::Target;
+use crate::attach::load::Loaded;
+use crate::attach::refusals::Target;
 use mallard_measure::process::launch::{end_descriptor, Ended};
 use mallard_measure::process::proc::{self, Process, Stat};
 use nix::errno::Errno;

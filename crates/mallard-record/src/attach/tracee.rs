@@ -1,8 +1,8 @@
 //! A thread of another process that is stopped by ptrace, and makes system calls for this command.
 #![allow(unsafe_code)] // ptrace has pointers
 
-use crate::code;
-use crate::seccomp::Instruction;
+use crate::attach::code;
+use crate::attach::seccomp::Instruction;
 use mallard_measure::process::proc;
 use nix::libc::{self, c_int, c_long, c_void, user_regs_struct};
 use std::io;

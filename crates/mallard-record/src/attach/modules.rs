@@ -2,8 +2,8 @@
 //! for functions of malloc's family. All is read from the memory of the process, so that it does not matter
 //! where the files are.
 
-use crate::code;
-use crate::request::{Entry, ENTRIES_MAX};
+use crate::attach::code;
+use crate::attach::request::{Entry, ENTRIES_MAX};
 use mallard_measure::process::proc;
 use object::elf;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! the code uses is one page after its beginning: `request`.
 #![allow(unsafe_code)] // has assembler, and reads it as bytes
 
-use crate::request::{self, PAGE};
+use crate::attach::request::{self, PAGE};
 use std::arch::global_asm;
 
 /// Where a stopped thread enters that makes the operations of a table, whose address is in rbx. The code

@@ -1,11 +1,11 @@
 //! Makes one recording: reads the ring while the program runs, samples the system, and writes the
 //! stream.
 
-use super::ring::{Owner, Ring};
-use super::subject::{Ending, Subject};
-use super::system::{is_alive, Memory, Sampler};
-use super::ticks;
-use super::unrecorded::{Events, RecordedTime};
+use crate::ring::{Owner, Ring};
+use crate::subject::{Ending, Subject};
+use crate::system::{is_alive, Memory, Sampler};
+use crate::ticks;
+use crate::unrecorded::{Events, RecordedTime};
 use mallard_measure::process::launch::Ended;
 use mallard_measure::process::proc::{self, Process};
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};

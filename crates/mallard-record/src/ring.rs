@@ -5,7 +5,7 @@
 //! program runs, and pushes the segments that it has read back to the stack of free segments.
 #![allow(unsafe_code)] // reads and writes memory that another process changes
 
-use super::handover::Handover;
+use crate::handover::Handover;
 use mallard_measure::process::proc;
 use memmap2::MmapRaw;
 use nix::sys::memfd::{memfd_create, MFdFlags};

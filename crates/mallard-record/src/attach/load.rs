@@ -1,15 +1,15 @@
 //! Lets a process load the recorder.
 #![allow(unsafe_code)] // one system call has no wrapper
 
-use crate::code;
-use crate::modules::{self, is_recorder, Functions, Memory, Module};
-use crate::refusals::{filtered, not_permitted, refused, Target};
-use crate::request::{
+use crate::attach::code;
+use crate::attach::modules::{self, is_recorder, Functions, Memory, Module};
+use crate::attach::refusals::{filtered, not_permitted, refused, Target};
+use crate::attach::request::{
     self, Data, Entry, Late, Operation, BYTES, OPERATION_BYTES, OPERATION_RESULT, PAGE, PATH_ROOM,
 };
-use crate::seccomp;
-use crate::tracee::{checked, NotStopped, Tracee, Urgent};
-use crate::waiting::{self, Waiting, SYSTEM_CALL};
+use crate::attach::seccomp;
+use crate::attach::tracee::{checked, NotStopped, Tracee, Urgent};
+use crate::attach::waiting::{self, Waiting, SYSTEM_CALL};
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;
 use mallard_measure::output::shell::quoted_path;

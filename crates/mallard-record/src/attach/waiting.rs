@@ -9,8 +9,8 @@
 //! - The thread is in no signal handler, which may have interrupted any function: no frame on its stack
 //!   returns to the code by which the C library leaves handlers.
 
-use crate::modules::{is_libc, Memory, Module};
-use crate::tracee::Tracee;
+use crate::attach::modules::{is_libc, Memory, Module};
+use crate::attach::tracee::Tracee;
 use mallard_measure::process::proc;
 use nix::libc;
 

@@ -1,7 +1,6 @@
 //! Measures the CPU time of processes that were not recorded. The shares of malloc in the CPU time
 //! are relative to the recorded processes only.
 
-use super::options::Follow;
 use mallard_measure::process::proc::{self, Stat};
 use mallard_measure::process::program;
 use mallard_trace::format::{op, Record};
@@ -29,7 +28,8 @@ pub struct RecordedTime {
     /// The device and inode of the file that the system loads for the first program, until they are
     /// compared with the file of its process.
     file: Option<(u64, u64)>,
-    follow: Vec<Follow>,
+    /// Whether processes that recorded processes fork are recorded as well.
+    follows_forks: bool,
     /// The ticks of the stream's clock per nanosecond.
     ticks_per_ns: f64,
     /// The addresses of the arguments of each recorded program, by which programs are recognised.
@@ -85,15 +85,15 @@ impl Events {
 }
 
 impl RecordedTime {
-    /// Makes the times of a program that `process` executes. `follow` contains which other
-    /// processes are recorded, and `clock_hz` is the number of ticks per second.
-    pub fn new(process: u32, path: &Path, follow: &[Follow], clock_hz: u64) -> RecordedTime {
+    /// Makes the times of a program that `process` executes. `follows_forks` tells whether
+    /// forked processes are recorded, and `clock_hz` is the number of ticks per second.
+    pub fn new(process: u32, path: &Path, follows_forks: bool, clock_hz: u64) -> RecordedTime {
         let name = proc::name_of(path.file_name().unwrap_or_default());
         let first = Process { name, is_new: true, ..Process::default() };
         let mut all = RecordedTime {
             first: process,
             file: identity(&program::loaded(path)),
-            follow: follow.to_vec(),
+            follows_forks,
             ticks_per_ns: clock_hz as f64 / 1e9,
             images: BTreeSet::new(),
             processes: BTreeMap::from([(process, first)]),
@@ -183,7 +183,7 @@ impl RecordedTime {
     /// Returns how many processes that the program has forked are running now without being
     /// recorded. Examines all processes of the system.
     pub fn forked(&self) -> u64 {
-        if self.follow.contains(&Follow::Fork) {
+        if self.follows_forks {
             return 0;
         }
         let first = Stat::of(self.first).filter(|_| self.images.is_empty());
@@ -237,12 +237,12 @@ mod tests {
     #[test]
     fn the_cpu_time_of_a_process_counts_until_it_executes_another_program() {
         let own = std::process::id();
-        let mut same = RecordedTime::new(own, &std::env::current_exe().unwrap(), &[], HZ);
+        let mut same = RecordedTime::new(own, &std::env::current_exe().unwrap(), false, HZ);
         same.look(own, 1);
         assert!(same.processes[&own].cpu_ns > 0 && same.missing(u64::MAX) < u64::MAX);
         // This process executes another file than /bin/sh.
-        for follow in [&[][..], &[Follow::Fork, Follow::Exec]] {
-            let mut other = RecordedTime::new(own, Path::new("/bin/sh"), follow, HZ);
+        for follows_forks in [false, true] {
+            let mut other = RecordedTime::new(own, Path::new("/bin/sh"), follows_forks, HZ);
             other.look(own, 1);
             assert_eq!(other.missing(7), 7);
             // The recorder was loaded into the program that the process executes now.
@@ -261,7 +261,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let mut time = RecordedTime::new(child.id(), Path::new("/bin/sh"), &[], HZ);
+        let mut time = RecordedTime::new(child.id(), Path::new("/bin/sh"), false, HZ);
         time.look(child.id(), 1);
         assert!(!time.processes[&child.id()].has_left);
         let before = image(&Stat::of(child.id()).unwrap());
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn an_exited_process_counts_until_shortly_after_its_last_event() {
-        let mut time = RecordedTime::new(0, Path::new("none"), &[], HZ);
+        let mut time = RecordedTime::new(0, Path::new("none"), false, HZ);
         let fork = Events { first: 500, last: 1500, is_program: false };
         time.begin(u32::MAX, &fork, 100);
         time.saw(u32::MAX, 2500);
@@ -301,8 +301,8 @@ mod tests {
             .spawn()
             .unwrap();
         let (id, path) = (child.id(), Path::new("/bin/sh"));
-        let time = |follow: &[Follow]| RecordedTime::new(id, path, follow, HZ);
-        let (alone, both) = (time(&[]), time(&[Follow::Fork]));
+        let time = |follows_forks| RecordedTime::new(id, path, follows_forks, HZ);
+        let (alone, both) = (time(false), time(true));
         while alone.forked() == 0 {
             std::thread::yield_now();
         }
@@ -319,7 +319,7 @@ mod tests {
             .spawn()
             .unwrap();
         wait_for_end(child.id());
-        let time = RecordedTime::new(child.id(), Path::new("/bin/sh"), &[], HZ);
+        let time = RecordedTime::new(child.id(), Path::new("/bin/sh"), false, HZ);
         // Other tests start this program, too.
         assert!(time.images.is_empty() && time.forked() >= 1);
         drop(child.stdin.take());
@@ -331,7 +331,7 @@ mod tests {
         for (path, is_seen) in [("/usr/bin/true", false), ("/usr/bin/env", true)] {
             let mut child = std::process::Command::new("true").spawn().unwrap();
             wait_for_end(child.id());
-            let mut time = RecordedTime::new(child.id(), Path::new(path), &[], HZ);
+            let mut time = RecordedTime::new(child.id(), Path::new(path), false, HZ);
             time.look(child.id(), 1);
             assert_eq!(time.missing(1 << 40) == 1 << 40, is_seen, "{path}");
             child.wait().unwrap();

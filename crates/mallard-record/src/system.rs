@@ -1,6 +1,6 @@
 //! Reads memory, page faults and CPU time of a recorded process from the system.
 
-use super::smaps::{Mapping, Smaps};
+use crate::smaps::{Mapping, Smaps};
 use mallard_measure::process::proc::{self, Stat};
 use mallard_trace::format::TEXT_BYTES_MAX;
 use nix::time::{clock_gettime, ClockId};
@@ -20,11 +20,13 @@ pub struct Memory {
     pub anonymous: u64,
     /// Resident bytes in huge pages, which are read together with `pss`.
     pub huge: Option<u64>,
-    /// Page faults since the process began: those without and those with reading from disk.
+    /// Page faults without reading from disk since the process began.
     pub minor_faults: u64,
+    /// Page faults with reading from disk since the process began.
     pub major_faults: u64,
-    /// CPU time since the process began, in nanoseconds.
+    /// User CPU time since the process began, in nanoseconds.
     pub user_ns: u64,
+    /// System CPU time since the process began, in nanoseconds.
     pub system_ns: u64,
     /// The mappings, which are read together with `pss`.
     pub mapped: Option<Mapped>,
