@@ -15,23 +15,22 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::pair<First, Second>> = true;
 
-/// Whether `Arg`, a constructor argument of a `U`, is an allocator, or converts to one, as an arena
-/// does.
+/// Whether `Arg`, the type of a constructor argument for a `U`, is an allocator or converts to one.
+/// An arena, for example, converts to an allocator.
 template <class U, class Arg>
 inline constexpr bool is_allocator_for = std::uses_allocator_v<U, std::remove_cvref_t<Arg>>;
-/// The same for a `U` with an `allocator_type`: whether `Arg` is, or converts to, an
-/// `allocator_type`.
+/// Whether `Arg` is the `allocator_type` of `U`, or converts to it.
 template <class U, class Arg>
     requires requires { typename U::allocator_type; }
 inline constexpr bool is_allocator_for<U, Arg> =
     std::convertible_to<Arg, typename U::allocator_type>;
 
-/// Whether the constructor arguments of a `U` contain an allocator already: after
-/// `std::allocator_arg`, or as the last argument. Arguments from `std::scoped_allocator_adaptor`
-/// contain an allocator.
+/// Whether the constructor arguments of a `U` contain an allocator already, either after
+/// `std::allocator_arg` or as the last argument. Arguments from `std::scoped_allocator_adaptor`
+/// contain one.
 template <class U, class... Args>
 inline constexpr bool has_allocator = false;
-/// `has_allocator` for a list of at least one argument.
+/// Computes `has_allocator` for at least one argument.
 template <class U, class... Args>
     requires(sizeof...(Args) != 0)
 inline constexpr bool has_allocator<U, Args...> = [] {
@@ -45,8 +44,8 @@ inline constexpr bool has_allocator<U, Args...> = [] {
 template <class U, class A, class... Args>
 struct wants_allocator
     : std::bool_constant<std::uses_allocator_v<U, A> && !has_allocator<U, Args...>> {};
-/// A pair gets the allocator, unless the arguments of one of its halves contain an allocator
-/// already.
+/// Whether `construct` adds the allocator to the constructor arguments of a pair. It does, unless
+/// the arguments of `first` or `second` contain an allocator already.
 template <class First, class Second, class... Args>
 struct pair_wants_allocator : std::true_type {};
 template <class First, class Second, class... X, class... Y>
@@ -57,7 +56,7 @@ template <class First, class Second, class A, class... Args>
 struct wants_allocator<std::pair<First, Second>, A, Args...>
     : pair_wants_allocator<First, Second, std::remove_cvref_t<Args>...> {};
 
-/// Whether a `U`, or one half of a pair, can be constructed with an allocator `A`.
+/// Whether a `U`, or the `first` or `second` of a pair, can be constructed with an allocator `A`.
 template <class U, class A>
 inline constexpr bool takes_allocator = std::uses_allocator_v<U, A>;
 template <class First, class Second, class A>
@@ -69,9 +68,9 @@ namespace detail {
 void allocator_names_no_source() noexcept;
 } // namespace detail
 
-/// A standard allocator that allocates from `A`: an arena, pool, multipool or other allocator. Its
-/// size is that of a pointer. Calls are direct (not virtual), and the layout of `T` is a constant
-/// in each call.
+/// A standard allocator that allocates from `A`, which may be an arena, pool, multipool or other
+/// allocator. The object has the size of a pointer. Calls are direct (not virtual), and the layout
+/// of `T` is a constant in each call.
 ///
 ///     mallard::arena<> a;
 ///     std::vector<int, mallard::allocator<int, mallard::arena<>>> v(a);
@@ -94,7 +93,7 @@ public:
     /// Makes an allocator over `from`. The conversion is implicit, so `from` itself can be passed
     /// to the constructor of a container.
     allocator(A& from) noexcept : from_(&from) {}
-    /// Must not be called. A call does not compile.
+    /// Does not compile if it is called, because the allocator would have no `A` to allocate from.
     allocator() noexcept
         requires detail::compiles_default_allocators
         : from_(nullptr)
@@ -106,7 +105,7 @@ public:
     {
     }
 
-    /// Allocates memory for `count` objects.
+    /// Allocates memory for `count` objects, without constructing them.
     [[nodiscard]] T* allocate(std::size_t count)
     {
         return static_cast<T*>(from_->allocate(layout_of<T>(count)));
@@ -119,14 +118,14 @@ public:
     }
 
     /// Constructs an element whose constructor accepts an allocator, and passes this allocator to
-    /// it. For other elements this function does not exist, so that containers may treat them as
-    /// trivial.
+    /// that constructor. For other element types this function does not exist, so that containers
+    /// may treat such elements as trivial.
     template <class U, class... Args>
         requires(takes_allocator<U, allocator> && wants_allocator<U, allocator, Args && ...>::value)
     void construct(U* at, Args&&... args)
     {
-        // Makes a pair first, because libstdc++ 12 can construct a pair with an allocator only from
-        // nothing, from two values or from another pair.
+        // Constructs the pair first, because libstdc++ 12 can construct a pair with an allocator
+        // only from no argument, from two values or from another pair.
         if constexpr (is_pair<U> && sizeof...(Args) == 1 &&
                       !(is_pair<std::remove_cvref_t<Args>> && ...))
             construct(at, U(std::forward<Args>(args)...));
@@ -134,7 +133,7 @@ public:
             std::uninitialized_construct_using_allocator(at, *this, std::forward<Args>(args)...);
     }
 
-    /// Returns the allocator from which this one allocates.
+    /// Returns the arena, pool or other object from which this allocator allocates.
     A& resource() const noexcept { return *from_; }
 
     template <class U>

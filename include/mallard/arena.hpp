@@ -1,4 +1,4 @@
-// An arena: allocates blocks by moving a pointer, and frees all of them together.
+// An arena, which allocates blocks by moving a pointer, and frees all of them together.
 #pragma once
 
 #include <mallard/detail/arena/arena_objects.hpp>
@@ -15,18 +15,18 @@ namespace mallard {
 ///     mallard::arena<mallard::default_heap, mallard::arena_options{.checks = mallard::check::on}>
 ///     a;
 struct arena_options {
-    /// The sizes of chunks. Each chunk is four times as large as the one before. If sizes doubled,
-    /// the destructor of an arena would free adjacent chunks in glibc's heap, with more bytes than
-    /// M_TRIM_THRESHOLD. glibc would return the pages to the system, and the next arena would fault
-    /// them in again (docs/decisions/0023).
+    /// The sizes of chunks. Each chunk is four times as large as the one before. If sizes only
+    /// doubled, the destructor of an arena would free more than M_TRIM_THRESHOLD bytes of adjacent
+    /// chunks in glibc's heap. Then glibc would return the pages to the system, and the next arena
+    /// would have to fault them in again (docs/decisions/0023).
     growth grow{.first = 1024, .max = std::size_t{1} << 24, .num = 4};
     std::size_t min_align = 1; ///< the minimum alignment of blocks; an allocation with at most this
-                               ///< alignment takes fewer instructions
+                               ///< alignment needs fewer instructions
     check checks = check::off; ///< verify the order of rewinds, and mark free memory for Valgrind
 };
 
-/// The header of a chunk of an arena. The header lies at the end of the chunk, so the first block
-/// has the alignment of the chunk.
+/// The header of an arena chunk. The header lies at the end of the chunk, so the first block has
+/// the alignment of the chunk.
 struct arena_chunk {
     static constexpr std::size_t align = 16; ///< the alignment of the header
 
@@ -54,7 +54,7 @@ struct arena_chunk {
         return saturating_add(block, align - 1 + sizeof(arena_chunk)) & ~(align - 1);
     }
 
-    /// Constructs the header at the end of a chunk from the source, and returns it.
+    /// Constructs the header at the end of a chunk from the source, and returns the header.
     static arena_chunk* make(chunk taken) noexcept
     {
         std::size_t const offset = (taken.bytes & ~(align - 1)) - sizeof(arena_chunk);
@@ -74,9 +74,9 @@ public:
     {
     }
 
-    /// Returns the newest used chunk; older chunks follow.
+    /// Returns the newest used chunk, which links to the older ones.
     arena_chunk* used() const noexcept { return used_; }
-    /// Returns the newest idle chunk; older chunks follow.
+    /// Returns the newest idle chunk, which links to the older ones.
     arena_chunk* idle() const noexcept { return idle_; }
 
     /// Returns how many times a chunk was added to the used list.
@@ -92,7 +92,7 @@ public:
     }
 
     /// Removes and returns the newest idle chunk in which a block of layout `l` fits. Returns null
-    /// if there is none.
+    /// if no idle chunk has room.
     arena_chunk* take_idle(layout l) noexcept
     {
         for (arena_chunk** link = &idle_; *link != nullptr; link = &(*link)->next)
@@ -129,7 +129,7 @@ public:
         return std::exchange(*last, nullptr);
     }
 
-    /// Removes all used chunks, and returns their list.
+    /// Removes all used chunks, and returns them as a list.
     arena_chunk* detach_used() noexcept { return std::exchange(used_, nullptr); }
 
     /// Returns whether `p` points into a used or an idle chunk. O(chunks).
@@ -158,7 +158,7 @@ private:
     event_count uses_;
 };
 
-/// Numbers the marks of an arena, to detect a rewind to a mark that is no longer valid.
+/// Gives numbers to the marks of an arena, to detect a rewind to a mark that is no longer valid.
 template <bool Checked>
 class mark_numbers {
 public:
@@ -185,7 +185,7 @@ private:
     std::size_t stale_max_ = 0;
 };
 
-/// Without checks, marks have no numbers.
+/// Replaces `mark_numbers` when checks are off. Marks then have no numbers.
 template <>
 class mark_numbers<false> {
 public:
@@ -202,22 +202,23 @@ public:
 ///     scratch.reset();                               // frees all blocks, keeps the memory
 ///
 /// The first chunk has 1 KiB. Each later chunk is four times as large as the one before, up to 16
-/// MiB. A request larger than the next chunk gets a chunk of the size of the request, which does
-/// not enlarge later chunks. After the request, the arena allocates from the chunk with more free
-/// bytes, the new or the previous one. So a large block does not waste the rest of the previous
-/// chunk. When the source cannot supply a chunk, the arena requests half the size, then a quarter,
-/// and so on down to the size of the request.
+/// MiB. A request that is larger than the next chunk gets a chunk just large enough for the
+/// request, and does not enlarge later chunks. Afterwards, the arena continues in the new chunk or
+/// in the previous one, whichever has more free bytes. So a large block does not waste the rest of
+/// the previous chunk. When the source cannot supply a chunk, the arena requests half the size,
+/// then a quarter, and so on down to the size of the request.
 ///
-/// `deallocate` frees the block that was allocated last, unless it is a large block with a separate
-/// chunk, and does nothing for any other block. No destructor runs for objects made by `make`; see
-/// `winked` for whole containers. `allocate` throws `std::bad_alloc`, or what the source throws;
-/// `try_allocate` returns null. A failed call changes nothing. One thread at a time.
+/// `deallocate` frees only the block that was allocated last, and not even that if it is a large
+/// block with a separate chunk. For any other block, it does nothing. Objects made by `make` are
+/// never destroyed; to skip the destructors of whole containers, see `winked`. `allocate` throws
+/// `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A failed call changes
+/// nothing. One thread at a time may use an arena.
 ///
 /// An arena is not a `std::pmr::memory_resource`, so `std::pmr::vector<int> v(&scratch)` finds no
 /// matching constructor. For containers of `std::pmr`, write `mallard::pmr::arena scratch`, or
 /// `mallard::pmr_resource<mallard::arena<>> scratch` (<mallard/pmr.hpp>).
 ///
-/// The oldest description that we know of a bump allocator with chunks and marks is: Hanson, "Fast
+/// The oldest description of a bump allocator with chunks and marks that we know is Hanson, "Fast
 /// allocation and deallocation of memory based on object lifetimes", 1990.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class arena : public arena_objects<arena<Source, Options>> {
@@ -243,8 +244,8 @@ public:
     /// Makes an empty arena over a source. Allocates nothing.
     constexpr explicit arena(Source from) noexcept : source_(std::move(from)) {}
 
-    /// Makes an arena that allocates from the bytes of the caller first, and again after every
-    /// `reset`. The bytes must outlive the arena, and are never returned to the source.
+    /// Makes an arena that allocates first from a buffer of the caller, and again after every
+    /// `reset`. The buffer must outlive the arena, and is never returned to the source.
     ///
     ///     std::array<std::byte, 4096> buffer;
     ///     mallard::arena<> scratch(buffer);
@@ -253,14 +254,14 @@ public:
     {
         begin_again();
     }
-    /// Makes an arena that uses the bytes of the caller first, with a growth rule.
+    /// Makes an arena that uses a buffer of the caller first, with a growth rule.
     constexpr explicit arena(std::span<std::byte> initial, growth_argument<Options.grow> rule,
                              Source from = Source())
         : source_(std::move(from)), initial_(whole_units(initial)), growth_(rule)
     {
         begin_again();
     }
-    /// Makes an empty arena with a growth rule: see `growth_argument`.
+    /// Makes an empty arena with a growth rule (see `growth_argument`).
     constexpr explicit arena(growth_argument<Options.grow> rule, Source from = Source())
         : source_(std::move(from)), growth_(rule)
     {
@@ -293,8 +294,8 @@ public:
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
     /// Frees the block if no later block follows it in the chunk from which the arena allocates.
-    /// That is the block that was allocated last, unless it is a large block with a separate chunk.
-    /// Does nothing for any other block.
+    /// This is the block that was allocated last, unless that block is large and has a separate
+    /// chunk. Does nothing for any other block.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<std::byte*>(block);
@@ -326,7 +327,8 @@ public:
         return to.bytes <= from.bytes;
     }
 
-    /// Returns the current position, for `rewind`. A `scope` rewinds in its destructor.
+    /// Returns the current position, to be passed to `rewind`. A `scope` calls `rewind` in its
+    /// destructor.
     ///
     ///     auto const before = scratch.mark();
     ///     parse(scratch, line);
@@ -341,7 +343,8 @@ public:
     /// freed too.
     ///
     /// A rewind makes all later marks stale. With `check::on`, a rewind to a mark that the last
-    /// rewind made stale stops the process; a mark that has been stale for longer may go unnoticed.
+    /// rewind made stale stops the process. A mark that an earlier rewind made stale may go
+    /// unnoticed.
     void rewind(mark_type to) noexcept
     {
         if (marks_.is_stale(to.number) || (checks_on && !chunks_.is_used(to.used)))
@@ -356,9 +359,9 @@ public:
         marks_.rewound_to(to.number);
     }
 
-    /// Frees all blocks and keeps all memory. The time is O(1) plus that of the destructors of
-    /// owned objects. The arena starts again in its initial buffer. Without an initial buffer, it
-    /// starts again in the chunk that came into use last, which is usually the largest.
+    /// Frees all blocks and keeps all memory. Takes O(1) time plus the time for destructors of
+    /// owned objects. The arena starts again in its initial buffer. Without an initial buffer, the
+    /// arena starts again in the chunk that was last put into use, which is usually the largest.
     void reset() noexcept
     {
         owned_.run_until(nullptr);
@@ -391,8 +394,8 @@ public:
         return is_inside(initial_, p) || chunks_.owns(p);
     }
 
-    /// Returns the statistics. O(chunks). Unused bytes at the end of a used chunk count as live,
-    /// except in the current chunk.
+    /// Returns the statistics. O(chunks). Unused bytes at the end of a used chunk count as live
+    /// bytes, except in the current chunk.
     [[nodiscard]] statistics stats() const noexcept
     {
         statistics s{.bytes_idle = room(cursor_, end_),
@@ -418,14 +421,15 @@ private:
         return static_cast<std::size_t>(to - from);
     }
 
-    // A block of 0 bytes occupies 1 byte, so that no other block has the same address.
+    // Rounds a block size up. A block of 0 bytes occupies 1 byte, so that no other block has the
+    // same address.
     static constexpr std::size_t rounded(std::size_t bytes) noexcept
     {
         return align_up(bytes + (bytes == 0), Options.min_align);
     }
 
-    // The part of an initial buffer that starts and ends at multiples of min_align. The cursor is
-    // always such a multiple.
+    // Returns the part of an initial buffer that starts and ends at multiples of min_align. The
+    // cursor is always such a multiple.
     static constexpr std::span<std::byte> whole_units(std::span<std::byte> bytes) noexcept
     {
         if constexpr (Options.min_align == 1)
@@ -435,9 +439,9 @@ private:
         return bytes.subspan(skipped, (bytes.size() - skipped) & ~(Options.min_align - 1));
     }
 
-    // Needs no test for an arena without a chunk, because cursor and end are both null, so nothing
-    // fits. Needs no test for an overflow of `align_up`, because a block that causes one fits in no
-    // chunk.
+    // Allocates at the cursor, or calls `grow`. No test is needed for an arena without a chunk,
+    // because cursor and end are both null, so nothing fits. No test is needed for an overflow of
+    // `align_up`, because a block that causes one fits in no chunk.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -451,7 +455,7 @@ private:
         return grow<Throws>(l.bytes, l.align);
     }
 
-    // The cursor is always a multiple of min_align.
+    // Rounds the cursor up to a multiple of `align`. The cursor is always a multiple of min_align.
     [[gnu::always_inline]] std::byte* aligned_cursor(std::size_t align) const noexcept
     {
         if (__builtin_constant_p(align <= Options.min_align) && align <= Options.min_align)
@@ -471,8 +475,8 @@ private:
         return p <= end_ && bytes <= room(p, end_);
     }
 
-    /// Slow path: allocates from an idle chunk with enough free bytes, or from a new chunk. Takes
-    /// two numbers, because passing a `layout` made the call 0.6 ns slower.
+    /// Runs the slow path. Allocates from an idle chunk with enough free bytes, or from a new
+    /// chunk. Has two integer parameters, because passing a `layout` made the call 0.6 ns slower.
     template <bool Throws>
     MALLARD_COLD void* grow(std::size_t bytes, std::size_t align) noexcept(!Throws)
     {
@@ -495,7 +499,8 @@ private:
             return refuse_absurd<Throws>(source_, {l.bytes, align});
         std::size_t const bytes = align_up(l.bytes + (l.bytes == 0), arena_chunk::align);
         layout const least(bytes + sizeof(arena_chunk), align);
-        // Under a growth limit, the step is cut to a whole number of blocks of this size.
+        // Under a growth limit, the chunk request is reduced to a whole number of blocks of this
+        // size.
         std::size_t const each = align_up(rounded(l.bytes), l.align);
         return take_step<Throws>(source_, growth_, least, least.bytes, [&](std::size_t step) {
             return growth_.is_limited() ? step - (step - least.bytes) % each : step;
@@ -510,8 +515,8 @@ private:
         return p;
     }
 
-    /// Puts `c` into use. The cursor moves to `rest` in `c`, unless the current chunk has more free
-    /// bytes.
+    /// Puts `c` into use. The arena continues at `rest` in `c`, unless the current chunk has more
+    /// free bytes.
     void enter(arena_chunk* c, std::byte* rest) noexcept
     {
         chunks_.use(c);
@@ -521,7 +526,8 @@ private:
         }
     }
 
-    // Does not write to the chunks, because they may be in sealed (read-only) pages.
+    // Returns a list of chunks to the source. Does not write to the chunks, because they may be in
+    // sealed (read-only) pages.
     void give_all(arena_chunk* c) noexcept
     {
         while (c != nullptr) {
@@ -561,13 +567,13 @@ private:
     growth_state<Options.grow> growth_;
 };
 
-/// Marks an arena, and rewinds it to the mark at the end of the C++ scope.
+/// Marks an arena in its constructor, and rewinds the arena to the mark in its destructor.
 ///
 ///     { mallard::scope frame(scratch); parse(scratch, line); }
 template <class Arena>
 class [[nodiscard]] scope {
 public:
-    /// Marks the arena.
+    /// Marks the current position of the arena.
     [[nodiscard]] explicit scope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}
     ~scope() { arena_.rewind(mark_); }
     scope(const scope&) = delete;

@@ -1,4 +1,5 @@
-// Handles of objects in an object_pool: box, rc, arc and weak. Each is one pointer wide.
+// Handles of objects in an object_pool. They are called box, rc, arc and weak, and each has the
+// size of a pointer.
 #pragma once
 
 #include <mallard/detail/objects/object_slot.hpp>
@@ -16,9 +17,9 @@ namespace mallard {
 ///     orders.destroy(raw);               // or orders.adopt(raw), which returns a box
 ///
 /// A box contains only the address of the object. A mask of that address gives the chunk, and the
-/// chunk has the address of the pool. (If the pool has only one chunk, the slot has the address.) A
-/// box can be moved but not copied, and must not outlive its pool. One thread at a time may use a
-/// box. If the pool is for several threads, any thread may destroy a box.
+/// chunk has the address of the pool. (If the pool has only one chunk, the slot contains that
+/// address.) A box can be moved but not copied, and must not outlive its pool. Only one thread at a
+/// time may use a box. If the pool is for several threads, any thread may destroy a box.
 template <class T, class Pool>
 class box {
 public:
@@ -41,8 +42,8 @@ public:
             Pool::drop(leak());
     }
 
-    /// Releases the object without destroying it. The caller has to pass it to `destroy` or `adopt`
-    /// of the pool.
+    /// Releases the object without destroying it. The caller has to pass the object to `destroy` or
+    /// `adopt` of the pool.
     [[nodiscard]] T* leak() noexcept { return std::exchange(object_, nullptr); }
 
     T* get() const noexcept { return object_; }        ///< the object, or null
@@ -67,8 +68,8 @@ private:
     T* object_ = nullptr;
 };
 
-/// One of several owners of an object, like `std::shared_ptr`: an `rc`, or an `arc` if the pool has
-/// `counts::shared`. The object is destroyed with its last owner.
+/// One of several owners of an object, like `std::shared_ptr`. It is called `rc`, or `arc` if the
+/// pool has `counts::shared`. When the last owner is destroyed, the object is destroyed too.
 ///
 ///     auto mesh = meshes.make_rc("tree.obj");
 ///     auto again = mesh;                      // one more owner
@@ -76,8 +77,8 @@ private:
 ///
 /// There is no control block, because the counts are in the slot, after the object. A handle must
 /// not outlive its pool. Threads may copy and drop arcs of one object at the same time, but each
-/// thread needs a separate `arc`. A copy costs one atomic operation, and so does a drop, unless the
-/// handle is the only one of its object.
+/// thread needs a separate `arc`. To copy an arc costs one atomic operation. To drop it costs one
+/// too, unless it is the only handle of its object.
 template <class T, class Pool>
 class shared_handle {
 public:
@@ -95,8 +96,8 @@ public:
     shared_handle(shared_handle&& other) noexcept : object_(std::exchange(other.object_, nullptr))
     {
     }
-    /// Refers to the object of `other`. Destroys the previous object if this handle was its last
-    /// owner.
+    /// Refers to the object of `other`. If this handle was the last owner of its previous object,
+    /// destroys that object.
     shared_handle& operator=(shared_handle other) noexcept
     {
         swap(other);
@@ -104,11 +105,11 @@ public:
     }
     ~shared_handle() { reset(); }
 
-    /// Drops this handle; destroys the object if this handle was the last owner.
+    /// Drops this handle, and destroys the object if this handle was the last owner.
     void reset() noexcept
     {
-        // Tested here and not in the class body, because an object may have a handle of its own
-        // type as a member, and that type is incomplete there.
+        // Tested here and not in the class body. An object may have a handle to its own type as a
+        // member, and in the class body that type is incomplete.
         static_assert(Pool::shares != counts::none,
                       "rc, arc and weak need .counts = counts::local or counts::shared in the "
                       "options of the object_pool");
@@ -167,8 +168,8 @@ private:
 ///         owner->draw();
 ///
 /// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
-/// outlive their objects, use the keys of a `slot_map` instead, which keep no slot in use. A weak
-/// handle must not outlive its pool.
+/// outlive their objects, use a `slot_map` instead, whose keys keep no slot in use. A weak handle
+/// must not outlive its pool.
 template <class T, class Pool>
 class weak {
 public:
@@ -188,7 +189,7 @@ public:
     }
     ~weak() { reset(); }
 
-    /// Drops this handle; frees the slot if this was the last handle of a destroyed object.
+    /// Drops this handle, and frees the slot if this was the last handle of a destroyed object.
     void reset() noexcept
     {
         if (object_ == nullptr)
@@ -198,14 +199,14 @@ public:
             Pool::free_slot(object);
     }
 
-    /// Returns an owner of the object, or an empty handle if the object is destroyed.
+    /// Returns an owner of the object, or an empty handle if the object was destroyed.
     [[nodiscard]] strong lock() const noexcept
     {
         bool const lives = object_ != nullptr && Pool::handles_of(object_).lock();
         return strong(lives ? object_ : nullptr);
     }
     /// Returns whether `lock` would return an empty handle. With an `arc`, another thread may
-    /// destroy the object right after this function returned false.
+    /// destroy the object just after this function has returned false.
     bool expired() const noexcept
     {
         return object_ == nullptr || !Pool::handles_of(object_).is_alive();
@@ -225,7 +226,7 @@ private:
     T* object_ = nullptr;
 };
 
-/// Deduces the type of a weak handle from that of an owner.
+/// Deduces the type of a weak handle from the type of an owner.
 template <class T, class Pool>
 weak(const shared_handle<T, Pool>&) -> weak<T, Pool>;
 

@@ -1,8 +1,8 @@
-// Heaps: allocators of the malloc engine with separate memory. All blocks of a heap can be freed
+// Heaps of the malloc engine. Each heap has separate memory, and all its blocks can be freed
 // together.
 //
-// A program that includes this header must link Mallard's malloc, or the linker prints "undefined
-// reference to `mallard_heap_create'":
+// A program that includes this header must link Mallard's malloc. Otherwise the linker prints
+// "undefined reference to `mallard_heap_create'". To link it:
 //
 //     CMake        target_link_libraries(app PRIVATE mallard::malloc)   # or mallard::malloc_static
 //     pkg-config   pkg-config --cflags --libs mallard-malloc
@@ -31,15 +31,16 @@ enum class sharing {
 ///
 ///     mallard::heap request({.limit = 64 << 20}); // allocate throws above 64 MiB
 struct heap_options {
-    /// When the heap exceeds this limit, it calls `met`. It calls `met` again only after it was
-    /// below three quarters of the limit.
+    /// When the heap exceeds this limit, it calls `met`. It calls `met` for this limit again only
+    /// after it was below three quarters of the limit.
     std::size_t limit_soft = 0;
     /// An allocation that would exceed this limit calls `met`, and fails if it would still exceed
     /// the limit.
     std::size_t limit = 0;
-    /// `void met(void* context, std::size_t held, std::size_t limit)`: called by the thread that
-    /// reached a limit. The function may use the heap, except `reset` and `release`, and must not
-    /// throw. It may free blocks, because the allocation is tried once more after the call.
+    /// `void met(void* context, std::size_t held, std::size_t limit)` is called by the thread that
+    /// reached a limit. The function may call the heap, except for `reset` and `release`, and must
+    /// not throw. The allocation is tried once more after the call, so the function may free blocks
+    /// to make it succeed.
     mallard_limit_met met = nullptr;
     void* context = nullptr; ///< the first argument of `met`
 };
@@ -70,8 +71,8 @@ inline constexpr auto fresh_classes = [] {
     return all;
 }();
 
-/// Empty bump ranges, with which each call takes the slow path. Used for a moved-from heap, and
-/// when the loaded library has another version.
+/// Empty bump ranges, with which each call takes the slow path. A moved-from heap uses them, and so
+/// does every heap if the loaded library has another version.
 inline constinit mallard_fresh nothing_fresh{};
 
 } // namespace detail
@@ -90,22 +91,22 @@ inline constinit mallard_fresh nothing_fresh{};
 /// A heap has separate chunks. The first chunk has 64 KiB, and each later chunk is twice as large
 /// as the one before, up to 4 MiB. Blocks above 1 MiB are not in chunks. `release` returns all
 /// memory to the engine, so the rest of the program can use it. `reset` keeps the chunks. The time
-/// of `release` and `reset` depends only on the number of chunks and of blocks above 1 MiB. A heap
-/// without blocks uses less than 4 KiB, so a program may have thousands of heaps. A block is at
-/// most a quarter larger than requested, and at least 16 bytes. Each size class reserves 16 KiB or
-/// more of a chunk at a time, but touches only the pages that it needs. For a few blocks of each of
-/// many sizes, a `multipool` needs less memory.
+/// of `release` and `reset` depends only on how many chunks and blocks above 1 MiB the heap has. A
+/// heap without blocks uses less than 4 KiB, so a program may have thousands of heaps. A block is
+/// at most a quarter larger than requested, and has at least 16 bytes. Each size class reserves 16
+/// KiB or more of a chunk at a time, but touches only the pages that it needs. If a program has
+/// only a few blocks of each size, a `multipool` needs less memory.
 ///
 /// `free`, `realloc` and `malloc_usable_size` accept blocks of a heap too. `realloc` keeps a block
 /// in its heap.
 ///
 /// A `heap` belongs to one thread; `adopt` makes the calling thread the owner. Other threads may
-/// call only `deallocate`, `owns` and `free`. If another thread allocates, the process stops. Any
-/// thread may call all functions of a `shared_heap`. No other thread may use blocks of the heap
-/// when `reset`, `release` or the destructor is called.
+/// call only `deallocate`, `owns` and `free`. If another thread allocates, the process stops. For a
+/// `shared_heap`, any thread may call all functions. When `reset`, `release` or the destructor is
+/// called, no other thread may use blocks of the heap.
 ///
 /// When the system has no memory or the limit is reached, `allocate` throws `std::bad_alloc`, and
-/// `try_allocate` returns null. A moved-from heap fails every request. A failed call changes
+/// `try_allocate` returns null. Every request to a moved-from heap fails. A failed call changes
 /// nothing.
 template <sharing Threads>
 class basic_heap {
@@ -113,7 +114,7 @@ public:
     /// Whether any thread may allocate from this heap (see `shareable`).
     static constexpr bool any_thread = Threads == sharing::any_thread;
 
-    /// Makes a heap. Throws `std::bad_alloc` if there is no memory for it.
+    /// Makes a heap. Throws `std::bad_alloc` if there is no memory for the heap.
     explicit basic_heap(const heap_options& options = {}) : handle_(make(options))
     {
         if (handle_ == nullptr)
@@ -155,7 +156,7 @@ public:
     }
 
     /// Frees a block of this heap, of another heap, or of malloc. Does nothing for null. Any thread
-    /// may call.
+    /// may call this function.
     void deallocate(void* block) noexcept { mallard_heap_free(handle_, block); }
     /// Frees a block as the function above does. The layout is not used.
     void deallocate(void* block, layout) noexcept { deallocate(block); }
@@ -168,27 +169,29 @@ public:
     void trim(std::size_t keep = 0) noexcept { mallard_heap_trim(handle_, keep); }
 
     /// Makes the calling thread the owner of the heap. The previous owner must not be inside a call
-    /// of the heap, and must make its next call after this one, synchronised for example by a
-    /// mutex.
+    /// to the heap. Its next call must come after this one, synchronised for example by a mutex.
     void adopt() noexcept
         requires(!any_thread)
     {
         mallard_heap_adopt(handle_);
     }
 
-    /// Sets new limits. If the heap already holds more, it keeps that memory.
+    /// Sets new limits. If the heap already holds more memory than the new limit, it keeps that
+    /// memory.
     void limit(const heap_options& to) noexcept
     {
         mallard_heap_limit(handle_, to.limit_soft, to.limit, to.met, to.context);
     }
 
-    /// Returns whether `p` points into memory of this heap. O(1). Any thread may call.
+    /// Returns whether `p` points into memory of this heap. O(1). Any thread may call this
+    /// function.
     [[nodiscard]] bool owns(const void* p) const noexcept
     {
         return mallard_heap_owns(handle_, p) != 0;
     }
 
-    /// Returns the statistics. O(bytes taken / 16 KiB). Members that a heap does not count are 0.
+    /// Returns the statistics. O(bytes taken / 16 KiB). Members for which a heap keeps no count are
+    /// 0.
     [[nodiscard]] heap_statistics stats() const noexcept
     {
         mallard_heap_statistics s{};
@@ -222,7 +225,7 @@ private:
         return mallard_heap_create(&o);
     }
 
-    /// Returns a block that was never used. Returns null if there is none, or if another thread
+    /// Returns a block that was never used, or null if there is no such block or if another thread
     /// owns the heap.
     [[gnu::always_inline]] void* take_fresh(std::size_t bytes) noexcept
     {
@@ -242,7 +245,7 @@ private:
 
 /// A heap from which only one thread allocates.
 using heap = basic_heap<sharing::one_thread>;
-/// A heap that any thread allocates from.
+/// A heap from which any thread may allocate.
 ///
 ///     mallard::shared_heap cache({.limit = 1 << 30});
 using shared_heap = basic_heap<sharing::any_thread>;

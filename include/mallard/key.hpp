@@ -1,4 +1,5 @@
-// Keys of slot maps: integers that name an element and are never used for another element.
+// Keys of slot maps. A key is an integer that identifies an element and is never used for another
+// element.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -12,8 +13,8 @@
 
 namespace mallard {
 
-/// Names one element of a `slot_map` for ever: the index of its slot, and a generation that
-/// counts the elements of that slot.
+/// Identifies one element of a `slot_map` for ever. A key contains the index of the element's slot,
+/// and a generation, which counts the elements of that slot.
 ///
 ///     using enemy_key = mallard::key<20, 12, struct enemy>; // 4 bytes
 ///     enemy_key target;                                     // the null key: names nothing
@@ -21,11 +22,11 @@ namespace mallard {
 ///
 /// A default key is null. Index 0 and generation 0 occur only in the null key, so a map has at most
 /// 2^IndexBits - 1 slots, and each slot can hold 2^GenerationBits - 1 elements, one after the
-/// other. `Tag` makes the keys of different maps different types. Any integer can be converted to a
-/// key; if no map has returned that integer, the key names nothing.
+/// other. With different `Tag` types, the keys of different maps have different types. Any integer
+/// can be converted to a key. If no map has returned that integer, the key finds no element.
 ///
 /// The index is in the low bits, and the generation is in the bits above. Keys are compared as
-/// integers, so by generation first.
+/// integers, so the generation is compared first.
 template <unsigned IndexBits, unsigned GenerationBits, class Tag = void>
 class key {
     static_assert(IndexBits >= 1 && GenerationBits >= 1,
@@ -42,9 +43,9 @@ public:
     static constexpr unsigned index_bits = IndexBits;
     /// The number of bits of the generation, which are above the index.
     static constexpr unsigned generation_bits = GenerationBits;
-    /// The bits of the index.
+    /// Selects the bits of the index.
     static constexpr raw_type index_mask = (raw_type{1} << IndexBits) - 1;
-    /// A key's integer plus this number is the integer of the next generation.
+    /// The difference between the integers of two keys whose generations differ by one.
     static constexpr raw_type one_generation = raw_type{1} << IndexBits;
     /// The largest integer that is a key.
     static constexpr raw_type value_max = std::numeric_limits<raw_type>::max() >>
@@ -70,11 +71,12 @@ private:
     raw_type value_ = 0;
 };
 
-/// The usual key, 4 bytes: a million slots, each for 4,095 elements, one after the other.
+/// The usual key, of 4 bytes. A map has up to a million slots, each for 4,095 elements, one after
+/// the other.
 using key32 = key<20, 12>;
 
-/// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
-/// elements, one after the other.
+/// The key for large or long-lived maps, of 8 bytes. A map has up to four billion slots, each for
+/// four billion elements, one after the other.
 using key64 = key<32, 32>;
 
 } // namespace mallard

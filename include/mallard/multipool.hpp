@@ -1,4 +1,4 @@
-// A multipool: one pool for each size class, over one source.
+// A multipool, which has one pool for each size class, over one source.
 #pragma once
 
 #include <mallard/detail/pool/large_blocks.hpp>
@@ -11,10 +11,10 @@ namespace mallard {
 ///     mallard::multipool<mallard::default_heap, mallard::multipool_options{.largest = 4096}>
 ///     memory;
 struct multipool_options {
-    std::size_t largest = 32768; ///< bytes of the largest block that comes from a pool
+    std::size_t largest = 32768; ///< size in bytes of the largest block that comes from a pool
     /// This member and those below mean the same as in `pool_options`, for each pool.
     std::size_t chunk = std::size_t{1} << 16;
-    /// The first and the largest step of each pool.
+    /// The sizes of the first and the largest chunk request of each pool.
     growth grow{.first = 2048, .max = std::size_t{1} << 20, .num = 4};
     sync threads = sync::none; ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::lifo; ///< which free block a pool allocates next
@@ -25,8 +25,8 @@ struct multipool_options {
     check checks = check::off; ///< verify calls, and mark free blocks for Valgrind
 
     /// Returns whether all pools share a few slabs for their first blocks. They do not if the
-    /// growth rule was changed, nor with `reuse::ordered` or `check::on`, because both need each
-    /// block in a chunk of its size class.
+    /// growth rule was changed. They do not with `reuse::ordered` or `check::on` either, because
+    /// both options need each block in a chunk of its size class.
     constexpr bool has_slabs() const noexcept
     {
         return grow == multipool_options{}.grow && order != reuse::ordered && checks == check::off;
@@ -49,18 +49,18 @@ struct multipool_options {
 ///     mallard::multipool<> memory;                   // chunks from the heap
 ///     mallard::multipool<mallard::arena<>> memory;   // Lakos's Multipool<Monotonic>
 ///
-/// A block below 128 bytes is at most 7 bytes larger than requested, and any other pooled block at
-/// most 12.5 % larger (see `size_class`). A block above `largest()`, or aligned to more than a
+/// A block of up to 128 bytes is at most 7 bytes larger than requested, and any other pooled block
+/// at most 12.5 % larger (see `size_class`). A block above `largest()`, or aligned to more than a
 /// cache line, is a large block. It comes directly from the source, and a free returns it to the
 /// source. The first blocks of all sizes are cut from shared slabs of 1, 4, 16, 64 and 256 KiB.
-/// When the slabs are used up, each size class requests separate chunks. The first step has 2 KiB,
-/// and each later step is four times as large, up to 1 MiB. With `check::on`, `reuse::ordered` or a
-/// growth in `Options` there are no slabs. A limit in the growth applies to each size separately;
-/// to limit all sizes together, wrap the source in `limited`.
+/// When the slabs are used up, each size class requests separate chunks. The first chunk request
+/// has 2 KiB, and each later one is four times as large, up to 1 MiB. With `check::on`,
+/// `reuse::ordered` or another growth rule in `Options`, there are no slabs. A limit in the growth
+/// rule applies to each size separately. To limit all sizes together, wrap the source in `limited`.
 ///
-/// `deallocate` needs the layout that was requested. `allocate` throws `std::bad_alloc`, or what
-/// the source throws; `try_allocate` returns null. A failed call changes nothing. For one thread at
-/// a time, unless `Options.threads` says otherwise: see `pool`.
+/// Pass the requested layout to `deallocate`. `allocate` throws `std::bad_alloc`, or what the
+/// source throws; `try_allocate` returns null. A failed call changes nothing. Only one thread at a
+/// time may use a multipool, unless `Options.threads` allows more (see `pool`).
 ///
 /// Containers of `std::pmr` find no matching constructor for a `multipool*`. For them, write
 /// `mallard::pmr::multipool`, or `mallard::pmr_resource<mallard::multipool<>>` (<mallard/pmr.hpp>).
@@ -90,7 +90,7 @@ public:
         hold_at_fork();
     }
 
-    /// The moved-from multipool is empty and usable.
+    /// Moves the pools. The moved-from multipool is empty and usable.
     multipool(multipool&& other) noexcept
         requires(!is_shared && std::move_constructible<Source>)
     = default;
@@ -113,8 +113,8 @@ public:
         return allocate_as<false>(l);
     }
 
-    /// Frees a block. `l` is the layout with which the block was allocated. A null block is not
-    /// allowed.
+    /// Frees a block. `l` is the layout with which the block was allocated. `block` must not be
+    /// null.
     [[gnu::always_inline]] void deallocate(void* block, layout l) noexcept
     {
         if constexpr (Options.checks == check::on)
@@ -142,8 +142,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. If the source can free everything
-    /// together, such as an arena that the multipool owns, one call releases it.
+    /// Frees every block and returns all memory to the source. If the source can free all its
+    /// memory together, as an arena that the multipool owns can, one call releases the source.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -173,7 +173,7 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// Stops the process if the block is one of this multipool, but not of the size class of `l`.
+    /// Stops the process if the block belongs to this multipool, but not to the size class of `l`.
     [[gnu::noinline]] void check_size(const void* block, layout l) const noexcept
     {
         bool const is_there =
@@ -182,7 +182,7 @@ private:
             fatal_wrong_size(block, l.bytes);
     }
 
-    /// Makes a fork wait for all locks, so that no lock is held in the child.
+    /// Makes a fork acquire all locks of the multipool, so that no lock stays locked in the child.
     constexpr void hold_at_fork() noexcept
     {
         if constexpr (Options.threads == sync::thread_cached)
@@ -192,7 +192,7 @@ private:
     static constexpr bool is_large(layout l) noexcept
     {
         // A size near the end of the address space wraps to 0 when it is rounded up. The
-        // subtraction makes it huge again.
+        // subtraction turns that 0 into the largest number.
         return size_class::rounded(l) - 1 >= largest() || l.align > align_max;
     }
 

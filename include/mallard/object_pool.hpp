@@ -16,17 +16,19 @@ namespace mallard {
 ///     mallard::object_pool<order, mallard::default_heap,
 ///                          mallard::object_pool_options{.checks = mallard::check::on}> orders;
 struct object_pool_options {
-    mallard::counts counts = mallard::counts::none; ///< for `rc`, `arc` and `weak`
+    mallard::counts counts = mallard::counts::none; ///< reference counts, which `rc`, `arc` and
+                                                    ///< `weak` need
     /// This member and those below mean the same as in `pool_options`. The growth must not be
     /// `at_run_time`.
     std::size_t chunk = std::size_t{1} << 16;
-    growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the growth steps
+    growth grow{.first = std::size_t{1} << 16}; ///< the sizes of the chunk requests
     sync threads = sync::none;                  ///< needs <mallard/sync.hpp> if it is not `none`
     reuse order = reuse::ordered;               ///< which free slot is used next
     std::size_t cached_bytes = std::size_t{1} << 18; ///< maximum bytes of the slots in a magazine
     check checks = check::off; ///< verify calls, and mark free slots for Valgrind
 
-    /// Returns the options of the pool of slots, each of `bytes` bytes at a multiple of `align`.
+    /// Returns the options for the pool of slots. Each slot has `bytes` bytes at a multiple of
+    /// `align`.
     constexpr pool_options of_slots(std::size_t bytes, std::size_t align) const noexcept
     {
         return {.block = bytes,
@@ -41,8 +43,8 @@ struct object_pool_options {
     }
 };
 
-/// The default for the hooks of an `object_pool`: no hooks. Hooks are an object with one or both of
-/// these functions, which the pool calls for each object:
+/// The default hooks of an `object_pool`, which have no functions. Hooks are an object with one or
+/// both of these functions, which the pool calls for each object:
 ///
 ///     void acquired(T& object);          // after the constructor
 ///     void released(T& object) noexcept; // before the destructor
@@ -60,21 +62,21 @@ concept has_acquired = requires(H& hooks, T& object) { hooks.acquired(object); }
 template <class H, class T>
 concept has_released = requires(H& hooks, T& object) { hooks.released(object); };
 
-/// Hooks without `acquired`, or with an `acquired` that does not throw.
+/// Hooks that have no `acquired`, or whose `acquired` does not throw.
 template <class H, class T>
 concept has_no_throwing_acquired = !has_acquired<H, T> || requires(H& hooks, T& object) {
     { hooks.acquired(object) } noexcept;
 };
 
-/// Hooks with at least one of the two functions, or `no_hooks`. So hooks whose only function has a
-/// misspelt name do not compile.
+/// Hooks with at least one of the two functions, or `no_hooks`. If the only function of the hooks
+/// has a misspelt name, the program does not compile.
 template <class H, class T>
 concept hooks_for = std::same_as<H, no_hooks> || has_acquired<H, T> || has_released<H, T>;
 // clang-format on
 
-/// An argument of `clear` and `release`, which then free the objects without running destructors.
+/// An argument of `clear` and `release`, which then free the objects without calling destructors.
 struct wink_out_t {};
-inline constexpr wink_out_t wink_out{}; ///< the value to pass
+inline constexpr wink_out_t wink_out{}; ///< the argument for `clear` and `release`
 
 /// Makes objects of type `T` in the blocks of a pool. The destructor of the pool destroys the
 /// remaining objects.
@@ -87,20 +89,21 @@ inline constexpr wink_out_t wink_out{}; ///< the value to pass
 ///     using meshes = mallard::object_pool<mesh, mallard::default_heap,
 ///                                         mallard::object_pool_options{.counts = counts::local}>;
 ///
-/// Chunks, growth, order of reuse and threads are as in `pool`. A pool for several threads needs
-/// <mallard/sync.hpp>. When memory is exhausted, `make` throws what the source throws, or
+/// Chunks, growth, order of reuse and thread rules are as in `pool`. A pool for several threads
+/// needs <mallard/sync.hpp>. When memory is exhausted, `make` throws what the source throws, or
 /// `std::bad_alloc`; `try_make` returns an empty handle. If a constructor throws, both functions
 /// free the slot and pass the exception on. `T` may have any size and alignment, but must not be
 /// const.
 ///
-/// A slot has the bytes of its object, 8 bytes more with `counts`, and 8 bytes more for the address
-/// of the pool if the growth has only one step. The sum is rounded up to a multiple of alignof(T).
+/// A slot has the size of its object. With `counts`, it has 8 bytes more, and if the growth rule
+/// allows only one chunk request, 8 bytes more for the address of the pool. The sum is rounded up
+/// to a multiple of alignof(T).
 ///
-/// Handles must not outlive the pool. Objects may hold handles of each other. When `clear`,
+/// Handles must not outlive the pool. Objects may hold handles to each other. When `clear`,
 /// `release` or the destructor of the pool destroys all objects, the order is unspecified. During
-/// that time the destructor of an object must not call the pool. It may use another object only if
-/// `lock` of a weak handle returns that object, because other objects may be destroyed already.
-/// Destructors and hooks never run under a lock.
+/// that time, the destructor of an object must not call the pool. The destructor may use another
+/// object only if `lock` of a weak handle returns that object, because objects may be destroyed
+/// already. Destructors and hooks never run under a lock.
 ///
 /// With `check::on`, `destroy` stops the process if its argument is not a live object of this pool,
 /// or has other handles.
@@ -120,8 +123,8 @@ class object_pool {
     static constexpr bool checks_on = Options.checks == check::on;
     static constexpr bool counted = Options.counts != counts::none;
     // A handle stores only the address of its object. A mask of the address gives the chunk, and
-    // the header of the chunk has the address of the pool. The chunk of a pool with only one chunk
-    // may have any address, so there each slot has the address of the pool.
+    // the header of the chunk has the address of the pool. If a pool has only one chunk, that chunk
+    // may have any address, so each slot contains the address of the pool.
     static constexpr bool pool_in_slot = Options.grow.is_single();
     using slot = object_slot<T, Options.counts, pool_in_slot>;
     using slots = pool<Source, Options.of_slots(sizeof(slot), alignof(slot))>;
@@ -138,9 +141,9 @@ public:
     using value_type = T;
     /// The only handle of an object. Its destructor destroys the object.
     using box = mallard::box<T, object_pool>;
-    /// A reference-counted handle, for one thread at a time: needs `counts::local`.
+    /// A reference-counted handle for one thread at a time. Needs `counts::local`.
     using rc = shared_handle<T, object_pool>;
-    /// A reference-counted handle, for any thread: needs `counts::shared`.
+    /// A reference-counted handle for any thread. Needs `counts::shared`.
     using arc = shared_handle<T, object_pool>;
     using weak = mallard::weak<T, object_pool>; ///< a handle that does not keep the object alive
     /// The kind of reference-counted handles that the pool has.
@@ -151,8 +154,8 @@ public:
     {
         set_owner(this);
     }
-    /// Makes a pool over `from`. `rule` computes the growth steps; null means the growth of the
-    /// options.
+    /// Makes a pool over `from`. `rule` computes the sizes of chunk requests; if it is null, the
+    /// growth rule in `Options` does.
     constexpr explicit object_pool(Source from, growth_function rule = nullptr,
                                    Hooks hooks = Hooks()) noexcept
         : slots_(std::move(from), rule), hooks_(std::move(hooks))
@@ -167,8 +170,8 @@ public:
         set_owner(this);
     }
 
-    /// The moved-from pool is empty and usable; handles find the new pool. O(chunks), or O(objects)
-    /// if the growth has one step.
+    /// Moves the objects. The moved-from pool is empty and usable, and handles find the new pool.
+    /// O(chunks), or O(objects) if the growth rule allows only one chunk request.
     object_pool(object_pool&& other) noexcept
         requires std::move_constructible<slots>
         : slots_(std::move(other.slots_)), hooks_(std::move(other.hooks_))
@@ -242,10 +245,10 @@ public:
     /// Makes a box for an object that `leak` released.
     [[nodiscard]] box adopt(T* leaked) noexcept { return box(leaked); }
 
-    /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Must
-    /// not be called in a constructor or destructor, nor for an object that a box owns. The
-    /// destructor of such a box destroys the object or, with `check::on`, stops the process because
-    /// the object has another owner.
+    /// Returns one more owner of an object that an rc or arc owns, like `shared_from_this`. Do not
+    /// call this function in a constructor or destructor, nor for an object that a box owns. The
+    /// destructor of that box would destroy the object although it has another owner, or with
+    /// `check::on` stop the process.
     ///
     ///     void node::watch(nodes_type& nodes) { watchers.push_back(nodes.share(*this)); }
     [[nodiscard]] shared_handle<T, object_pool> share(T& object) noexcept
@@ -283,8 +286,9 @@ public:
             destroy(object);
     }
 
-    /// Calls `f(T&)` for each object, in address order. `f` may destroy its argument, unless that
-    /// object's destructor destroys other objects. O(objects). The rules of `pool::for_each` apply.
+    /// Calls `f(T&)` for each object, in address order. `f` may destroy its argument, unless the
+    /// destructor of that object destroys other objects. O(objects). The rules of `pool::for_each`
+    /// apply.
     template <std::invocable<T&> F>
     void for_each(F f)
     {
@@ -294,9 +298,9 @@ public:
         });
     }
 
-    /// Destroys all objects and keeps the memory. Weak handles may stay. From now on their `lock`
-    /// returns an empty handle, and their slots stay in use. No other handle may be left, except in
-    /// objects of the pool.
+    /// Destroys all objects and keeps the memory. Weak handles may be left. From now on, their
+    /// `lock` returns an empty handle, and their slots stay in use. No other handle may be left,
+    /// except inside objects of the pool.
     void clear() noexcept
     {
         destroy_all();
@@ -325,7 +329,7 @@ public:
     /// left, not even a weak one.
     void release(wink_out_t) noexcept { slots_.release(); }
 
-    /// Returns idle chunks to the source, except for `keep` bytes: see `pool::trim`.
+    /// Returns idle chunks to the source, except for `keep` bytes (see `pool::trim`).
     void trim(std::size_t keep = 0) noexcept { slots_.trim(keep); }
 
     /// Returns whether `p` points into a chunk of the pool.
@@ -338,7 +342,7 @@ public:
     [[nodiscard]] statistics stats() const noexcept { return slots_.stats(); }
 
     /// Returns how many bytes of the source are enough for `count` objects, in a pool of one chunk.
-    /// The result is the same for every `growth::none`:
+    /// The result is the same for every argument of `growth::none`:
     ///
     ///     constexpr std::size_t bytes = object_pool<order, null, object_pool_options{
     ///                                       .grow = growth::none(1)}>::bytes_for(100);
@@ -370,8 +374,8 @@ public:
         if (object_pool* const pool = owner_of(object); pool != nullptr) [[likely]]
             pool->destroy(object);
     }
-    /// Destroys an object whose last owner is gone. Frees the slot unless a weak handle is left.
-    /// `sole` means that no weak handle is left.
+    /// Destroys an object whose last owner was dropped. Frees the slot unless a weak handle is
+    /// left. If `sole` is true, no weak handle is left.
     static void drop_last(T* object, bool sole) noexcept
         requires counted
     {
@@ -382,7 +386,7 @@ public:
         if (sole || handles_of(object).drop_weak())
             pool->slots_.deallocate(object);
     }
-    /// Frees the slot of a destroyed object, after its last weak handle is gone.
+    /// Frees the slot of a destroyed object, after its last weak handle was dropped.
     static void free_slot(T* object) noexcept
         requires counted
     {
@@ -419,7 +423,8 @@ private:
             return nullptr;
     }
 
-    /// Constructs an object in a new slot. If anything throws, the slot is free again.
+    /// Constructs an object in a new slot. If the constructor or a hook throws, the slot is free
+    /// again.
     template <class... Args>
     [[gnu::always_inline]] T* make_at(void* block, Args&&... args)
     {
@@ -488,20 +493,20 @@ private:
             fatal_shared_destroy(object);
     }
 
-    // A slot is in use while it has an object, or a destroyed object with a weak handle: see
-    // `handle_counts`.
+    // A slot is in use while it has an object, or a destroyed object with a weak handle (see
+    // `handle_counts`).
     slots slots_;
     [[no_unique_address]] Hooks hooks_{};
 };
 
-/// An object_pool whose objects are shared by handles of one thread.
+/// An object_pool whose shared handles are for one thread.
 ///
 ///     mallard::rc_pool<mesh> meshes;
 ///     mallard::rc<mesh> tree = meshes.make_rc("tree.obj");
 template <class T, source Source = default_heap>
 using rc_pool = object_pool<T, Source, object_pool_options{.counts = counts::local}>;
 
-/// An object_pool whose objects are shared by handles of any thread. Needs <mallard/sync.hpp>.
+/// An object_pool whose shared handles are for any thread. Needs <mallard/sync.hpp>.
 ///
 ///     mallard::arc_pool<session> sessions;
 ///     mallard::arc<session> current = sessions.make_arc(socket);
@@ -510,8 +515,8 @@ using arc_pool =
     object_pool<T, Source,
                 object_pool_options{.counts = counts::shared, .threads = sync::thread_cached}>;
 
-// Short names for the handles of these pools. A class can have members of these types that refer to
-// objects of the same class, because `T` may be incomplete.
+// Short names for the handles of these pools. `T` may be incomplete, so a class can have members of
+// these types that refer to objects of the same class.
 template <class T, class Pool = object_pool<T>>
 class box;
 template <class T, class Pool = rc_pool<T>>

@@ -12,25 +12,25 @@ namespace mallard {
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// The kind of pages, as in `pages_options{.huge = mallard::huge::madvise}`. Huge pages save page
-/// faults and TLB misses in large chunks that are fully used, and waste memory in all others.
+/// faults and TLB misses in large chunks that are fully used, and waste memory in all other chunks.
 enum class huge {
     none,    ///< ordinary pages
-    madvise, ///< 2 MiB pages where the system has some (THP), otherwise ordinary pages
-    hugetlb  ///< 2 MiB pages that the administrator reserved, otherwise no chunk; Linux 5.16
+    madvise, ///< 2 MiB pages where the system supplies them (THP), otherwise ordinary pages
+    hugetlb  ///< 2 MiB pages that the administrator reserved, otherwise no chunk; needs Linux 5.16
 };
 
-/// The NUMA node of the memory: `numa::prefer(1)` or `numa::bind(1)`. By default, a page is on the
-/// node of the thread that touches it first.
+/// The NUMA node of the memory, such as `numa::prefer(1)` or `numa::bind(1)`. By default, a page is
+/// on the node of the thread that touches the page first.
 struct numa {
     int node = -1;       ///< preferred NUMA node; -1: no preference
     bool strict = false; ///< whether to fail if the node has no memory
 
-    /// Returns the option for memory of that node while it has free memory, otherwise of another
-    /// node.
+    /// Returns the option to use memory of that node while the node has free memory, and otherwise
+    /// memory of another node.
     static constexpr numa prefer(int node) noexcept { return {.node = node, .strict = false}; }
 
-    /// Returns the option for memory of that node, or no chunk. The system allocates the memory of
-    /// a page when the page is first touched. If the node has no memory at that time, the system
+    /// Returns the option to use memory of that node only. The system allocates the memory of a
+    /// page when the page is first touched. If the node has no memory at that time, the system
     /// kills a process. With `populate`, `try_take` touches all pages, and returns null instead.
     static constexpr numa bind(int node) noexcept { return {.node = node, .strict = true}; }
 
@@ -42,7 +42,7 @@ struct numa {
 ///     mallard::pages<mallard::pages_options{.guard = true, .reserve_bytes = 1 << 30}> source;
 struct pages_options {
     mallard::huge huge = mallard::huge::none; ///< which huge pages to use
-    mallard::numa numa = {};                  ///< the memory nodes that may hold the pages
+    mallard::numa numa = {};                  ///< the NUMA nodes that may hold the pages
     bool guard = false;                       ///< an inaccessible page before and after each chunk
     bool populate = false; ///< touch all pages in `try_take`, so that later accesses do not fault
     bool locked = false;   ///< lock touched pages in memory (mlock); see `ulimit -l`
@@ -66,8 +66,8 @@ public:
     void give(chunk c) noexcept;
     /// Does the same as `pages::quarantine`.
     bool quarantine(chunk c) noexcept;
-    /// Commits all pages of the reserved range that have a byte in the `bytes` at `offset`. The
-    /// content of pages that are committed already stays. Needs a range, so `try_take` must have
+    /// Commits all pages of the reserved range that have a byte in the `bytes` at `offset`. Pages
+    /// that are committed already keep their content. A range must exist, so `try_take` must have
     /// succeeded before. The caller of this function manages the range, and does not call `give`.
     /// Returns the offset of the end of these pages. Returns 0, and changes nothing, when the
     /// system call fails or the range is too small.
@@ -75,15 +75,15 @@ public:
 
     /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return error_; }
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return failure_; }
 
 protected:
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // A range of address space, divided into units of a page. After the units there is a bit for
-    // each unit, set while the unit belongs to a chunk:
+    // A range of address space, divided into units that have the size of a page. After the units
+    // there is a bit for each unit, which is set while the unit belongs to a chunk:
     //   | unit 0 | unit 1 | ... | a unit that is never committed | bits |
     // No unit below `low` is free. Before the first `try_take`, all members are zero.
     struct range {
@@ -114,7 +114,7 @@ private:
 };
 
 /// A range of address space whose first part is committed memory. The committed part grows in
-/// place. Parts that are far from the first one can be committed, too.
+/// place. Separate parts after it can be committed, too.
 class growing_range {
 public:
     growing_range() noexcept = default;
@@ -133,8 +133,8 @@ public:
         return *this;
     }
 
-    /// Commits at least the first `bytes`, zeroed. The first call fixes the alignment. Returns
-    /// false, and changes nothing, when the system call fails.
+    /// Commits at least the first `bytes`, which are zeroed. The first call fixes the alignment.
+    /// Returns false, and changes nothing, when the system call fails.
     bool commit(std::size_t bytes, std::size_t align) noexcept
     {
         if (bytes <= bytes_)
@@ -151,9 +151,9 @@ public:
         bytes_ = first.bytes;
         return true;
     }
-    /// Commits a part that is far from the committed part, zeroed. The first `commit` must have
-    /// succeeded. `bytes()` does not count the part. A later `commit` may include the part, and
-    /// keeps its content. Returns false, and changes nothing, when the system call fails.
+    /// Commits a separate part after the committed part, zeroed. The first `commit` must have
+    /// succeeded. `bytes()` does not count such a part. If a later `commit` includes the part, the
+    /// part keeps its content. Returns false, and changes nothing, when the system call fails.
     bool commit_far(std::size_t offset, std::size_t bytes) noexcept
     {
         return pages_.commit_part(offset, bytes) != 0;
@@ -164,7 +164,7 @@ public:
     std::size_t bytes() const noexcept { return bytes_; } ///< the size of the committed part
     /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return pages_.last_error(); }
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return pages_.last_failure(); }
 
 private:
@@ -175,7 +175,7 @@ private:
 
 } // namespace os
 
-/// Whole pages from the operating system, zeroed.
+/// Supplies chunks of whole zeroed pages from the operating system.
 ///
 ///     mallard::arena<mallard::pages<>> a;
 ///
@@ -188,14 +188,15 @@ private:
 /// alignment. When the system call fails, the chunk is null, and nothing stays mapped.
 ///
 /// With `reserve_bytes`, all chunks lie in one range of address space. The first `try_take`
-/// reserves the range, at the cost of a bit of memory for each page. Each chunk is at the lowest
+/// reserves the range, which costs one bit of memory for each page. Each chunk is at the lowest
 /// free address that fits, so the chunks of a new range follow each other without a gap, or with
 /// one guard page in between. `give` returns the pages to the system immediately, and their
 /// addresses can be used for later chunks. When the range is full, `try_take` returns a null chunk.
 /// The destructor of the source unmaps the range with all chunks. Without a range, chunks that were
-/// not returned by `give` stay mapped.
+/// not returned by `give` stay mapped after the source is destroyed.
 ///
-/// For one thread at a time. Movable: the moved-from source is like a new source.
+/// One thread at a time may use a source. A source can be moved. The moved-from source is like a
+/// new source.
 template <pages_options O = pages_options{}>
 class pages {
 public:
@@ -212,9 +213,9 @@ public:
     /// Returns the `errno` of the last failure, or 0 if nothing failed.
     int last_error() const noexcept { return source_.last_error(); }
 
-    /// Returns what failed last and what to do about it, in one line that is never freed. Two
+    /// Returns, as one line that is never freed, what failed last and what to do about it. Two
     /// failures do not make `try_take` fail, but are reported here: `huge::madvise` on a kernel
-    /// without transparent huge pages, and `numa::prefer` of a node that does not exist.
+    /// without transparent huge pages, and `numa::prefer` for a node that does not exist.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:

@@ -17,10 +17,10 @@ namespace mallard {
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// Calls with a `layout` are direct; calls with bytes and alignment, as in the base class, are
+/// Calls with a `layout` are direct, and calls with bytes and alignment, as in the base class, are
 /// virtual. A resource is equal only to itself. Over an arena, `deallocate` does nothing, as in
-/// `std::pmr::monotonic_buffer_resource`. Classes may derive from `pmr_resource`, as from the
-/// standard's resources.
+/// `std::pmr::monotonic_buffer_resource`. Classes may derive from `pmr_resource`, as they may from
+/// the standard's resources.
 template <block_allocator A>
 class pmr_resource : public A, public std::pmr::memory_resource {
 public:
@@ -34,8 +34,8 @@ public:
     using std::pmr::memory_resource::allocate;
     using std::pmr::memory_resource::deallocate;
 
-    /// Returns the resource from which this one allocates. Exists only if the source is a memory
-    /// resource.
+    /// Returns the resource from which this one allocates. This function exists only if the source
+    /// is a memory resource.
     std::pmr::memory_resource* upstream_resource() const noexcept
         requires requires(const A& a) { a.upstream().resource(); }
     {
@@ -49,7 +49,7 @@ protected:
         return A::allocate(layout(bytes, align));
     }
 
-    /// Frees a block; over an arena, does nothing.
+    /// Frees a block. Over an arena, does nothing.
     void do_deallocate([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes,
                        [[maybe_unused]] std::size_t align) override
     {
@@ -75,20 +75,19 @@ namespace pmr {
 ///     mallard::pmr::arena scratch(buffer, sizeof buffer);
 ///     std::pmr::vector<int> v(&scratch);
 ///
-/// The first chunk holds at least `initial_size` bytes. The first chunk after a buffer of the
-/// caller is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is
-/// larger than the one before, up to 16 MiB, or up to the size of the first chunk if that is
-/// larger.
+/// The first chunk holds at least `initial_size` bytes. After a buffer of the caller, the first
+/// chunk is four times as large as the buffer. No chunk is smaller than 1 KiB. Each chunk is larger
+/// than the one before, up to 16 MiB, or up to the size of the first chunk if that is larger.
 class arena : public pmr_resource<
                   mallard::arena<pmr_source, arena_options{.grow = growth::at_run_time()}>> {
     static constexpr growth usual = arena_options{}.grow;
 
 public:
-    /// Makes an arena over the default resource, with the usual growth.
+    /// Makes an arena over the default resource, with the default growth rule.
     arena() : arena(usual) {}
-    /// Makes an arena over `upstream`, with the usual growth.
+    /// Makes an arena over `upstream`, with the default growth rule.
     explicit arena(std::pmr::memory_resource* upstream) : pmr_resource(usual, upstream) {}
-    /// Makes an arena whose steps follow `rule`.
+    /// Makes an arena whose chunk requests follow the growth rule `rule`.
     explicit arena(growth rule,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(rule, upstream)
@@ -100,13 +99,13 @@ public:
         : pmr_resource(beginning_with(arena_chunk::bytes_for(initial_size)), upstream)
     {
     }
-    /// Makes an arena that allocates from a buffer of the caller first, then from `upstream`.
+    /// Makes an arena that allocates from a buffer of the caller first, and then from `upstream`.
     arena(void* buffer, std::size_t bytes,
           std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : arena(std::span(static_cast<std::byte*>(buffer), bytes), upstream)
     {
     }
-    /// Makes an arena that allocates from a buffer of the caller first, then from `upstream`.
+    /// Makes an arena that allocates from a buffer of the caller first, and then from `upstream`.
     explicit arena(std::span<std::byte> buffer,
                    std::pmr::memory_resource* upstream = std::pmr::get_default_resource())
         : pmr_resource(buffer,
@@ -131,8 +130,8 @@ private:
 ///     mallard::pmr::pool nodes(64);
 using pool = pmr_resource<mallard::pool<pmr_source>>;
 
-/// Base of `multipool` and `shared_multipool`: has the constructors and members of the standard's
-/// pool resources.
+/// The base class of `multipool` and `shared_multipool`, with the constructors and members of the
+/// standard's pool resources.
 ///
 /// `pool_options` are accepted but have no effect. `options()` returns the actual values.
 template <class Multipool>
@@ -158,7 +157,7 @@ public:
     }
 };
 
-/// Replaces `std::pmr::unsynchronized_pool_resource`. For one thread at a time.
+/// Replaces `std::pmr::unsynchronized_pool_resource`. Only one thread at a time may use it.
 ///
 ///     mallard::pmr::multipool memory;
 ///     std::pmr::map<int, std::pmr::string> names(&memory);
@@ -167,8 +166,8 @@ public:
     using pool_resource::pool_resource; ///< the constructors of the standard's class
 };
 
-/// Replaces `std::pmr::synchronized_pool_resource`. For any number of threads. Needs the compiled
-/// library.
+/// Replaces `std::pmr::synchronized_pool_resource`. Any number of threads may use it. Needs the
+/// compiled library.
 ///
 ///     static mallard::pmr::shared_multipool memory;
 class shared_multipool

@@ -1,4 +1,4 @@
-// A pool: blocks of one size, allocated and freed in constant time.
+// A pool, which allocates and frees blocks of one size in constant time.
 #pragma once
 
 #include <mallard/detail/pool/large_blocks.hpp>
@@ -14,31 +14,34 @@ namespace mallard {
 ///
 ///     mallard::pool<mallard::default_heap, mallard::pool_options{.block = 48}> nodes;
 ///
-/// A pool requests no memory before the first allocation. Then it requests chunks of 64 KiB, in
-/// steps that double to 1 MiB. Memory of blocks that were never allocated is not touched. The pool
-/// allocates freed blocks first, then blocks that were never used, and then it grows. A block has
-/// `block_bytes()` bytes: the requested bytes, rounded up to a multiple of the alignment. A block
-/// has no header. In addition to the blocks, a pool needs 1/8 byte for each block, 104 bytes for
-/// each chunk, and with `reuse::ordered` 8 bytes for each recently freed block.
+/// A pool requests no memory before the first allocation. Then it requests chunks of 64 KiB from
+/// its source, one at first, then twice as many in each request, up to 1 MiB. Memory of blocks that
+/// were never allocated is not touched. The pool allocates freed blocks first, then blocks that
+/// were never used, and then it grows. A block has `block_bytes()` bytes, which is the requested
+/// size rounded up to a multiple of the alignment. A block has no header. In addition to the
+/// blocks, a pool needs 1/8 byte for each block, 104 bytes for each chunk, and with
+/// `reuse::ordered` 8 bytes for each recently freed block.
 ///
 /// `reuse::ordered` (the default) is faster than `reuse::lifo` when many blocks are freed in random
-/// order: see `reuse`. Chunks stay until `trim`, `release` or the destructor.
+/// order (see `reuse`). The pool keeps its chunks until `trim`, `release` or the destructor is
+/// called.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; the `try_` forms return null. A
-/// failed call changes nothing. It is an error to free a block of another pool, or a block that
-/// is free already. `check::on` stops the process at such a call, at a cost of O(log chunks) for
-/// each call and one bit for each block.
+/// failed call changes nothing. It is an error to free a block of another pool, or a block that is
+/// free already. With `check::on`, such a call stops the process. The check costs O(log chunks) for
+/// each call, and one bit for each block.
 ///
-/// For one thread at a time, unless `Options.threads` says otherwise. A pool for several threads
-/// needs <mallard/sync.hpp>, and is neither copied nor moved. Call its `for_each`, `reset`,
+/// One thread at a time may use a pool, unless `Options.threads` allows more. A pool for several
+/// threads needs <mallard/sync.hpp>, and is neither copied nor moved. Call its `for_each`, `reset`,
 /// `release` and destructor only while no other thread is inside a call. Any thread may call all
 /// other functions at any time.
 ///
 /// The functions with a `layout` also accept layouts that do not fit a block, and allocate these
 /// large blocks from the source. So a container may allocate both its nodes and its table from one
-/// pool. The layout decides between pool and source, so `deallocate` needs the layout of the
-/// allocation. The limit of the growth does not apply to large blocks. A pool with `growth::none`
-/// requests its only step before its first large block, which could otherwise use up the source.
+/// pool. The layout decides between pool and source, so `deallocate` needs the same layout as the
+/// allocation. The limit in the growth rule does not apply to large blocks. A pool with
+/// `growth::none` requests its only chunk before its first large block, which could otherwise use
+/// up the source.
 ///
 /// Containers of `std::pmr` find no matching constructor for a `pool*`. For them, write
 /// `mallard::pmr::pool`, or `mallard::pmr_resource<mallard::pool<>>` (<mallard/pmr.hpp>).
@@ -50,8 +53,8 @@ class pool {
     static constexpr slot_shape fixed_shape =
         slot_shape::of(Options.block, Options.align, Options.block_min());
 
-    /// The bytes that a source needs for one block. For a block size or a growth that is chosen at
-    /// run time, no pool needs fewer.
+    /// How many bytes a source must have for one block. If the block size or the growth is chosen
+    /// at run time, this is the minimum over all such pools.
     static constexpr std::size_t bytes_for_one = [] {
         if (Options.grow.is_at_run_time())
             return std::size_t{0};
@@ -83,7 +86,7 @@ public:
     }
 
     /// Makes a pool whose block size is chosen at run time. An `align` of 0 stands for the natural
-    /// alignment: the largest power of two up to 16 that divides `block_bytes`.
+    /// alignment, which is the largest power of two up to 16 that divides `block_bytes`.
     constexpr explicit pool(std::size_t block_bytes, std::size_t align = 0,
                             growth_argument<Options.grow> rule = {}) noexcept
         requires(Options.block == 0) && std::default_initializable<Source>
@@ -101,7 +104,7 @@ public:
         hold_at_fork();
     }
 
-    /// The moved-from pool is empty and usable.
+    /// Moves all blocks to this pool. The moved-from pool is empty and usable.
     pool(pool&& other) noexcept
         requires(!is_shared && std::move_constructible<Source>)
         : source_(std::move(other.source_)), core_(std::move(other.core_)),
@@ -127,7 +130,7 @@ public:
     void deallocate(void* block) noexcept { core_.deallocate(source_, block); }
 
     /// Allocates a block of the pool if `l` fits a block, and otherwise a large block from the
-    /// source. Throws if there is no memory.
+    /// source. Throws `std::bad_alloc`, or what the source throws, if there is no memory.
     [[nodiscard, gnu::always_inline]] void* allocate(layout l) { return allocate_fitting<true>(l); }
     /// Like `allocate(l)`, but returns null if there is no memory.
     [[nodiscard, gnu::always_inline]] void* try_allocate(layout l) noexcept
@@ -147,7 +150,7 @@ public:
     }
 
     /// Fills `out` with blocks. If this function throws, no block was allocated, but chunks that
-    /// were requested for some of the blocks stay idle until `trim`.
+    /// were requested for some of the blocks stay in the pool until `trim`.
     void allocate_batch(std::span<void*> out) { core_.template allocate_batch<true>(source_, out); }
 
     /// Like `allocate_batch`, but returns false instead of throwing.
@@ -173,7 +176,7 @@ public:
     [[nodiscard]] validity classify(const void* p) const noexcept { return core_.classify(p); }
 
     /// Calls `f(void*)` for each block in use, except large blocks, in address order. `f` may free
-    /// its argument, but must call no other function of this pool, because then `f` could be called
+    /// its argument, but must call no other function of this pool. Otherwise `f` might be called
     /// for a block that is free already. O(blocks).
     template <std::invocable<void*> F>
     void for_each(F f)
@@ -189,8 +192,8 @@ public:
         large_.release(source_);
     }
 
-    /// Frees every block and returns all memory to the source. If the source can free everything
-    /// together, such as an arena that the pool owns, one call releases it.
+    /// Frees every block and returns all memory to the source. If the source can free all its
+    /// memory together, as an arena that the pool owns can, one call releases the source.
     void release() noexcept
     {
         if constexpr (resettable<Source>) {
@@ -202,8 +205,8 @@ public:
         }
     }
 
-    /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole growth
-    /// steps. A growth step is idle when none of its blocks is in use. O(free blocks).
+    /// Returns idle memory to the source, except for `keep` bytes. The memory of one request to the
+    /// source is returned as a whole, when all its blocks are free. O(free blocks).
     void trim(std::size_t keep = 0) noexcept { core_.trim(source_, keep); }
 
     /// Returns the statistics. O(chunks + free blocks).
@@ -220,16 +223,17 @@ public:
     constexpr std::size_t block_align() const noexcept { return core_.shape().align; }
 
     /// Returns how many bytes of the source are enough for `count` blocks, as an argument for
-    /// `growth::none` and `buffer`. Includes the header, bitmaps, the array of `ordered`, and
-    /// padding.
+    /// `growth::none` and `buffer`. The result includes the header, bitmaps, the array for
+    /// `reuse::ordered`, and padding.
     static constexpr std::size_t bytes_for(std::size_t count) noexcept
         requires(Options.block != 0)
     {
         return core::bytes_for(fixed_shape, count);
     }
 
-    /// Whether `owner_of` can be called. True with `Options.owned`, unless the growth has only one
-    /// step, because then the only chunk may have any address, so a mask does not find its header.
+    /// Whether `owner_of` can be called. This is so with `Options.owned`, unless the growth rule
+    /// allows only one chunk request. In that case, the only chunk may have any address, so a mask
+    /// does not find its header.
     static constexpr bool knows_owner = Options.owned && core::layout_type::by_mask;
 
     /// Sets what `owner_of` returns for all blocks. No other thread may be inside a call.
@@ -240,8 +244,8 @@ public:
         core_.set_owner(owner);
     }
 
-    /// Returns the owner of a block of any pool of this type, by a mask and a load. Not for large
-    /// blocks.
+    /// Returns the owner of a block in any pool of this type, which costs a mask and a load. Must
+    /// not be called for large blocks.
     static void* owner_of(void* block) noexcept
         requires(knows_owner && Options.block != 0)
     {
@@ -256,7 +260,7 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// Makes a fork wait for all locks of the pool, so that no lock is held in the child.
+    /// Makes a fork acquire all locks of the pool, so that no lock stays locked in the child.
     constexpr void hold_at_fork() noexcept
     {
         if constexpr (Options.threads == sync::thread_cached)

@@ -8,25 +8,25 @@
 
 namespace mallard {
 
-/// Values for the keys of a `slot_map`. The values are in slots of the secondary map, with the same
-/// indices as in the slot map.
+/// Stores values for the keys of a `slot_map`. The values are in slots of the secondary map, with
+/// the same indices as in the slot map.
 ///
 ///     mallard::secondary_map<mallard::key32, speed> speeds;
 ///     speeds.set(key, {3, 4});
 ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s.x; }, speeds);
 ///
 /// The secondary map does not refer to the slot map. So when an element is erased from the slot
-/// map, its value stays here, and the key of the element still finds that value. Setting a value
-/// for a newer key of the same slot removes the old value; setting a value for an older key fails,
-/// as long as generations do not wrap. To iterate over the values of live elements only, iterate
-/// over the slot map (as above). To remove the other values, call `erase_if` for the keys that the
-/// slot map does not contain.
+/// map, its value stays here, and the key of the element still finds that value. If you set a value
+/// for a newer key of the same slot, the old value is removed. You cannot set a value for an older
+/// key, as long as generations do not wrap. To iterate only over the values of live elements,
+/// iterate over the slot map (as above). To remove the other values, call `erase_if` for the keys
+/// that the slot map does not contain.
 ///
 /// A lookup costs as much as in the slot map. The map allocates memory only around slots that have
-/// values: a chunk, or a few pages, for each group of near indices. So a key with a very large
-/// index, such as a made-up one, costs no more memory than another key. If only a few of many keys
-/// have values, see `sparse_secondary_map`. `Storage`, iterators, growth, exceptions and threads
-/// are as for `slot_map`.
+/// values, which is a chunk, or a few pages, for each group of near indices. So a key with a very
+/// large index, such as a made-up key, needs no more memory than another key. If only a few of many
+/// keys have values, see `sparse_secondary_map`. `Storage`, iterators, growth, exceptions and
+/// threads are as for `slot_map`.
 template <class Key, class V, class Storage = reserved<>, check Checks = check::off>
 class secondary_map : public slot_table<secondary_map<Key, V, Storage, Checks>, V, Key,
                                         scattered<Storage>, Checks> {
@@ -63,7 +63,7 @@ public:
     {
         return place<true>(k, std::forward<Args>(args)...);
     }
-    /// Like `emplace`, with a value that exists already.
+    /// Sets the value of `k`, like `emplace`, to a value that exists already.
     V* set(Key k, V value) { return place<true>(k, std::move(value)); }
     /// Like `emplace`, but also returns null when no memory is left.
     template <class... Args>
@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    /// Provides memory for slot `i`.
+    /// Allocates memory for slot `i`.
     template <bool Throws>
     bool provide(std::size_t i)
     {
@@ -136,8 +136,8 @@ private:
     }
 };
 
-/// A `secondary_map` for many keys and few values: a hash table that allocates memory only for
-/// values that are set. `Allocator` is an allocator as for `std::unordered_map`.
+/// A `secondary_map` for many keys and few values. It is a hash table, which allocates memory only
+/// for values that are set. `Allocator` is an allocator as for `std::unordered_map`.
 ///
 ///     mallard::sparse_secondary_map<mallard::key32, std::string> nicknames;
 ///     nicknames.set(key, "duck");
@@ -166,7 +166,7 @@ public:
                    ? std::addressof(found->second.value)
                    : nullptr;
     }
-    /// Returns the value of a key, or null, in a constant map.
+    /// Returns the value of a key, or null. The map is constant.
     [[nodiscard]] const V* get(Key k) const noexcept
     {
         return const_cast<sparse_secondary_map&>(*this).get(k);
@@ -208,7 +208,8 @@ public:
     /// Returns whether there is no value.
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
-    /// Calls `f(key, value)` for each value, in any order. `f` must not set or erase values.
+    /// Calls `f(key, value)` for each value, in unspecified order. `f` must not set or erase
+    /// values.
     template <class F>
     void for_each(F f)
     {
@@ -231,8 +232,8 @@ public:
         return from.retain([&](Key k, V& value) { return !drop(k, value); });
     }
 
-    /// Returns all bits set, because any slot may have a value in this map. So `slot_map::for_each`
-    /// looks up each key.
+    /// Returns all bits set, because any slot may have a value in this map. Because of that,
+    /// `slot_map::for_each` looks up each key.
     static constexpr slot_bits candidates(std::size_t) noexcept { return ~slot_bits{0}; }
 
 private:

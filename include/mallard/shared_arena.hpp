@@ -13,17 +13,17 @@ namespace mallard {
 ///     ... in any thread: auto& node = request.make<tree_node>(7);
 ///     request.reset(); // when all threads are done with it
 ///
-/// The arena of a thread grows as an `arena` does: the first chunk has 1 KiB, and each later chunk
-/// is four times as large as the one before, up to 16 MiB. A limit in the growth applies to each
-/// thread's arena. When a thread exits, the next new thread continues with the arena of the exited
-/// thread. `deallocate` frees the block that the calling thread allocated last, and does nothing
-/// for any other block.
+/// The arena of a thread grows as an `arena` does. The first chunk has 1 KiB, and each later chunk
+/// is four times as large as the one before, up to 16 MiB. A limit in the growth rule applies to
+/// the arena of each thread separately. When a thread exits, the next new thread continues with the
+/// arena of the exited thread. `deallocate` frees the block that the calling thread allocated last,
+/// and does nothing for any other block.
 ///
 /// `allocate` throws `std::bad_alloc`, or what the source throws; `try_allocate` returns null. A
 /// failed call changes nothing. Any thread may call any function at any time, except `reset`,
 /// `release` and the destructor. No other thread may be inside a call while one of these runs.
-/// Threads may exit before or after the arena is destroyed. The source must not call the arena.
-/// Neither copied nor moved. Needs the compiled library.
+/// Threads may exit before or after the arena is destroyed. The source must not call the arena. A
+/// `shared_arena` is neither copied nor moved. Needs the compiled library.
 template <source Source = default_heap, arena_options Options = arena_options{}>
 class shared_arena : public arena_objects<shared_arena<Source, Options>> {
     friend class arena_objects<shared_arena>;
@@ -59,7 +59,8 @@ public:
     /// Allocates a block, or returns null.
     [[nodiscard]] void* try_allocate(layout l) noexcept { return bump<false>(l); }
 
-    /// Frees the block if the calling thread allocated it last; otherwise does nothing.
+    /// Frees the block if it is the last one that the calling thread allocated, and otherwise does
+    /// nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto* const p = static_cast<thread_arena*>(arenas_.mine());
@@ -70,7 +71,7 @@ public:
         p->leave();
     }
 
-    /// Frees all blocks and keeps the memory. The time is O(threads) plus that of the destructors
+    /// Frees all blocks and keeps the memory. Takes O(threads) time plus the time for destructors
     /// of owned objects.
     void reset() noexcept
     {
@@ -98,7 +99,7 @@ public:
             p->blocks.trim(keep);
     }
 
-    /// Returns the sum of the statistics of all threads' arenas, at one moment.
+    /// Returns statistics that sum up all threads' arenas at one moment.
     [[nodiscard]] statistics stats() const noexcept
     {
         std::lock_guard const alone(arenas_.lock);
@@ -115,8 +116,8 @@ public:
     const Source& upstream() const noexcept { return source_; }
 
 private:
-    /// A scope in which the thread is inside its arena. The destructor leaves the arena, after an
-    /// exception too.
+    /// A C++ scope in which the thread is inside its arena. The destructor leaves the arena, after
+    /// an exception too.
     struct visit {
         thread_cache& arena;
         ~visit() { arena.leave(); }
@@ -142,16 +143,16 @@ private:
             return p.blocks.try_allocate(l);
     }
 
-    /// Slow path of an allocation. The thread has no arena yet, or `trim`, `stats` or a fork in
-    /// another thread keeps all threads out of their arenas for a moment.
+    /// Runs the slow path of an allocation. Either the thread has no arena yet, or another thread
+    /// runs `trim`, `stats` or a fork, and keeps all threads out of their arenas for a moment.
     template <bool Throws>
     MALLARD_COLD void* begin(layout l) noexcept(!Throws)
     {
         for (;;) {
             thread_arena* const p = arenas_.find_or_make(source_, source_, rule_);
             if (p == nullptr) {
-                // There is no memory for an arena of this thread, so this uses the built-in arena,
-                // under the lock.
+                // There is no memory for an arena of this thread, so this code uses the built-in
+                // arena under the lock.
                 std::lock_guard const alone(arenas_.lock);
                 freeze_guard const frozen(arenas_);
                 return bump_in<Throws>(arenas_.built_in(), l);

@@ -16,9 +16,9 @@
 
 namespace mallard {
 
-/// The state of a slot in a `shared_slot_map`: one atomic word, which all threads read and change.
-/// States are stored apart from the elements and exist until the map is destroyed, so any key can
-/// be looked up safely, even after its element is gone.
+/// The state of a slot in a `shared_slot_map`. It is one atomic word, which all threads read and
+/// change. States are stored apart from the elements and exist until the map is destroyed, so any
+/// key can be looked up safely, even after its element is gone.
 ///
 ///     state   { generation 32 | live 1 | guards 31 }
 ///
@@ -35,15 +35,16 @@ namespace mallard {
 ///     a guard's end     n  -> n-1           a subtraction
 ///     finish   { g, 0, 0 } -> { g+1, 0, 0 } a store by the thread that reached { g, 0, 0 }
 ///
-/// The operations are linearisable: each takes effect at the change listed here or, if it fails, at
-/// its load of the state. Only remove clears "live". After a remove, no get succeeds, so the number
-/// of guards only falls. Then exactly one change leads to { g, 0, 0 }, and the thread that makes
-/// this change owns the slot. tests/models/shared_slot.pml is a model of this protocol.
+/// The operations are linearisable. Each operation takes effect at the change listed here or, if it
+/// fails, at its load of the state. Only remove clears "live". After a remove, no get succeeds, so
+/// the number of guards only decreases. Then exactly one change leads to { g, 0, 0 }, and the
+/// thread that makes this change owns the slot. tests/models/shared_slot.pml is a model of this
+/// protocol.
 ///
-/// `read` copies the element between two loads of the state. Meanwhile another thread may remove
-/// the element, and insert another element in the slot. `insert` stores the words of an element
-/// with release, and `read` loads them with acquire. So if `read` has copied a word of the later
-/// element, the second load of the state shows that the first element was removed, and `read`
+/// `read` copies the element between two loads of the state. Between these loads, another thread
+/// may remove the element, and insert another element in the slot. `insert` stores the words of an
+/// element with release, and `read` loads them with acquire. So if `read` has copied a word of the
+/// later element, the second load of the state shows that the first element was removed, and `read`
 /// discards the copy.
 class shared_slot {
 public:
@@ -52,7 +53,7 @@ public:
     static constexpr word live = word{1} << 31; ///< the bit of a live element
     static constexpr word guards = live - 1;    ///< selects the number of guards
 
-    /// Returns the word of a generation that is neither live nor guarded.
+    /// Returns the word for this generation, neither live nor guarded.
     static constexpr word of(std::size_t generation) noexcept { return word{generation} << 32; }
     /// Returns the generation of a word.
     static constexpr std::size_t generation(word s) noexcept { return s >> 32; }
@@ -72,20 +73,20 @@ public:
                 return true;
         return false;
     }
-    /// Ends a guard. Returns true if it was the last guard of a removed element. Then the caller
+    /// Ends a guard. Returns true if it was the last guard of a removed element; the caller then
     /// owns the slot.
     bool let_go() noexcept
     {
         return (state.fetch_sub(1, std::memory_order_acq_rel) & (live | guards)) == 1;
     }
 
-    /// The result of `try_remove`.
+    /// The possible results of `try_remove`.
     enum class removal {
         not_found,      ///< no element has this key
         left_to_guards, ///< the last guard will destroy the element
         owned           ///< the caller owns the slot
     };
-    /// Ends the life of the element of this generation. Any thread may call.
+    /// Marks the element of this generation as removed. Any thread may call this function.
     removal try_remove(std::size_t generation) noexcept
     {
         word s = state.load(std::memory_order_relaxed);
@@ -101,10 +102,10 @@ public:
 };
 
 /// The source of the pool in a `shared_slot_map`. All chunks with blocks are in one range of
-/// address space, so the number of a block can be computed from its address; `Stride` is the size
-/// of a block. A second range has a `shared_slot` for each block. Other memory of the pool comes
-/// from ordinary pages. Any thread may call `at` and `end`; the other functions are called by one
-/// thread at a time.
+/// address space, so the number of a block can be computed from its address. `Stride` is the size
+/// of a block in bytes. A second range has a `shared_slot` for each block. Other memory of the pool
+/// comes from ordinary pages. Any thread may call `at` and `end`; the other functions are called by
+/// one thread at a time.
 template <std::size_t Stride, std::size_t SlotsMax, std::size_t BytesMax>
 class shared_slots {
 public:
@@ -112,14 +113,14 @@ public:
     shared_slots(const shared_slots&) = delete;
     shared_slots& operator=(const shared_slots&) = delete;
 
-    /// Maps a chunk of slots, or other memory of the pool. Returns null if there is no memory.
+    /// Maps a chunk of slots, or other memory for the pool. Returns null if there is no memory.
     chunk try_take(layout l) noexcept
     {
         if (!is_numbered(l.align))
             return beside_.try_take(l);
         if (base_ != nullptr)
             return take_with_slots(l);
-        // If the system cannot reserve the range, tries a quarter of it.
+        // If the system cannot reserve the range, tries a quarter of its size, and so on.
         for (std::size_t bytes = bytes_max;; bytes /= 4) {
             values_ = os::page_source({.reserve_bytes = bytes});
             slots_ = os::growing_range((bytes / Stride + 2) * sizeof(shared_slot));
@@ -141,14 +142,14 @@ public:
     {
         return number < end_.load(std::memory_order_acquire) ? slots() + number : nullptr;
     }
-    /// Returns one more than the last number.
+    /// Returns the last block number plus one.
     std::size_t end() const noexcept { return end_.load(std::memory_order_acquire); }
     std::size_t bytes() const noexcept { return slots_.bytes(); } ///< bytes of committed slots
 
 private:
     static constexpr std::size_t bytes_first = std::size_t{1} << 21;
-    // Rounded down to whole pages, because otherwise the range would be rounded up, and could have
-    // more than SlotsMax blocks.
+    // Rounded down to whole pages. Otherwise the range would be rounded up, and could have more
+    // than SlotsMax blocks.
     static constexpr std::size_t bytes_max =
         std::min(BytesMax, saturating_mul(SlotsMax, Stride)) / page_bytes * page_bytes;
 
@@ -177,7 +178,8 @@ private:
         return taken;
     }
 
-    /// Returns the slots. New pages are zero, which is the state of a slot that was never used.
+    /// Returns the first slot. New pages are zero, which is the state of a slot that was never
+    /// used.
     shared_slot* slots() const noexcept { return reinterpret_cast<shared_slot*>(slots_.begin()); }
 
     os::page_source values_{{}};
@@ -213,20 +215,20 @@ struct shared_slot_map_options {
 /// copy may be torn.
 ///
 /// Elements do not move. A guard keeps an element alive, but is not a lock, so threads that use an
-/// element at the same time must synchronise. The thread that ends the last guard of a removed
+/// element at the same time must synchronise. The thread that destroys the last guard of a removed
 /// element destroys the element. Constructors, destructors and `f` may use the map, because the map
 /// holds no lock while they run.
 ///
 /// Slots come from a pool with a cache for each thread (`sync::thread_cached`). While the cache of
 /// a thread is neither empty nor full, its inserts and removes touch no memory that other threads
-/// write. The size of an element is rounded up to a multiple of 8, and each element costs 16 bytes
+/// write. The size of an element is rounded up to a multiple of 8, and each element needs 16 bytes
 /// more. The map keeps its memory until it is destroyed. A slot retires when its generations are
 /// used up.
 ///
 /// When no memory or no slot is left, `insert` and `emplace` throw `std::bad_alloc`, and
 /// `try_emplace` returns the null key. A call that fails or throws changes nothing. When the map is
-/// destroyed, there must be no guard, and no other thread may use the map. Neither copied nor
-/// moved. Needs the compiled library.
+/// destroyed, there must be no guard, and no other thread may use the map. The map is neither
+/// copied nor moved. Needs the compiled library.
 template <class T, class Key = key64, shared_slot_map_options Options = shared_slot_map_options{}>
 class shared_slot_map {
     static_assert(Key::generation_bits <= 32 && Key::index_bits <= 32,
@@ -272,14 +274,14 @@ public:
         return block == nullptr ? Key() : place(block, std::forward<Args>(args)...);
     }
 
-    /// Returns a guard of the element. The guard is false when the key names nothing.
+    /// Returns a guard of the element. The guard converts to false when the key finds no element.
     [[nodiscard]] guard get(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
         return slot != nullptr && slot->try_hold(k.generation()) ? guard(*this, *slot) : guard();
     }
 
-    /// Returns a copy of the element, or nothing when the key names nothing.
+    /// Returns a copy of the element, or nothing when the key finds no element.
     ///
     ///     if (std::optional<price> const p = prices.read(id)) ...
     [[nodiscard]] std::optional<T> read(Key k) const noexcept
@@ -294,7 +296,7 @@ public:
         return std::bit_cast<T>(copy);
     }
 
-    /// Calls `f(element)` and returns true, or returns false when the key names nothing.
+    /// Calls `f(element)` and returns true. Returns false when the key finds no element.
     ///
     ///     sessions.with(id, [](session& s) { s.touch(); });
     template <std::invocable<T&> F>
@@ -313,8 +315,8 @@ public:
         return slot != nullptr && is_live(*slot, k, std::memory_order_relaxed);
     }
 
-    /// Removes the element, so that the key is stale. Returns false when the key names nothing. If
-    /// several threads remove the same element, exactly one call returns true.
+    /// Removes the element, so that its key becomes stale. Returns false when the key finds no
+    /// element. If several threads remove the same element, exactly one call returns true.
     bool remove(Key k) noexcept
     {
         shared_slot* const slot = slot_of(k);
@@ -327,7 +329,7 @@ public:
     }
 
     /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
-    /// or remove during the call may be visited or not. `f` may insert and remove elements; an
+    /// or remove during the call may be visited or not. `f` may insert and remove elements. An
     /// element that `f` removes before its turn is not visited. O(slots ever used).
     template <std::invocable<Key, T&> F>
     void for_each(F f)
@@ -340,7 +342,7 @@ public:
         }
     }
 
-    /// Removes all elements that are present at the call.
+    /// Removes all elements that are present when the call begins.
     void clear() noexcept
     {
         for_each([this](Key k, T&) { remove(k); });
@@ -375,8 +377,8 @@ private:
     {
         return pool_.upstream().number_of(block);
     }
-    /// Returns the slot that the key addresses, or null. For keys of 32 or 64 bits, the compiler
-    /// removes the range test.
+    /// Returns the slot that the key addresses, or null. For keys of exactly 32 or 64 bits, the
+    /// compiler removes the range test.
     shared_slot* slot_of(Key k) const noexcept
     {
         return k.value() > Key::value_max ? nullptr : at(k.index());
@@ -428,7 +430,7 @@ private:
         pool_.deallocate(slot.value);
     }
 
-    /// Destroys the element of a block, if it is still alive at the end of the map.
+    /// Destroys the element of a block, if the element is still alive when the map is destroyed.
     void end_element(shared_slot* slot, void* block) noexcept
     {
         auto const s = slot->state.load(std::memory_order_relaxed);
@@ -449,8 +451,8 @@ private:
                 .store(w, std::memory_order_release);
         }
     }
-    /// Loads the words of an element. Another thread may free the block meanwhile, so
-    /// AddressSanitizer must not check the loads.
+    /// Loads the words of an element. Another thread may free the block during the loads, so
+    /// AddressSanitizer must not check them.
     [[gnu::no_sanitize_address]] static bytes load(const void* from) noexcept
     {
         bytes to;
@@ -494,7 +496,7 @@ public:
     T& operator*() const noexcept { return *static_cast<T*>(slot_->value); }
     T* operator->() const noexcept { return static_cast<T*>(slot_->value); } ///< the element
 
-    /// Releases the element before the guard is destroyed. The guard is then false.
+    /// Releases the element before the guard is destroyed. The guard then converts to false.
     void reset() noexcept
     {
         shared_slot* const slot = std::exchange(slot_, nullptr);

@@ -1,4 +1,4 @@
-// A slot map: a container whose elements are found by generational keys.
+// A slot map, which is a container whose elements are found by generational keys.
 #pragma once
 
 #include <mallard/detail/slots/slot_table.hpp>
@@ -33,8 +33,8 @@ struct slot_map_options {
 ///   any source   `slot_map<T, key32, default_heap>`: chunks of 16 KiB; a lookup has one more
 ///                load
 ///   fixed<N>     N slots inside the object, which is then neither copied nor moved
-/// A map allocates no memory before the first element. Each element costs a word (4 bytes for
-/// `key32`) and a bit in addition to its size. The map keeps its memory until it is destroyed,
+/// A map allocates no memory before the first element. In addition to its own size, each element
+/// needs a word (4 bytes for `key32`) and a bit. The map keeps its memory until it is destroyed,
 /// because the slots record which keys are stale.
 ///
 /// The slot that was erased last is used next. When all generations of a slot are used up, the slot
@@ -43,10 +43,10 @@ struct slot_map_options {
 ///
 /// When no memory is left, or every slot that a key can name is used or retired, `insert` and
 /// `emplace` throw `std::bad_alloc`, or what the source throws; the `try_` functions return the
-/// null key. A call that fails, or in which a constructor throws, changes nothing. Not copyable;
-/// moved and swapped in constant time. One thread at a time; for several threads, see
-/// `shared_slot_map`. Constructors, destructors and the function given to `for_each` may use the
-/// map.
+/// null key. A call that fails, or in which a constructor throws, changes nothing. A map cannot be
+/// copied. It can be moved and swapped in constant time. Only one thread at a time may use it. For
+/// several threads, use `shared_slot_map`. Constructors, destructors and the function given to
+/// `for_each` may use the map.
 template <class T, class Key = key32, class Storage = reserved<>,
           slot_map_options Options = slot_map_options{}>
 class slot_map
@@ -65,7 +65,7 @@ class slot_map
 
 public:
     slot_map() = default;
-    /// Makes a map over a source.
+    /// Makes a map that requests memory from a source.
     explicit slot_map(Storage from) noexcept
         requires source<Storage>
         : table(slots_type(std::move(from)))
@@ -116,7 +116,7 @@ public:
         return place<false>(
             [&](Key, T* at) { std::construct_at(at, std::forward<Args>(args)...); });
     }
-    /// Inserts what `make(key)` returns, for elements that store their own key.
+    /// Inserts what `make(key)` returns. Use this function for elements that store their own key.
     ///
     ///     nodes.insert_with([](mallard::key32 self) { return node{.id = self}; });
     template <std::invocable<Key> F>
@@ -125,8 +125,8 @@ public:
         return place<true>([&](Key k, T* at) { ::new (static_cast<void*>(at)) T(make(k)); });
     }
 
-    /// Erases the element. Returns false when the key names nothing. The slot of a detached key
-    /// becomes free.
+    /// Erases the element. Returns false when the key finds no element. If the key is detached, its
+    /// slot becomes free.
     bool erase(Key k) noexcept
     {
         std::size_t const i = slots_.bounded(k.value());
@@ -136,7 +136,8 @@ public:
         return recycle(i, k.value());
     }
 
-    /// Moves the element out of the map and erases it. Returns nothing when the key names nothing.
+    /// Moves the element out of the map and erases it. Returns nothing when the key finds no
+    /// element.
     std::optional<T> remove(Key k)
     {
         std::optional<T> value = this->take(k);
@@ -145,8 +146,8 @@ public:
         return value;
     }
 
-    /// Moves the element out and reserves its key. The key names nothing until `reattach`, and no
-    /// other element receives the key. `erase` and `clear` end the reservation.
+    /// Moves the element out and reserves its key. The key finds no element until `reattach`, and
+    /// no other element receives the key. `erase` and `clear` end the reservation.
     ///
     ///     std::optional<enemy> away = enemies.detach(target);
     ///     ... enemies.reattach(target, std::move(*away));
@@ -181,9 +182,9 @@ public:
                 free_detached(Key(static_cast<word>(slots_.word_of(i) | i)));
     }
 
-    /// Returns the key of an element of this map, found by its address. With `check::on`, an
-    /// address that is not of an element stops the process. O(1); with a source as storage
-    /// O(chunks).
+    /// Returns the key of an element in this map, found by the address of the element. With
+    /// `check::on`, an address at which no element is stops the process. O(1), or O(chunks) if the
+    /// storage is a source.
     [[nodiscard]] Key key_of(const T& element) const noexcept
     {
         std::size_t const i = slots_.find(std::addressof(element));
@@ -208,7 +209,7 @@ public:
         return true;
     }
 
-    /// Returns how many elements fit in the memory of the map, including present elements.
+    /// Returns how many elements fit in the memory of the map, including the elements that it has.
     [[nodiscard]] std::size_t capacity() const noexcept
     {
         std::size_t const slots = slots_.capacity();
@@ -260,7 +261,7 @@ private:
         return refill<Throws>() ? place<Throws>(make) : Key();
     }
 
-    /// Makes a free list of the next slots that were never used. Adds at most 64 slots at a time,
+    /// Builds a free list of the next slots that were never used. Adds at most 64 slots at a time,
     /// so that the map touches no memory before it is needed.
     template <bool Throws>
     [[gnu::noinline]] bool refill() noexcept(!Throws)
@@ -278,7 +279,7 @@ private:
     }
 
     /// Pushes the slot, with its next key, onto the free list. If the slot has no next key, retires
-    /// the slot. `recycle` and `retire` always return true, so that the call of `retire` compiles
+    /// the slot. `recycle` and `retire` always return true, so that the call to `retire` compiles
     /// to a jump.
     bool recycle(std::size_t i, word k) noexcept
     {

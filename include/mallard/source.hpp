@@ -1,5 +1,5 @@
 // Sources of chunks: a buffer of the caller, a buffer in the object, any std::pmr::memory_resource,
-// another allocator. Two more sources, the heap and the empty source `null`, are in
+// or another allocator. Two more sources, the heap and the empty source `null`, are in
 // chunk_source.hpp, which this header includes. Pages of the operating system are in pages.hpp.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 #include <memory_resource>
 
-/// Allocators, sources, adaptors, objects and keys: all names of the C++ library.
+/// The namespace with all names of the C++ library: allocators, sources, adaptors, objects and
+/// keys.
 namespace mallard {
 
 // clang-format off
@@ -42,7 +43,7 @@ inline bool is_inside(std::span<const std::byte> bytes, const void* p) noexcept
 /// free only when all chunks were returned.
 class taken_front {
 public:
-    /// Takes the next chunk from `bytes`, or returns null if the rest is too small.
+    /// Allocates the next chunk from `bytes`, or returns null if the rest is too small.
     chunk try_take(std::span<std::byte> bytes, layout l) noexcept
     {
         std::span const left = bytes.subspan(used_);
@@ -73,7 +74,7 @@ private:
     std::size_t chunks_ = 0;
 };
 
-/// A source in a buffer of the caller. The buffer must outlive the source.
+/// A source whose chunks are in a buffer of the caller. The buffer must outlive the source.
 ///
 ///     mallard::pool<mallard::borrowed> nodes(64, 0, mallard::borrowed(bytes));
 class borrowed {
@@ -92,7 +93,7 @@ public:
         return *this;
     }
 
-    /// Takes a chunk of the buffer, or returns null.
+    /// Allocates a chunk from the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
     /// Returns whether `p` points into the buffer.
@@ -103,8 +104,9 @@ private:
     taken_front taken_;
 };
 
-/// A source of `Bytes` bytes inside the object itself. Uses no heap. Neither copied nor moved,
-/// because blocks lie in the object. On a stack, a buffer of more than 16 KiB may be too large.
+/// A source of `Bytes` bytes inside the object itself. It does not use the heap. It is neither
+/// copied nor moved, because blocks lie in the object. On the stack, a buffer of more than 16 KiB
+/// may be too large.
 ///
 ///     mallard::multipool<mallard::buffer<4096>> memory;
 template <std::size_t Bytes>
@@ -114,7 +116,7 @@ public:
     buffer(const buffer&) = delete;
     buffer& operator=(const buffer&) = delete;
 
-    /// Takes a chunk of the buffer, or returns null.
+    /// Allocates a chunk from the buffer, or returns null.
     chunk try_take(layout l) noexcept { return taken_.try_take(bytes_, l); }
     void give(chunk c) noexcept { taken_.give(bytes_, c); } ///< returns a chunk to the source
     /// Returns whether `p` points into the buffer.
@@ -128,12 +130,13 @@ private:
     };
 };
 
-/// A buffer has exactly the bytes that its type names.
+/// A buffer has exactly as many bytes as its type contains.
 template <std::size_t Bytes>
 inline constexpr std::size_t source_bytes<buffer<Bytes>> = Bytes;
 
-/// A source over any `std::pmr::memory_resource`. Without an argument, uses the default resource at
-/// the time of construction. Exceptions of the resource pass through `allocate` unchanged.
+/// A source over any `std::pmr::memory_resource`. Without a constructor argument, uses the default
+/// resource at the time of construction. Exceptions of the resource pass through `allocate`
+/// unchanged.
 ///
 ///     mallard::arena<mallard::pmr_source> scratch(&resource);
 class pmr_source {
@@ -144,10 +147,10 @@ public:
     {
     }
 
-    /// Takes a chunk; throws what the resource throws.
+    /// Allocates a chunk, or throws what the resource throws.
     chunk take(layout l) { return {upstream_->allocate(l.bytes, l.align), l.bytes, l.align}; }
 
-    /// Takes a chunk, or returns null if the resource throws.
+    /// Allocates a chunk, or returns null if the resource throws.
     chunk try_take(layout l) noexcept
     {
         return value_or_nothing([&] { return take(l); });
@@ -164,8 +167,9 @@ private:
 };
 
 /// A reference to a source or an allocator, so that several allocators can share it. The `ref` is a
-/// source, and an allocator if `S` is an allocator. Its size is that of a pointer. The borrowed
-/// object must outlive the `ref` and must not move. Only its owner can reset or release it.
+/// source, and an allocator if `S` is an allocator. It has the size of a pointer. The borrowed
+/// object must outlive the `ref` and must not move. Only the owner of that object can reset or
+/// release it.
 ///
 ///     mallard::arena<> request;
 ///     mallard::pool<mallard::ref<mallard::arena<>>> nodes(64, 0, request);
@@ -175,12 +179,12 @@ public:
     /// Whether any thread may call the borrowed source.
     static constexpr bool any_thread = shareable<S>;
 
-    /// Borrows the source.
+    /// Makes a reference to the source.
     constexpr ref(S& borrowed_source) noexcept : source_(&borrowed_source) {}
 
-    /// Takes a chunk, or returns null.
+    /// Allocates a chunk, or returns null.
     chunk try_take(layout l) noexcept { return mallard::try_take(*source_, l); }
-    chunk take(layout l) { return mallard::take(*source_, l); } ///< takes a chunk, or throws
+    chunk take(layout l) { return mallard::take(*source_, l); } ///< allocates a chunk, or throws
     void give(chunk c) noexcept { mallard::give(*source_, c); } ///< returns a chunk to the source
 
     /// Allocates a block from the borrowed allocator, or throws.
@@ -222,7 +226,7 @@ private:
     S* source_;
 };
 
-/// A borrowed source has the bytes of the source itself.
+/// A `ref` has as many bytes as the borrowed source.
 template <source S>
 inline constexpr std::size_t source_bytes<ref<S>> = source_bytes<S>;
 

@@ -11,13 +11,14 @@ namespace mallard {
 
 /// The members that all modes for several threads have in common.
 struct shared_pool_mode {
-    /// The source of a pool, wrapped in a lock unless any thread may call the source.
+    /// The type of a pool's source, which is wrapped in a lock unless any thread may call the
+    /// source.
     template <source Source>
     using source_of = shared_source<Source>;
     using mutex = std::mutex; ///< the lock of the list of large blocks
 };
 
-/// Pools behind a lock.
+/// The types from which pools behind a lock are built.
 template <>
 struct pool_mode<sync::mutex> : shared_pool_mode {
     /// The type of a pool for one block size.
@@ -28,13 +29,13 @@ struct pool_mode<sync::mutex> : shared_pool_mode {
     using cores = core_array<locked_core<Options>, N>;
 };
 
-/// Pools of one chunk, without a lock.
+/// The types from which pools with one chunk and without a lock are built.
 template <>
 struct pool_mode<sync::lock_free> : shared_pool_mode {
     /// The type of a pool for one block size.
     template <pool_options Options>
     using core = lock_free_core<Options>;
-    /// Does not compile for a multipool, which grows.
+    /// Does not compile for a multipool, because a multipool grows.
     template <pool_options Options, std::size_t N, bool HasSlabs>
     struct cores {
         static_assert(N == 0, "a multipool grows, so it cannot be lock_free: use "
@@ -42,7 +43,7 @@ struct pool_mode<sync::lock_free> : shared_pool_mode {
     };
 };
 
-/// Pools with a cache for each thread.
+/// The types from which pools with a cache for each thread are built.
 template <>
 struct pool_mode<sync::thread_cached> : shared_pool_mode {
     /// The type of a pool for one block size.

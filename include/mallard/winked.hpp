@@ -1,4 +1,4 @@
-// Wink-out: freeing the memory of a whole structure without running the destructors in it.
+// Wink-out, which frees the memory of a whole data structure without running its destructors.
 #pragma once
 
 #include <mallard/allocator.hpp>
@@ -9,14 +9,14 @@
 namespace mallard {
 
 /// True for a type that may be winked out. Specialise `enable_wink_out` for your type if its
-/// destructor only frees memory of the allocator with which the object was constructed.
+/// destructor does nothing but free memory of the allocator with which the object was constructed.
 ///
 ///     template <>
 ///     inline constexpr bool mallard::enable_wink_out<board> = true;
 template <class T>
 inline constexpr bool enable_wink_out = false;
 
-/// Whether a standard allocator of the type `Allocator` allocates from a resource of the type `A`.
+/// Whether a standard allocator of type `Allocator` allocates from a resource of type `A`.
 template <class Allocator, class A>
 inline constexpr bool draws_from = false;
 /// True for the allocators of Mallard.
@@ -41,15 +41,15 @@ consteval bool has_plain_functors()
 }
 
 /// Whether a `T` that was constructed with `A` can be winked out (its destructor skipped) without a
-/// leak. This is so if its destructor is trivial, or if `T` is a container that allocates from `A`
-/// and the elements of the container can be winked out too. False for a `std::string` in an arena,
-/// because its characters are on the heap.
+/// leak. This is so if its destructor is trivial. It is also so if `T` is a container that
+/// allocates from `A` and the elements of the container can be winked out. It is false for a
+/// `std::string` in an arena, because the characters of the string are on the heap.
 ///
 ///     static_assert(mallard::is_winkable<std::pmr::vector<int>, mallard::pmr::arena>);
 template <class T, class A>
 inline constexpr bool is_winkable = std::is_trivially_destructible_v<T> || enable_wink_out<T>;
 
-/// `is_winkable` for a container.
+/// Computes `is_winkable` for a container.
 template <class T, class A>
     requires(!std::is_trivially_destructible_v<T> && !enable_wink_out<T> &&
              requires {
@@ -70,23 +70,23 @@ template <class... T, class A>
 inline constexpr bool is_winkable<std::tuple<T...>, A> = (is_winkable<T, A> && ...);
 
 /// A `std::array` passes no allocator to its elements. With `std::pmr`, the elements would use the
-/// default resource and leak, so the array is not winkable. With a type parameter, each element
-/// must be given its allocator at construction, so the array is winkable.
+/// default resource and leak, so the array is not winkable. If the allocator is a type parameter,
+/// each element must get its allocator at construction, so the array is winkable.
 template <class T, std::size_t Count, class A>
     requires(!std::is_trivially_destructible_v<T>)
 inline constexpr bool is_winkable<std::array<T, Count>, A> =
     is_winkable<T, A> && (enable_wink_out<T> || !std::derived_from<A, std::pmr::memory_resource>);
 
-/// A container that is never destroyed. The container and its elements stay in `resource` until the
-/// resource is reset, rewound, released or destroyed.
+/// A container that is never destroyed. The container and its elements stay in the memory of
+/// `resource` until the resource is reset, rewound, released or destroyed.
 ///
 ///     mallard::pmr_resource<mallard::arena<>> scratch;
 ///     mallard::winked<std::pmr::vector<std::pmr::string>> words(scratch);
 ///     words->emplace_back("no destructor runs");
 ///     scratch.reset(); // frees the memory of the vector and its strings
 ///
-/// Does not compile if memory would leak (`is_winkable`). A `winked` is a pointer to the container,
-/// and copies refer to the same container.
+/// If memory would leak, the program does not compile (see `is_winkable`). A `winked` is a pointer
+/// to the container, and copies refer to the same container.
 template <class T>
 class winked {
 public:
@@ -113,7 +113,8 @@ public:
     T* operator->() const noexcept { return object_; } ///< the container
 
 private:
-    // Uses a resource that is both an allocator and a memory_resource as a memory_resource.
+    // Returns an allocator over the resource. If the resource is both an allocator and a
+    // memory_resource, uses it as a memory_resource.
     template <class U, class A>
     static auto allocator_over(A& resource) noexcept
     {

@@ -1,4 +1,4 @@
-//! Size classes: the block sizes for which a multipool has pools.
+//! Size classes, the block sizes for which a multipool has pools.
 //!
 //! The sizes are multiples of 8 up to 128 bytes, then eight sizes for each doubling: 144, 160, ...,
 //! 256, 288, ... So a block is at most 7 bytes larger than the request, or, from 128 bytes on, at
@@ -51,7 +51,8 @@ pub const fn align(class: usize) -> usize {
 
 const TABLE_MAX: usize = 1024;
 
-/// Entry i is the class of i * 8 bytes. The table takes about two cache lines.
+/// A table for small sizes. Entry i is the class of i * 8 bytes. The table uses about two cache
+/// lines.
 static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     let mut table = [0; TABLE_MAX / FINE_STEP + 1];
     let mut i = 0;

@@ -11,11 +11,13 @@
 namespace mallard {
 
 // clang-format off
-/// An allocator with `counts`: a `counted`, or an adaptor around one.
+/// An allocator that has the function `counts`, such as a `counted` allocator or an adaptor around
+/// a `counted` allocator.
 template <class A>
 concept counting = requires(const A& a) { { a.counts() } noexcept; };
 
-/// An allocator with `stats`: an arena, pool or multipool, or an adaptor around one.
+/// An allocator that has the function `stats`, such as an arena, a pool, a multipool, or an adaptor
+/// around one of these.
 template <class A>
 concept measured = requires(const A& a) { { a.stats() } noexcept; };
 /// An allocator whose blocks all have one size, such as a pool, so that `allocate` needs no layout.
@@ -31,8 +33,8 @@ concept of_one_size = block_allocator<A> && requires(A& a, void* block) {
 /// Calls the private functions that each adaptor defines: `take_one`, `give_one`, `forget_all`.
 /// An adaptor makes this class its friend.
 struct adaptor_access {
-    /// Allocates a block or takes a chunk through the adaptor `self`. A failure throws if `Throws`,
-    /// and otherwise returns null.
+    /// Allocates a block or a chunk through the adaptor `self`. On failure, throws if `Throws` is
+    /// true, and returns null otherwise.
     template <bool Throws, class Self>
     [[gnu::always_inline]] static chunk take_one(Self& self, layout l) noexcept(!Throws)
     {
@@ -44,7 +46,7 @@ struct adaptor_access {
     {
         self.give_one(c);
     }
-    /// Tells the adaptor `self` that all blocks are about to be freed together.
+    /// Notifies the adaptor `self` that all blocks are about to be freed together.
     template <class Self>
     static void forget_all(Self& self) noexcept
     {
@@ -52,9 +54,10 @@ struct adaptor_access {
     }
 };
 
-/// The functions of an allocator (if `Blocks`) and of a chunk source (if `Chunks`), made from
-/// `take_one` and `give_one` of the derived class `Self`. All functions are `always_inline`,
-/// because a chunk has three words, which a real call would pass through memory.
+/// Defines the functions of an allocator (if `Blocks` is true) and those of a chunk source (if
+/// `Chunks` is true). They call `take_one` and `give_one` of the derived class `Self`. All
+/// functions are `always_inline`, because a chunk has three machine words, and a call that is not
+/// inlined would pass them through memory.
 template <class Self, bool Blocks, bool Chunks>
 class adaptor_calls {
 public:
@@ -77,13 +80,13 @@ public:
         adaptor_access::give_one(self(), {block, l.bytes, l.align});
     }
 
-    /// Takes a chunk, or throws what the wrapped source throws.
+    /// Allocates a chunk from the wrapped source, or throws what the source throws.
     [[nodiscard, gnu::always_inline]] chunk take(layout l)
         requires Chunks
     {
         return adaptor_access::take_one<true>(self(), l);
     }
-    /// Takes a chunk, or returns null.
+    /// Allocates a chunk from the wrapped source, or returns null.
     [[nodiscard, gnu::always_inline]] chunk try_take(layout l) noexcept
         requires Chunks
     {
@@ -106,21 +109,20 @@ private:
     Self& self() noexcept { return static_cast<Self&>(*this); }
 };
 
-/// Base class of an adaptor `Self`: an allocator or a source with one behaviour added. `Self`
+/// The base class of an adaptor `Self`, which adds one feature to an allocator or source. `Self`
 /// defines these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
 ///     void give_one(chunk c) noexcept;
 ///     void forget_all() noexcept; // called before all blocks are freed: reset, release
 ///
-/// `give_one` gets the chunk that `take_one` returned. In an adaptor of an allocator, the chunk
-/// consists of the address, size and alignment of the block.
+/// `give_one` gets the chunk that `take_one` returned. In an adaptor around an allocator, this
+/// chunk contains the address, size and alignment of the block.
 ///
 /// An adaptor around an allocator is an allocator, and an adaptor around a source is a source. So
 /// adaptors can wrap adaptors, and can be used wherever the wrapped object can. The adaptor owns
-/// the wrapped object, and constructs it from the arguments after `std::in_place`. To borrow an
-/// object instead, wrap a `ref`. `owns`, `stats` and `counts` call the functions of the wrapped
-/// object.
+/// the wrapped object, and constructs it from the arguments after `std::in_place`. To use an object
+/// without owning it, wrap a `ref`. `owns`, `stats` and `counts` forward to the wrapped object.
 ///
 ///     mallard::counted<mallard::arena<>> memory(std::in_place, buffer); // an arena(buffer)
 ///
@@ -151,7 +153,8 @@ public:
     using calls::deallocate;
     using calls::try_allocate;
 
-    // The functions of a pool, so that a program need not change when an adaptor is switched off.
+    // The adaptor has the functions of a pool too, so that a program that uses a pool compiles with
+    // and without the adaptor.
 
     /// Allocates a block of a wrapped pool, or throws what the pool throws.
     [[nodiscard]] void* allocate()
@@ -273,8 +276,8 @@ private:
 protected:
     ~adaptor() = default;
 
-    /// Allocates a block or chunk from the wrapped object. When the object is exhausted, throws if
-    /// `Throws`, and otherwise returns null.
+    /// Allocates a block or chunk from the wrapped object. If the object is exhausted, throws if
+    /// `Throws` is true, and returns null otherwise.
     template <bool Throws>
     [[gnu::always_inline]] chunk take_below(layout l) noexcept(!Throws)
     {
@@ -292,7 +295,7 @@ protected:
         struct on_failure {
             F failed;
             bool succeeded = false;
-            // Inlined, because a real call would store this object in memory.
+            // Inlined, because a call that is not inlined would store this object in memory.
             [[gnu::always_inline]] ~on_failure()
             {
                 if (!succeeded)
@@ -308,8 +311,8 @@ private:
     [[no_unique_address]] Inner inner_{};
 };
 
-/// `Adaptor` if `On`, otherwise the type that `Adaptor` wraps. If a program switches an adaptor off
-/// by the constant `On`, the adaptor costs no branch and no byte.
+/// `Adaptor` if `On` is true, otherwise the type that `Adaptor` wraps. So if a program switches an
+/// adaptor off by the constant `On`, the adaptor costs no branch and no memory.
 ///
 ///     using memory = mallard::adapt_if<is_test, mallard::counted<mallard::multipool<>>>;
 ///
@@ -319,7 +322,8 @@ using adapt_if =
     typename std::conditional_t<On, std::type_identity<Adaptor>,
                                 std::type_identity<typename Adaptor::upstream_type>>::type;
 
-/// Constructs an `A` from the arguments of the wrapped object. `A` may be an adaptor or not.
+/// Constructs an `A` from constructor arguments of the wrapped object. `A` may be an adaptor, or
+/// the type that an adaptor would wrap.
 template <class A, class... Args>
 A adapted(Args&&... args)
 {
@@ -329,7 +333,8 @@ A adapted(Args&&... args)
         return A(std::forward<Args>(args)...);
 }
 
-/// Fails like an exhausted source: throws `std::bad_alloc`, or returns null.
+/// Fails like an exhausted source. Throws `std::bad_alloc` if `Throws` is true, and returns null
+/// otherwise.
 template <bool Throws>
 chunk fail_allocation() noexcept(!Throws)
 {
@@ -338,14 +343,14 @@ chunk fail_allocation() noexcept(!Throws)
     return {};
 }
 
-/// Base class of an adaptor `Self` that chooses between two allocators or sources, in these
-/// functions:
+/// The base class of an adaptor `Self` that chooses between two allocators or sources. `Self` makes
+/// the choice in these functions:
 ///
 ///     template <bool Throws> chunk take_one(layout l) noexcept(!Throws);
 ///     void give_one(chunk c) noexcept; // returns the chunk to where it came from
 ///
-/// The adaptor owns both objects. It is an allocator if both are allocators, otherwise a source. To
-/// borrow one of the objects, wrap a `ref`.
+/// The adaptor owns both objects. The adaptor is an allocator if both objects are allocators,
+/// otherwise a source. To use an object without owning it, wrap a `ref`.
 template <class Self, source First, source Second>
 class adaptor_of_two : public adaptor_calls<Self, block_allocator<First> && block_allocator<Second>,
                                             chunk_source<First> || chunk_source<Second>> {
@@ -357,7 +362,7 @@ public:
     constexpr adaptor_of_two() noexcept
         requires std::default_initializable<First> && std::default_initializable<Second>
     = default;
-    /// Makes an adaptor in front of `first` and `second`.
+    /// Makes an adaptor that owns `first` and `second`.
     constexpr adaptor_of_two(First first, Second second) noexcept
         : first_(std::move(first)), second_(std::move(second))
     {

@@ -6,13 +6,14 @@
 namespace mallard {
 
 /// Allocates blocks of at most `N` bytes from `Small`, and larger blocks from `Large`. `deallocate`
-/// chooses by the size too. The choice costs one comparison, or nothing if the size is a constant.
+/// makes the same choice from the size. The choice costs one comparison, or nothing if the size is
+/// a constant.
 ///
 ///     mallard::by_size<256, mallard::multipool<>, mallard::multipool<mallard::pages<>>> memory;
 ///
-/// For allocators only. A chunk source may supply more bytes than requested, so the size of a chunk
-/// does not determine which source supplied the chunk. When the chosen allocator fails, the other
-/// one is not tried.
+/// Wraps only allocators, not chunk sources. A chunk source may supply more bytes than requested,
+/// so the size of a chunk does not determine which source supplied the chunk. When the chosen
+/// allocator fails, the other one is not tried.
 template <std::size_t N, block_allocator Small, block_allocator Large>
 class by_size : public adaptor_of_two<by_size<N, Small, Large>, Small, Large> {
     using base = adaptor_of_two<by_size, Small, Large>;

@@ -9,8 +9,8 @@
 
 namespace mallard {
 
-/// Counts of the calls of an allocator. Bytes are counted as requested by the callers. `reset` and
-/// `release` count as frees of all blocks.
+/// Counts of the calls to an allocator. Bytes are counted as the callers requested them, before any
+/// rounding. A `reset` or `release` counts as a free of each live block.
 ///
 ///     mallard::call_counts const before = memory.counts();
 ///     parse(text, memory);
@@ -22,7 +22,7 @@ struct call_counts {
     std::size_t bytes_allocated = 0; ///< bytes of all allocations
     std::size_t bytes_freed = 0;     ///< bytes of all frees
     std::size_t blocks_peak = 0;     ///< peak of the blocks in use
-    /// Peak of the bytes in use, perhaps at another time than `blocks_peak`.
+    /// Peak of the bytes in use. It may be reached at another time than `blocks_peak`.
     std::size_t bytes_peak = 0;
 
     /// Returns the number of blocks in use. The number is negative if a `counting_scope` counts
@@ -40,8 +40,8 @@ struct call_counts {
     /// Returns whether all blocks were freed, each with the size that was requested.
     constexpr bool is_balanced() const noexcept { return blocks_live() == 0 && bytes_live() == 0; }
 
-    /// Returns the counts of the calls since the counts `before` were read. The peaks are relative
-    /// to the blocks and bytes that were in use at that time.
+    /// Returns the counts of the calls since `before` was read. The peaks are relative to the
+    /// blocks and bytes that were in use at that time.
     constexpr call_counts since(const call_counts& before) const noexcept
     {
         call_counts c = *this;
@@ -93,8 +93,8 @@ public:
 
     call_counts read() const noexcept { return now_; } ///< the counts since construction
 
-    /// Starts a scope. From now on, the peaks are those of the scope. Returns the counts before the
-    /// scope, which `end_scope` needs.
+    /// Starts a scope. Until the scope ends, the peaks cover only the scope. Returns the counts
+    /// from before the scope, which the caller passes to `end_scope`.
     call_counts begin_scope() noexcept
     {
         call_counts const before = now_;
@@ -111,8 +111,8 @@ public:
     }
 
 private:
-    /// Raises a peak if necessary. The branch is rarely taken; a conditional move would store in
-    /// every call.
+    /// Raises `peak` to `to` if `to` is larger. Uses a branch, which is rarely taken, because a
+    /// conditional move would write to memory in every call.
     static void raise(std::size_t& peak, std::size_t to) noexcept
     {
         if (peak < to) [[unlikely]]
@@ -128,12 +128,12 @@ private:
 };
 
 /// Maintains `call_counts` for any number of threads. An allocation and its free together cost six
-/// atomic additions. The additions are relaxed, because no thread decides anything by a count.
+/// atomic additions. The additions are relaxed, because no thread bases a decision on a count.
 /// `read` is exact when no thread is inside a call.
 ///
-/// A block is counted after the wrapped allocator has returned it, and subtracted before the
-/// wrapped allocator gets it back. So the live counts never exceed what the threads hold, and each
-/// peak was really reached.
+/// A block is counted after the wrapped allocator has returned it, and subtracted before it is
+/// returned to the wrapped allocator. So the live counts never exceed what the threads hold, and
+/// each peak was really reached.
 template <>
 class alignas(false_sharing_bytes) call_counter<true> {
     using number = std::atomic<std::size_t>;
@@ -179,8 +179,8 @@ public:
     }
 
     /// Starts a scope with new peaks. First sets the peaks to 0, then reads each live count once,
-    /// and raises the peaks to these counts. Another thread that raises a peak in between raises
-    /// the new peak. So no peak of the scope is below the count at the start of the scope.
+    /// and raises the peaks to these counts. If another thread raises a peak during this call, it
+    /// raises the new peak. So no peak of the scope is below the count at the start of the scope.
     call_counts begin_scope() noexcept
     {
         call_counts before = read();
@@ -194,7 +194,7 @@ public:
         raise(bytes_peak_, bytes);
         return before;
     }
-    /// Ends a scope, as the function of the same name above does.
+    /// Ends a scope, like `end_scope` of the counter for one thread.
     void end_scope(const call_counts& before) noexcept
     {
         raise(blocks_peak_, before.blocks_peak);
@@ -220,8 +220,9 @@ private:
 template <class Counted>
 class counting_scope;
 
-/// Returns whether the counters of an adaptor are atomic: false for `sync::none`, true for
-/// `sync::lock_free`. Which threads may call the wrapped allocator does not change.
+/// Returns whether the counters of an adaptor are atomic. They are atomic for `sync::lock_free`,
+/// but not for `sync::none`. The choice does not change which threads may call the wrapped
+/// allocator.
 constexpr bool has_atomic_counters(sync threads) noexcept
 {
     return threads == sync::lock_free;
@@ -230,21 +231,21 @@ constexpr bool has_atomic_counters(sync threads) noexcept
 template <sync Threads>
 concept sync_of_counters = Threads == sync::none || Threads == sync::lock_free;
 
-/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
-/// peaks of blocks and bytes in use. (The `stats` of an allocator add nothing to its calls, but
-/// have no totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
-/// (`tests/hot_path/hot_path.cpp`).
+/// Keeps exact counts of the calls to an allocator or source: allocations, frees, failures, bytes,
+/// and the peaks of blocks and bytes in use. (The function `stats` of an allocator slows no call
+/// down, but returns no totals and no peaks.) Adds 15 instructions to an allocation and 2 to a free
+/// (see `tests/hot_path/hot_path.cpp`).
 ///
 ///     mallard::counted<mallard::multipool<>> memory;
 ///     ...
 ///     memory.counts().bytes_peak
 ///
-/// Around an allocator, bytes are counted as requested by the callers. Around a chunk source, bytes
-/// are counted as supplied by the source.
+/// Around an allocator, counts the bytes that the callers request. Around a chunk source, counts
+/// the bytes that the source supplies, which may be more than requested.
 ///
-/// Allocates nothing, and fails only when the wrapped object fails. For one thread at a time.
-/// `counted<A, sync::lock_free>` may be called by all threads that may call `A` at the same time,
-/// and cannot be moved.
+/// Allocates nothing, and fails only when the wrapped object fails. A `counted<A>` is for one
+/// thread at a time. A `counted<A, sync::lock_free>` allows the same concurrent calls as `A`, and
+/// cannot be moved.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
 class counted : public adaptor<counted<Inner, Threads>, Inner> {
@@ -281,9 +282,9 @@ private:
     call_counter<shared> counter_;
 };
 
-/// Counts the calls in one C++ scope, with separate peaks. Scopes nest. An outer scope counts the
-/// calls of its inner scopes too, and an inner scope must end first. The idea is from
-/// `push_counters` and `pop_counters` of RMM, the RAPIDS Memory Manager.
+/// Counts the calls to an allocator in one C++ scope, with separate peaks. Scopes nest. An outer
+/// scope counts the calls of its inner scopes too, and an inner scope must end first. The idea is
+/// from `push_counters` and `pop_counters` of RMM, the RAPIDS Memory Manager.
 ///
 ///     mallard::counting_scope parsing(memory);
 ///     parse(text, memory);
@@ -294,7 +295,7 @@ private:
 template <class Counted>
 class [[nodiscard]] counting_scope {
 public:
-    /// Starts a scope that counts the calls of the allocator `of`.
+    /// Starts a scope that counts the calls to the allocator `of`.
     [[nodiscard]] explicit counting_scope(Counted& of) noexcept
         : counter_(of.counter_), before_(counter_.begin_scope())
     {
@@ -321,19 +322,19 @@ struct snapshot {
     std::optional<statistics> memory; ///< present if the allocator has `stats`
 
     constexpr snapshot() noexcept = default;
-    /// Makes a snapshot with only counts.
+    /// Makes a snapshot that has only call counts.
     constexpr snapshot(const call_counts& asked) noexcept : calls(asked) {}
-    /// Makes a snapshot with only statistics.
+    /// Makes a snapshot that has only statistics.
     constexpr snapshot(const statistics& held) noexcept : memory(held) {}
-    /// Makes a snapshot with both.
+    /// Makes a snapshot that has call counts and statistics.
     constexpr snapshot(const call_counts& asked, const statistics& held) noexcept
         : calls(asked), memory(held)
     {
     }
 };
 
-/// Returns a snapshot of any allocator or source, `counted` or not. Costs as much as `stats`, and
-/// calls no source.
+/// Returns a snapshot of any allocator or source, `counted` or not. Takes as long as `stats`, and
+/// does not call a source.
 ///
 ///     mallard::snapshot const s = mallard::snapshot_of(orders);
 template <class A>

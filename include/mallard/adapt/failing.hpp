@@ -5,7 +5,7 @@
 
 namespace mallard {
 
-/// The numbers of the calls that fail; the first call has number 0.
+/// Selects the calls that fail, by their numbers. The first call has number 0.
 ///
 ///     mallard::failures{.first = 3}                   // only call 3
 ///     mallard::failures{.first = 3, .count = 10}      // calls 3 to 12
@@ -40,9 +40,9 @@ concept failure_rule = requires(R& rule, layout l, std::size_t number) {
 ///     auto large = [](mallard::layout l, std::size_t) noexcept { return l.bytes > 4096; };
 ///     mallard::failing<mallard::multipool<>, decltype(large)> memory(large);
 ///
-/// Without a rule, no call fails until `rule()` is assigned. One thread at a time.
-/// `for_each_failure` runs a function once for each of its allocations, and makes that allocation
-/// fail.
+/// Without a rule, no call fails until you assign `rule()`. One thread at a time may use this
+/// object. `for_each_failure` runs a function once for each allocation that the function makes, and
+/// lets that allocation fail.
 template <source Inner, failure_rule Rule = failures>
 class failing : public adaptor<failing<Inner, Rule>, Inner> {
     using base = adaptor<failing, Inner>;
@@ -50,13 +50,14 @@ class failing : public adaptor<failing<Inner, Rule>, Inner> {
 
 public:
     using base::base;
-    /// Makes an allocator that fails by the given rule.
+    /// Makes an allocator that fails calls by the given rule.
     constexpr explicit failing(Rule rule) noexcept
         requires std::default_initializable<Inner>
         : rule_(std::move(rule))
     {
     }
-    /// Makes an allocator with a rule. The other arguments construct the wrapped object.
+    /// Makes an allocator that fails calls by a rule. The other arguments construct the wrapped
+    /// object.
     template <class... Args>
     constexpr failing(Rule rule, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), rule_(std::move(rule))
@@ -74,7 +75,7 @@ public:
     /// count.
     std::size_t failed() const noexcept { return failed_; }
 
-    /// Sets the counts to 0, so the next call has number 0.
+    /// Sets both counts to 0, so the next call has number 0.
     void restart() noexcept { calls_ = failed_ = 0; }
 
 private:

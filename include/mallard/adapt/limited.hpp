@@ -57,7 +57,7 @@ public:
 
     /// Counts `amount` as used, in a compare-exchange loop. A thread must not subtract first and
     /// test afterwards, because until it adds the amount back, other threads would fail although
-    /// enough is left for them. The acquire pairs with the release of `refund`.
+    /// enough is left for them. The acquire operation pairs with the release operation in `refund`.
     bool try_charge(std::size_t amount) noexcept
     {
         std::size_t left = left_.load(std::memory_order_relaxed);
@@ -81,20 +81,20 @@ private:
 };
 
 /// Fails allocations that would exceed a budget of bytes, of blocks, or of both. The limit is
-/// exact, so the last byte can be allocated.
+/// exact, so the last byte of the budget can be allocated.
 ///
 ///     mallard::limited<mallard::multipool<>> memory({.bytes = 1 << 20});
 ///
 ///     mallard::limited<mallard::default_heap> half({.bytes = 1 << 29});
 ///     mallard::pool<mallard::ref<decltype(half)>> messages(64, 0, half);
 ///
-/// Around an allocator, bytes are counted as requested by the callers. Around a source, bytes are
-/// counted as supplied by the source. An allocator over a limited source calls `most_to_take`, and
-/// cuts its last growth step to that size. Freed bytes can be allocated again.
+/// Around an allocator, counts the bytes that the callers request. Around a source, counts the
+/// bytes that the source supplies. An allocator over a limited source calls `most_to_take`, and
+/// makes its last chunk request no larger than that. Freed bytes can be allocated again.
 ///
-/// Beyond the budget, `allocate` throws `std::bad_alloc`, `try_allocate` returns null, and
-/// `last_failure` gives the reason in one line. For one thread at a time. `limited<A,
-/// sync::lock_free>` may be called by all threads that may call `A` at the same time, and cannot be
+/// If a request exceeds the budget, `allocate` throws `std::bad_alloc`, `try_allocate` returns
+/// null, and `last_failure` returns the reason in one line. A `limited<A>` is for one thread at a
+/// time. A `limited<A, sync::lock_free>` allows the same concurrent calls as `A`, and cannot be
 /// moved. All threads together never hold more than the budget.
 template <source Inner, sync Threads = sync::none>
     requires sync_of_counters<Threads>
@@ -107,13 +107,14 @@ public:
     /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = shared && shareable<Inner>;
 
-    /// Makes an allocator with a budget.
+    /// Makes an allocator that is limited by a budget.
     constexpr explicit limited(budget most) noexcept
         requires std::default_initializable<Inner>
         : bytes_(most.bytes), blocks_(most.blocks)
     {
     }
-    /// Makes an allocator with a budget. The other arguments construct the wrapped object.
+    /// Makes an allocator that is limited by a budget. The other arguments construct the wrapped
+    /// object.
     template <class... Args>
     constexpr limited(budget most, std::in_place_t,
                       Args&&... args) noexcept(std::is_nothrow_constructible_v<Inner, Args...>)
@@ -135,9 +136,9 @@ public:
     /// Returns the whole budget, as given to the constructor.
     constexpr budget most() const noexcept { return {bytes_.most(), blocks_.most()}; }
 
-    /// Returns the reason of the last failure in one line that is never freed, or "" if no call
-    /// failed. If calls of several threads fail at the same time, returns the reason of one of
-    /// these calls.
+    /// Returns the reason for the last failure as one line of text, which is never freed. Returns
+    /// "" if no call failed. If calls in several threads fail at the same time, returns the reason
+    /// for one of these failures.
     const char* last_failure() const noexcept { return failure_; }
 
 private:
@@ -188,7 +189,7 @@ private:
         return fail_allocation<Throws>();
     }
 
-    // left + in use  ==  most
+    // In each quota, left + in use == most.
     quota<shared> bytes_;
     quota<shared> blocks_;
     std::conditional_t<shared, std::atomic<const char*>, const char*> failure_ = "";

@@ -5,15 +5,16 @@
 
 namespace mallard {
 
-/// An observer of a chunk source: has at least one of the members `grew`, `failed` and `gave`.
+/// An observer for a chunk source. It has at least one of the members `grew`, `failed` and `gave`.
 template <class O>
 concept source_observer = requires(O& o, chunk c) { o.grew(c); } || requires(O& o, layout l) {
     o.failed(l);
 } || requires(O& o, chunk c) { o.gave(c); };
-/// An observer of an allocator: has the member `exhausted`.
+/// An observer for an allocator. It has the member `exhausted`.
 template <class O>
 concept allocator_observer = requires(O& o, layout l) { o.exhausted(l); };
-/// An observer of the destruction of an allocator or source: has the member `destroyed`.
+/// An observer that is called before an allocator or source is destroyed. It has the member
+/// `destroyed`.
 template <class O>
 concept end_observer = requires(O& o, const snapshot& s) { o.destroyed(s); };
 
@@ -33,19 +34,19 @@ concept observer_of = (chunk_source<Inner> && source_observer<O>) ||
 ///     };
 ///     mallard::pool<mallard::observed<mallard::default_heap, log>> nodes(64);
 ///
-/// Wrap the source to see growth. Wrap the allocator to see failures, and the blocks that are in
-/// use when the allocator is destroyed. On the hot path of an observed allocator, `allocate` has no
-/// additional instruction, and `try_allocate` has one additional test.
+/// Wrap the source to observe growth. Wrap the allocator to observe failures, and the blocks that
+/// are still in use when the allocator is destroyed. On the hot path of an observed allocator,
+/// `allocate` has no additional instruction, and `try_allocate` has one additional test.
 ///
 /// An observer must not throw, and must not call the observed allocator. It may use other
-/// allocators, lock and write. The thread whose call caused the event calls the observer, so
-/// several threads may call the observer at the same time. `observed` holds no lock during the
-/// call. But a pool for several threads holds its growth lock while it calls a source that is not
-/// `shareable`. If that source is observed, the observer is called under this lock. Meanwhile other
-/// threads can still free blocks, and allocate blocks that need no growth.
+/// allocators, lock mutexes and write to files. The thread whose call caused the event calls the
+/// observer, so several threads may call the observer at the same time. `observed` holds no lock
+/// during the call. But a pool for several threads holds its growth lock while it calls a source
+/// that is not `shareable`. If that source is observed, the observer is called under this lock.
+/// Meanwhile other threads can still free blocks, and allocate blocks that need no growth.
 ///
-/// Neither copied nor moved, so `destroyed` is called exactly once. A pool that moves can borrow an
-/// `observed` source by `ref`.
+/// An `observed` is neither copied nor moved, so `destroyed` is called exactly once. A pool that
+/// moves can use an `observed` source by `ref`, without owning the source.
 template <source Inner, observer_of<Inner> Observer>
 class observed : public adaptor<observed<Inner, Observer>, Inner> {
     using base = adaptor<observed, Inner>;
@@ -58,13 +59,14 @@ public:
     constexpr observed() noexcept
         requires std::default_initializable<Inner> && std::default_initializable<Observer>
     = default;
-    /// Makes an allocator with an observer.
+    /// Makes an allocator that calls the observer.
     constexpr explicit observed(Observer told) noexcept
         requires std::default_initializable<Inner>
         : observer_(std::move(told))
     {
     }
-    /// Makes an allocator with an observer. The other arguments construct the wrapped object.
+    /// Makes an allocator that calls the observer. The other arguments construct the wrapped
+    /// object.
     template <class... Args>
     constexpr observed(Observer told, std::in_place_t, Args&&... args)
         : base(std::in_place, std::forward<Args>(args)...), observer_(std::move(told))

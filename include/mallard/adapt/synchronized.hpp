@@ -7,17 +7,17 @@
 
 namespace mallard {
 
-/// An allocator or source for any number of threads. Each call holds a lock, even while the wrapped
-/// object grows. `Mutex` is any type with `lock` and `unlock`.
+/// Makes an allocator or source usable by any number of threads. Each call holds a lock, even while
+/// the wrapped object grows. `Mutex` is any type with `lock` and `unlock`.
 ///
 ///     mallard::synchronized<mallard::arena<>> request;
 ///
-/// Use `synchronized` for arenas and adaptors. A pool or multipool has better modes. With
+/// Use `synchronized` for arenas and adaptors. A pool or multipool has faster threading modes. With
 /// `sync::mutex` other threads continue while one thread grows the pool, and with
-/// `sync::thread_cached` most calls take no lock.
+/// `sync::thread_cached` most calls lock nothing.
 ///
 /// To hold the lock during several calls of the wrapped object, use `with`. The wrapped object must
-/// not call this object. Neither copied nor moved.
+/// not call this object. A `synchronized` is neither copied nor moved.
 template <source Inner, class Mutex = std::mutex>
 class synchronized : public adaptor_calls<synchronized<Inner, Mutex>, block_allocator<Inner>,
                                           chunk_source<Inner>> {
@@ -49,7 +49,7 @@ public:
         std::lock_guard const alone(lock_);
         return f(inner_);
     }
-    /// Calls `f(wrapped object)` under the lock, with a constant object.
+    /// Calls `f(wrapped object)` under the lock. `f` receives the object as a constant.
     template <class F>
     decltype(auto) with(F f) const noexcept(noexcept(f(std::declval<const Inner&>())))
     {

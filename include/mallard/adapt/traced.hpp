@@ -6,12 +6,12 @@
 
 namespace mallard {
 
-/// A callable that receives each event. The callable must not throw, and must not call the traced
-/// allocator.
+/// A callable that receives each trace event. The callable must not throw, and must not call the
+/// traced allocator.
 template <class S>
 concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 
-/// Reports each call of an allocator or source to a sink, such as a channel of a `trace_file`.
+/// Reports each call to an allocator or source to a sink, such as a channel of a `trace_file`.
 ///
 ///     mallard::trace_file file("app.trace");
 ///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
@@ -21,12 +21,12 @@ concept trace_sink = std::invocable<S&, const mallard_trace_record&>;
 ///
 /// An allocation is reported after the call, with its duration, even if it failed. A free is
 /// reported before the call, so in a trace, the free of an address always comes before the next
-/// allocation of that address. A `reset` or `release` is one event. Times are nanoseconds of
-/// std::chrono::steady_clock. An allocation reads the clock twice, a free once; a reading costs
-/// about 20 ns.
+/// allocation of that address. A `reset` or `release` is one event. Times are in nanoseconds of
+/// std::chrono::steady_clock. An allocation reads the clock twice, and a free reads it once. Each
+/// reading costs about 20 ns.
 ///
-/// The thread rules of the wrapped object and of the sink apply. Any thread may call a channel of a
-/// `trace_file`.
+/// The thread rules of the wrapped object and of the sink apply. A channel of a `trace_file` is a
+/// sink that any thread may call.
 template <source Inner = default_heap, trace_sink Sink = trace_channel>
 class traced : public adaptor<traced<Inner, Sink>, Inner> {
     using base = adaptor<traced, Inner>;

@@ -13,22 +13,23 @@
  *
  * Sizes are in bytes. An alignment is any power of two.
  *
- * FAILURE. If a call fails, a function that returns a pointer returns NULL, and a function that
- * returns an int returns an enum mallard_error instead of 0, unless its comment says otherwise. A
- * failed call sets errno, to EINVAL for a mistake of the caller or to ENOMEM if memory is short,
- * and records an explanation for the calling thread: see mallard_explain. A failed call changes
+ * FAILURE. If a call fails, a function that returns a pointer returns NULL. A function that returns
+ * an int returns an enum mallard_error instead of 0, unless its comment specifies another result. A
+ * failed call sets errno to EINVAL for a mistake of the caller, or to ENOMEM if memory is short. It
+ * also records an explanation for the calling thread (see mallard_explain). A failed call changes
  * nothing else.
  *
  * NULL. A failed create returns a NULL handle. With a NULL handle, functions that free (free,
  * reset, release, trim, rewind, destroy) do nothing, and all others fail with EINVAL. A free of a
  * NULL block does nothing.
  *
- * THREADS. Threads may use different handles at the same time. The option `sync` says which threads
- * may use one handle. No other thread may use a handle during its destroy, reset, release, trim,
- * rewind or for_each. A signal handler must not call these functions, with one exception: allocate
- * and free of a pool with MALLARD_SYNC_LOCK_FREE, after its first allocation.
+ * THREADS. Threads may use different handles at the same time. The option `sync` determines which
+ * threads may use one handle. While destroy, reset, release, trim, rewind or for_each runs on a
+ * handle, no other thread may use it. A signal handler must not call these functions, except that
+ * it may allocate from and free to a pool with MALLARD_SYNC_LOCK_FREE, after the first allocation
+ * of that pool.
  *
- * Link with -lmallard-c, or ask pkg-config for mallard-c, or link mallard::c after
+ * Link with -lmallard-c, or use the pkg-config package mallard-c, or link mallard::c after
  * find_package(mallard). The library needs no C++ runtime.
  */
 #ifndef MALLARD_H
@@ -44,10 +45,10 @@ extern "C" {
 
 /** The version of this header. */
 enum {
-    MALLARD_VERSION_MAJOR = 0, /**< the first part of 0.1.0 */
-    MALLARD_VERSION_MINOR = 1, /**< the second part */
-    MALLARD_VERSION_PATCH = 0, /**< the third part */
-    /** The three parts in one number, to compare with mallard_version(). */
+    MALLARD_VERSION_MAJOR = 0, /**< the major version, the first part of 0.1.0 */
+    MALLARD_VERSION_MINOR = 1, /**< the minor version, the second part */
+    MALLARD_VERSION_PATCH = 0, /**< the patch version, the third part */
+    /** The three parts in one number, for comparisons with mallard_version(). */
     MALLARD_VERSION =
         MALLARD_VERSION_MAJOR * 10000 + MALLARD_VERSION_MINOR * 100 + MALLARD_VERSION_PATCH
 };
@@ -55,7 +56,7 @@ enum {
 /** Returns the version of the loaded library, like MALLARD_VERSION: 100 means 0.1.0. */
 int mallard_version(void);
 
-/** The reason of a failure. The comments before the errors say to what they set errno. */
+/** The reason of a failure. The comments between the errors give the values of errno. */
 typedef enum mallard_error {
     MALLARD_ERROR_NONE = 0, /**< no failure */
     /* errno EINVAL */
@@ -77,7 +78,7 @@ typedef enum mallard_error {
  * failed. */
 mallard_error mallard_last_error(void);
 
-/** Returns a short description of any error number: a static string, never NULL. */
+/** Returns a short description of any error number, as a static string that is never NULL. */
 const char* mallard_strerror(int error);
 
 /** Constants of mallard_explain. */
@@ -95,14 +96,14 @@ const char* mallard_explain(char* text, size_t bytes);
 
 /* --- options -------------------------------------------------------------- */
 
-/** How much memory an allocator requests from its source at a time (a step). Options that the
- * chosen growth does not use must be 0. */
+/** How much memory an allocator requests from its source at a time. Options that the chosen growth
+ * does not use must be 0. */
 enum mallard_growth {
-    MALLARD_GROWTH_DEFAULT = 0,  /**< each step is twice the last; four times in arenas and
-                                  * multipools */
-    MALLARD_GROWTH_NONE = 1,     /**< one step of first_bytes only */
-    MALLARD_GROWTH_FIXED = 2,    /**< each step has first_bytes */
-    MALLARD_GROWTH_LINEAR = 3,   /**< each step has growth_add bytes more than the last */
+    MALLARD_GROWTH_DEFAULT = 0,  /**< each request is twice as large as the last, in arenas and
+                                  * multipools four times */
+    MALLARD_GROWTH_NONE = 1,     /**< a single request of first_bytes */
+    MALLARD_GROWTH_FIXED = 2,    /**< each request has first_bytes */
+    MALLARD_GROWTH_LINEAR = 3,   /**< each request has growth_add bytes more than the last */
     MALLARD_GROWTH_GEOMETRIC = 4 /**< last * growth_num / growth_den + growth_add bytes */
 };
 
@@ -110,20 +111,21 @@ enum mallard_growth {
 enum mallard_sync {
     MALLARD_SYNC_NONE = 0,         /**< one thread at a time */
     MALLARD_SYNC_MUTEX = 1,        /**< any thread, under a lock */
-    MALLARD_SYNC_LOCK_FREE = 2,    /**< pools with MALLARD_GROWTH_NONE, or in a buffer: any
-                                    * thread, signal handlers too. The first allocation takes
-                                    * the only chunk; later calls neither lock nor wait. */
+    MALLARD_SYNC_LOCK_FREE = 2,    /**< any thread, and signal handlers; only for pools with
+                                    * MALLARD_GROWTH_NONE or in a buffer. The first allocation
+                                    * requests the only chunk. Later calls neither lock nor wait. */
     MALLARD_SYNC_THREAD_CACHED = 3 /**< any thread, each with a separate cache */
 };
 
-/** Which free block is allocated next. Ignored for lock_free and thread_cached. */
+/** Which free block is allocated next. Ignored for MALLARD_SYNC_LOCK_FREE and
+ * MALLARD_SYNC_THREAD_CACHED. */
 enum mallard_reuse {
     MALLARD_REUSE_DEFAULT = 0, /**< ordered; lifo for a multipool or in a buffer */
-    MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read: best for frees in random order */
-    MALLARD_REUSE_LIFO = 2     /**< the block freed last: best for small pools */
+    MALLARD_REUSE_ORDERED = 1, /**< free blocks are never read; best for frees in random order */
+    MALLARD_REUSE_LIFO = 2     /**< the block freed last; best for small pools */
 };
 
-/** What is checked. */
+/** Which errors of the caller are detected. */
 enum mallard_check {
     MALLARD_CHECK_OFF = 0, /**< nothing */
     MALLARD_CHECK_ON = 1   /**< a double or foreign free, or a rewind to an outdated
@@ -141,22 +143,24 @@ typedef void* (*mallard_take)(void* context, size_t bytes, size_t align);
 typedef void (*mallard_give)(void* context, void* chunk, size_t bytes, size_t align);
 
 /** An options struct begins with its own size, which the caller sets to sizeof, so that later
- * versions can add members. If a caller is older than the library, members that its struct lacks
- * count as 0. If a caller is newer, members that the library does not know must be 0, else create
- * fails. 0 means the default of a member, unless the member is marked "required". In C99:
+ * versions can add members. If a program was compiled for an older library, the members that its
+ * struct lacks count as 0. If it was compiled for a newer library, the members that this library
+ * does not know must be 0, or else create fails. A 0 selects the default of a member, unless the
+ * member is marked "required". In C99:
  *
  *     mallard_pool_options o = {.struct_bytes = sizeof o, .block_bytes = 48};
  *
- * In any C: mallard_pool_options_init.
+ * In any C, call mallard_pool_options_init.
  *
- * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`, memory comes from
- * the buffer only, which must outlive the allocator. The memory of the handle comes from the same
+ * SOURCE. Without `take` and `buffer`, memory comes from malloc. With `buffer`, memory comes only
+ * from the buffer, which must outlive the allocator. The memory of the handle comes from the same
  * source, and is allocated first and returned last.
  *
- * GROWTH. The first step has first_bytes. No step is larger than step_max_bytes, unless one request
- * needs more. limit_bytes limits the sum of all memory except the handle. If the limit is 8 KiB or
- * more, blocks of any size can fill at least nine tenths of it. If the source fails, the allocator
- * requests half the step, and so on, down to what the block needs. */
+ * GROWTH. The first request to the source has first_bytes. No request is larger than
+ * step_max_bytes, unless one block needs more. limit_bytes limits the sum of all memory except the
+ * handle. If the limit is 8 KiB or more, blocks of any size can fill at least nine tenths of the
+ * limit. If the source fails, the allocator requests half as much, then a quarter, and so on, down
+ * to the size that the block needs. */
 typedef struct mallard_pool_options {
     size_t struct_bytes;   /**< required: sizeof */
     size_t block_bytes;    /**< required: the size of each block */
@@ -167,15 +171,15 @@ typedef struct mallard_pool_options {
     int sync;              /**< enum mallard_sync */
     int reuse;             /**< enum mallard_reuse */
     int check;             /**< enum mallard_check */
-    size_t first_bytes;    /**< default 64 KiB; with a buffer, the whole buffer.
-                            * Ordered pools take chunks of 64 KiB, more for
-                            * large blocks, or less under a low limit. */
+    size_t first_bytes;    /**< default 64 KiB; with a buffer, the whole buffer. Ordered pools
+                            * request chunks of 64 KiB, more for large blocks, or less under a low
+                            * limit. */
     size_t step_max_bytes; /**< default 1 MiB */
     size_t limit_bytes;    /**< default: no limit */
-    size_t growth_num;     /**< of geometric growth: the factor is growth_num
-                            * / growth_den; default 2 */
+    size_t growth_num;     /**< the factor of geometric growth is growth_num / growth_den; default
+                            * 2 */
     size_t growth_den;     /**< divisor of the factor; default 1 */
-    size_t growth_add;     /**< bytes to add: linear, geometric */
+    size_t growth_add;     /**< bytes to add in linear and geometric growth */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -196,7 +200,7 @@ typedef struct mallard_arena_options {
     size_t limit_bytes;    /**< default: no limit */
     size_t growth_num;     /**< the factor of geometric growth */
     size_t growth_den;     /**< divisor of that factor */
-    size_t growth_add;     /**< bytes to add: linear, geometric */
+    size_t growth_add;     /**< bytes to add in linear and geometric growth */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -213,11 +217,11 @@ typedef struct mallard_multipool_options {
     int check;             /**< enum mallard_check */
     size_t first_bytes;    /**< default 2 KiB; with a buffer, 1 KiB */
     size_t step_max_bytes; /**< default 1 MiB */
-    size_t limit_bytes;    /**< of each pool; default: no limit. To limit all pools
-                            * together, limit the source. */
+    size_t limit_bytes;    /**< limit of each pool; default: no limit. To limit all pools together,
+                            * limit the source. */
     size_t growth_num;     /**< the factor of geometric growth */
     size_t growth_den;     /**< divisor of that factor */
-    size_t growth_add;     /**< bytes to add: linear, geometric */
+    size_t growth_add;     /**< bytes to add in linear and geometric growth */
     mallard_take take;     /**< the source; NULL: malloc or the buffer */
     mallard_give give;     /**< required with `take` */
     void* context;         /**< argument of `take` and `give` */
@@ -232,8 +236,8 @@ void mallard_arena_options_init(mallard_arena_options* options, size_t struct_by
 /** Clears the options of a multipool and sets struct_bytes. */
 void mallard_multipool_options_init(mallard_multipool_options* options, size_t struct_bytes);
 
-/** Statistics of an allocator, computed by a walk through its chunks. The caller sets struct_bytes.
- * An older library sets the members that it does not know to 0. */
+/** Statistics of an allocator, computed from all its chunks. The caller sets struct_bytes. An older
+ * library sets members that it does not know to 0. */
 typedef struct mallard_stats {
     size_t struct_bytes; /**< required: sizeof */
     size_t blocks_live;  /**< blocks in use; 0 for an arena, which does not count them */
@@ -241,12 +245,12 @@ typedef struct mallard_stats {
     size_t bytes_idle;   /**< free bytes, held for later blocks */
     size_t bytes_taken;  /**< live, idle and bookkeeping bytes, without the handle */
     size_t chunks;       /**< chunks held */
-    size_t growths;      /**< steps taken so far */
+    size_t growths;      /**< chunk requests so far */
     size_t refills;      /**< how often an empty cache or free list was refilled */
     size_t flushes;      /**< how often a full cache returned half of its blocks */
 } mallard_stats;
 
-/** What an allocator knows about an address. */
+/** What kind of address a pointer is for an allocator. */
 typedef enum mallard_validity {
     MALLARD_MISS = 0,   /**< not in a chunk of the allocator */
     MALLARD_VALID = 1,  /**< the first byte of a block in use */
@@ -258,14 +262,13 @@ typedef enum mallard_validity {
 /** A pool: see mallard_pool_create. */
 typedef struct mallard_pool mallard_pool;
 
-/** Makes a pool. Before the first block, the pool uses memory only for its handle, less than 1
- * KiB. */
+/** Makes a pool. Before the first allocation, the pool uses less than 1 KiB, for its handle. */
 mallard_pool* mallard_pool_create(const mallard_pool_options* options);
 
 /** Destroys a pool and its blocks, and returns all memory to the source. */
 void mallard_pool_destroy(mallard_pool* pool);
 
-/** Allocates a block. Its contents are not cleared. */
+/** Allocates a block. The block is not zeroed. */
 void* mallard_pool_allocate(mallard_pool* pool);
 /** Frees a block of this pool. */
 void mallard_pool_free(mallard_pool* pool, void* block);
@@ -284,7 +287,8 @@ void mallard_pool_release(mallard_pool* pool);
 /** Returns idle memory to the source, except for keep_bytes bytes. */
 void mallard_pool_trim(mallard_pool* pool, size_t keep_bytes);
 
-/** Returns the size of each block: block_bytes rounded up to a multiple of the alignment. */
+/** Returns the size of each block, which is block_bytes rounded up to a multiple of the
+ * alignment. */
 size_t mallard_pool_block_bytes(const mallard_pool* pool);
 /** Returns the alignment of each block. */
 size_t mallard_pool_block_align(const mallard_pool* pool);
@@ -302,7 +306,8 @@ int mallard_pool_for_each(mallard_pool* pool, void (*visit)(void* context, void*
                           void* context);
 
 /** Returns the size of a buffer, at any address, that is enough for the handle and `count` blocks.
- * Only for reuse lifo with sync none or mutex. Returns 0 for an error. */
+ * Requires MALLARD_REUSE_LIFO, and MALLARD_SYNC_NONE or MALLARD_SYNC_MUTEX. Returns 0 for an
+ * error. */
 size_t mallard_pool_bytes_for(const mallard_pool_options* options, size_t count);
 
 /* --- arena: blocks by moving a pointer, freed together -------------------- */
@@ -310,7 +315,7 @@ size_t mallard_pool_bytes_for(const mallard_pool_options* options, size_t count)
 /** An arena: see mallard_arena_create. */
 typedef struct mallard_arena mallard_arena;
 
-/** Makes an arena; NULL options mean all defaults. */
+/** Makes an arena. If `options` is NULL, all options have their defaults. */
 mallard_arena* mallard_arena_create(const mallard_arena_options* options);
 /** Destroys an arena and its blocks, and returns all memory to the source. */
 void mallard_arena_destroy(mallard_arena* arena);
@@ -324,12 +329,12 @@ void* mallard_arena_allocate(mallard_arena* arena, size_t bytes, size_t align);
 void mallard_arena_free(mallard_arena* arena, void* block, size_t bytes, size_t align);
 
 /** Resizes a block in place. Returns 0, or MALLARD_ERROR_PLACE. Only the block that was allocated
- * last can grow, as far as its chunk has room. */
+ * last can grow, up to the end of its chunk. */
 int mallard_arena_expand(mallard_arena* arena, void* block, size_t old_bytes, size_t new_bytes);
 
 /** A position in an arena. A rewind to a mark makes all later marks stale. */
 typedef struct mallard_mark {
-    void* reserved[6]; /**< for the library */
+    void* reserved[6]; /**< used by the library */
 } mallard_mark;
 /** Writes the current position to `out`. Returns 0, or an enum mallard_error. */
 int mallard_arena_mark(mallard_arena* arena, mallard_mark* out);
@@ -350,15 +355,15 @@ int mallard_arena_stats(const mallard_arena* arena, mallard_stats* out);
 /** A multipool: see mallard_multipool_create. */
 typedef struct mallard_multipool mallard_multipool;
 
-/** Makes a multipool; NULL options mean all defaults. The handle uses less than 1 KiB for one
- * thread, and 20 to 36 KiB if threads share it. */
+/** Makes a multipool. If `options` is NULL, all options have their defaults. The handle uses less
+ * than 1 KiB for one thread, and 20 to 36 KiB if threads share it. */
 mallard_multipool* mallard_multipool_create(const mallard_multipool_options* options);
 /** Destroys a multipool and its blocks, and returns all memory to the source. */
 void mallard_multipool_destroy(mallard_multipool* multipool);
 
-/** Allocates a block. Blocks have no header, so the free needs the same `bytes` and `align`. An
- * `align` of 0 means 16. An `align` of 8 can save memory: a block of 24 bytes then takes 24 bytes,
- * not 32. A block above 32 KiB comes directly from the source. */
+/** Allocates a block. Blocks have no header, so you must pass the same `bytes` and `align` to the
+ * free. An `align` of 0 means 16. An `align` of 8 can save memory. For example, a block of 24 bytes
+ * then uses 24 bytes, not 32. A block above 32 KiB comes directly from the source. */
 void* mallard_multipool_allocate(mallard_multipool* multipool, size_t bytes, size_t align);
 /** Frees a block. `bytes` and `align` are those of the allocation. */
 void mallard_multipool_free(mallard_multipool* multipool, void* block, size_t bytes, size_t align);

@@ -7,18 +7,17 @@
  *     mallard_heap_destroy(requests);
  *
  * Programs link libmallard-malloc.so (mallard::malloc) or libmallard-malloc.a
- * (mallard::malloc_static), or ask pkg-config for mallard-malloc. Neither library needs a C++
- * runtime.
+ * (mallard::malloc_static), or use the pkg-config package mallard-malloc. Neither library needs a
+ * C++ runtime.
  *
  * Sizes are in bytes. Blocks are aligned to 16 bytes; an alignment is a power of two. A block of 0
  * bytes has a unique address.
  *
- * FAILURE. If a function that returns a pointer fails, it returns NULL and sets errno: to ENOMEM if
- * memory is short or a limit is reached, to EINVAL for a mistake of the caller. A failed call
- * changes nothing. A failed create returns NULL. With NULL as the heap, functions that return void
- * do nothing, mallard_heap_owns returns 0, mallard_heap_realloc can resize a block, and the
- * functions that allocate or return statistics fail with EINVAL. A free of a NULL block does
- * nothing.
+ * FAILURE. If a function that returns a pointer fails, it returns NULL and sets errno. The value is
+ * ENOMEM if memory is short or a limit is reached, and EINVAL for a mistake of the caller. A failed
+ * call changes nothing. If the heap argument is NULL, functions that return void do nothing,
+ * mallard_heap_owns returns 0, and mallard_heap_realloc can resize a block. Functions that allocate
+ * or return statistics then fail with EINVAL. A free of a NULL block does nothing.
  *
  * A signal handler must not call these functions.
  */
@@ -33,9 +32,9 @@ extern "C" {
 
 /* --- malloc ------------------------------------------------------------------ */
 
-/** Allocates a block, like malloc. Any thread may call. If the program's malloc is Mallard's,
- * `free` accepts blocks of mallard_malloc, and mallard_free accepts blocks of `malloc`. The same is
- * true for the four functions below. */
+/** Allocates a block, like malloc. Any thread may call this function. If the program's malloc is
+ * Mallard's, `free` accepts blocks of mallard_malloc, and mallard_free accepts blocks of `malloc`.
+ * The same is true for the four functions below. */
 void* mallard_malloc(size_t bytes);
 /** Allocates a zeroed block, like calloc. */
 void* mallard_calloc(size_t count, size_t bytes);
@@ -54,15 +53,15 @@ size_t mallard_usable_size(const void* block);
  * returned, else 0. */
 int mallard_trim(size_t keep_bytes);
 
-/** Called by the thread that reaches a limit. The function may allocate and free, but must not
- * leave by longjmp or by an exception. */
+/** A function that is called by the thread that reaches a limit. The function may allocate and
+ * free, but must not leave by longjmp or by an exception. */
 typedef void (*mallard_limit_met)(void* context, size_t held_bytes, size_t limit_bytes);
 
 /** Limits the memory that holds blocks, counted in units of 16 KiB; 0 means no limit. Memory that
- * is in use already stays in use. When the soft limit is exceeded, `met` is called. The next such
- * call comes only after less than three quarters of the soft limit were in use. An allocation that
- * would exceed the hard limit calls `met`, which may free blocks. Then the allocation is tried once
- * more, and fails if it would still exceed the limit. `met` may be NULL.
+ * is in use already stays in use. When the soft limit is exceeded, `met` is called. It is called
+ * for the soft limit again only after less than three quarters of the limit were in use. An
+ * allocation that would exceed the hard limit calls `met`, which may free blocks. Then the
+ * allocation is tried once more, and fails if it would still exceed the limit. `met` may be NULL.
  */
 void mallard_limit(size_t soft_bytes, size_t hard_bytes, mallard_limit_met met, void* context);
 
@@ -81,10 +80,10 @@ typedef struct mallard_sample {
     double weight_bytes; /**< estimate of the allocated bytes that this sample represents */
 } mallard_sample;
 
-/** Called by the thread that allocates or frees, one call at a time. The function may allocate and
- * free; its own allocations and frees are neither sampled nor reported. The function must not fork,
- * leave by longjmp, an exception or cancellation, or take a lock under which another thread
- * allocates or frees. */
+/** A function that is called by the thread that allocates or frees, one call at a time. The
+ * function may allocate and free; its own allocations and frees are neither sampled nor reported.
+ * The function must not fork, and must not leave by longjmp, an exception or cancellation. It must
+ * not lock a mutex under which another thread allocates or frees. */
 typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
                                 const mallard_sample* sample);
 
@@ -100,12 +99,13 @@ typedef void (*mallard_sampled)(void* context, enum mallard_sample_event event,
  * Blocks of heaps are not sampled, nor are allocations of a thread after its thread-specific data
  * are destroyed.
  *
- * A mean_bytes of 0 ends sampling, and a new `call` replaces the one before. In both cases, the
- * frees of earlier samples are not reported. When this function returns, the earlier function is
- * not running in any thread and will not be called again.
+ * A mean_bytes of 0 stops sampling. A new `call` replaces the one before. In both cases, the frees
+ * of earlier samples are not reported. When this function returns, the earlier function is not
+ * running in any thread and will not be called again.
  *
- * A sample takes 16 KiB of address space and touches 4 KiB of it, or more if the block is larger.
- * With a mean of 512 KiB, this is 1 % more memory. Without sampling there is no cost.
+ * A sample uses 16 KiB of address space and touches 4 KiB of it, or more if the block is larger.
+ * With a mean of 512 KiB, sampling adds 1 % to the memory. A program that does not sample pays
+ * nothing.
  *
  * Returns 0, or an error: ENOMEM, EINVAL if `call` is NULL, or EDEADLK inside a `call`. After an
  * error, nothing has changed. */
@@ -119,8 +119,9 @@ int mallard_sampling(size_t mean_bytes, mallard_sampled call, void* context);
  * thousands of heaps.
  *
  * THREADS. A confined heap belongs to the thread that made or last adopted the heap. Only this
- * thread allocates, resets, trims and reads statistics, without a lock. If another thread
- * allocates, the process stops with a message. In a shared heap any thread allocates, under a lock.
+ * thread may allocate, reset, trim and read statistics, which needs no lock. If another thread
+ * allocates, the process stops with a message. From a shared heap, any thread may allocate, under a
+ * lock.
  *
  * Any thread may free and reallocate blocks of both kinds of heaps, with mallard_heap_free,
  * mallard_free, or `free` if it is Mallard's. While reset, release or destroy runs, no other thread
@@ -134,7 +135,7 @@ enum mallard_heap_threads {
 };
 
 /** Options of mallard_heap_create. The struct begins with its own size, which the caller sets to
- * sizeof. 0 means the default of a member. */
+ * sizeof. A 0 selects the default of a member. */
 typedef struct mallard_heap_options {
     size_t struct_bytes;     /**< required: sizeof */
     int threads;             /**< enum mallard_heap_threads */
@@ -159,27 +160,29 @@ void* mallard_heap_allocate_aligned(mallard_heap* heap, size_t bytes, size_t ali
 /** Allocates a zeroed block of `count` times `bytes` bytes. */
 void* mallard_heap_calloc(mallard_heap* heap, size_t count, size_t bytes);
 
-/** Resizes a block, which stays in its heap, even if that is not `heap`. If `block` is NULL,
- * allocates in `heap`. If a block has to move and is in a confined heap of another thread, the new
- * block takes a multiple of 16 KiB. */
+/** Resizes a block. The block stays in the heap from which it was allocated, even if that is not
+ * `heap`. If `block` is NULL, allocates in `heap`. If a block has to move and is in a confined heap
+ * of another thread, the new block occupies a multiple of 16 KiB. */
 void* mallard_heap_realloc(mallard_heap* heap, void* block, size_t bytes);
 
-/** Frees a block like mallard_free. The shortest path is for a block of `heap`, in the thread that
- * owns the heap. */
+/** Frees a block, like mallard_free. The fastest case is a block of `heap` that the owner thread of
+ * `heap` frees. */
 void mallard_heap_free(mallard_heap* heap, void* block);
 
-/** Frees every block and keeps the chunks. The time depends only on the number of chunks and of
- * blocks above 1 MiB. */
+/** Frees every block and keeps the chunks. The time depends only on how many chunks and blocks
+ * above 1 MiB the heap has. */
 void mallard_heap_reset(mallard_heap* heap);
-/** Frees every block, like reset, and returns the memory to the rest of the program. */
+/** Frees every block, like mallard_heap_reset, and returns the memory to the rest of the
+ * program. */
 void mallard_heap_release(mallard_heap* heap);
 
 /** Returns chunks without blocks to the rest of the program, until the heap holds at most
  * keep_bytes bytes. */
 void mallard_heap_trim(mallard_heap* heap, size_t keep_bytes);
 
-/** Makes a confined heap belong to the calling thread. The previous owner must not be inside a call
- * of this heap, and must make its next call after this one, synchronised for example by a mutex. */
+/** Makes the calling thread the owner of a confined heap. The previous owner must not be inside a
+ * call to this heap. Its next call must come after this one, synchronised for example by a
+ * mutex. */
 void mallard_heap_adopt(mallard_heap* heap);
 
 /** Limits the memory of the heap (chunks and large blocks), like mallard_limit. `met` may use the
@@ -190,8 +193,8 @@ void mallard_heap_limit(mallard_heap* heap, size_t soft_bytes, size_t hard_bytes
 /** Returns 1 if `p` points into memory of this heap, else 0. O(1). Any thread may call. */
 int mallard_heap_owns(const mallard_heap* heap, const void* p);
 
-/** Statistics of a heap. The caller sets struct_bytes. An older library sets the members that it
- * does not know to 0. */
+/** Statistics of a heap. The caller sets struct_bytes. An older library sets members that it does
+ * not know to 0. */
 typedef struct mallard_heap_statistics {
     size_t struct_bytes;    /**< required: sizeof */
     size_t blocks_live;     /**< blocks in use by the program */
@@ -215,14 +218,14 @@ typedef struct mallard_bump_range {
 
 /** Constants of mallard_fresh. */
 enum {
-    MALLARD_FRESH_LAYOUT = 1,  /**< the argument `layout` for this header */
+    MALLARD_FRESH_LAYOUT = 1,  /**< value of `layout` for this header */
     MALLARD_FRESH_CLASSES = 35 /**< size classes */
 };
 
-/** The blocks of a heap that were never allocated. Inline code in `thread` may allocate them
- * without a call of the library. `of_class[i]` has the blocks of class i of
+/** The blocks of a heap that were never allocated. In the thread `thread`, inline code may allocate
+ * such blocks without a call to the library. `of_class[i]` has the blocks of class i in
  * mallard::size_classes<16, 2>. To allocate a block, advance `next` by the size of the class, and
- * clear the first 8 bytes of the block, which mark a block as free. */
+ * clear the first 8 bytes of the block, because a value there marks a block as free. */
 typedef struct mallard_fresh {
     const void* thread; /**< the thread's __builtin_thread_pointer(); NULL: the heap is shared */
     mallard_bump_range of_class[MALLARD_FRESH_CLASSES]; /**< by size class */

@@ -14,8 +14,8 @@ namespace mallard {
 ///     constexpr mallard::checked_options with_calls{.redzone = 64, .frames = 8};
 ///     mallard::checked<mallard::multipool<>, with_calls> orders("orders");
 struct checked_options {
-    /// Filled bytes before and after a block. Before a block, their number is rounded up to a
-    /// multiple of the block's alignment, and of 8.
+    /// Number of filled bytes before and after a block. The number before a block is rounded up to
+    /// a multiple of 8 and the block's alignment.
     std::size_t redzone = 16;
     /// Maximum bytes of freed blocks in quarantine, where uses after the free are found.
     std::size_t quarantine = std::size_t{1} << 16;
@@ -26,7 +26,7 @@ struct checked_options {
     bool shared = false; ///< any thread may call; each call holds a lock
 };
 
-/// Finds bugs in the calls of any allocator or source:
+/// Finds bugs in the calls to any allocator or source:
 ///
 ///     mallard::checked<mallard::multipool<>> orders("orders");
 ///     void* block = orders.allocate({40});
@@ -35,11 +35,12 @@ struct checked_options {
 ///
 /// Finds double frees, frees of an address that is not a block, frees with another layout than the
 /// allocation, writes before or after a block, writes into a freed block, and leaks. Bad frees are
-/// found at the free. Bad writes are found later: when the block is freed or leaves the quarantine,
-/// at `verify()`, at `reset`, or in the destructor. AddressSanitizer and Valgrind stop at the write
-/// itself. A `fault_handler` is called with each fault; the default handler stops the process. If
-/// the handler returns, the program continues. A free with a wrong layout is done with the right
-/// layout, any other bad free is ignored, and overwritten bytes of redzones are filled again.
+/// found at the free. Bad writes are found later, when the block is freed or leaves the quarantine,
+/// at `verify()`, at `reset`, or in the destructor. AddressSanitizer and Valgrind would stop at the
+/// write itself. A `fault_handler` is called with each fault; the default handler stops the
+/// process. If the handler returns, the program continues. Then a block freed with another layout
+/// is freed with the layout of its allocation, any other bad free is ignored, and overwritten
+/// redzones are filled again.
 ///
 /// A freed block is filled with a pattern and put in quarantine. When more than
 /// `Options.quarantine` bytes are in quarantine, the oldest block leaves the quarantine. When the
@@ -47,12 +48,12 @@ struct checked_options {
 /// left the quarantine is reported as a free of a foreign address.
 ///
 /// Each request is enlarged by redzones (`room_for`), so a wrapped pool needs larger blocks. The
-/// record of a block is outside the block, and takes about 100 bytes of `Heap`. When `Heap` is
-/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together, and write
-/// the bytes of the block twice.
+/// record of a block is outside the block, and uses about 100 bytes of `Heap`. When `Heap` is
+/// exhausted, the allocation fails. An allocation and its free cost about 90 ns together. Each of
+/// them fills the block with a pattern.
 ///
-/// For one thread at a time; with `Options.shared`, for any thread, under a lock. Neither copied
-/// nor moved.
+/// A `checked` is for one thread at a time. With `Options.shared`, any thread may call it, and each
+/// call holds a lock. It is neither copied nor moved.
 template <source Inner = default_heap, checked_options Options = checked_options{},
           source Heap = default_heap>
 class checked : public adaptor<checked<Inner, Options, Heap>, Inner> {
@@ -66,7 +67,8 @@ public:
     /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = Options.shared;
 
-    /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
+    /// Makes an allocator. `reporter` contains the name of the allocator for messages, and
+    /// optionally a fault handler.
     explicit checked(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
         : inspector_(reporter)
@@ -88,8 +90,8 @@ public:
         inspector_.remove_all(); // does not free leaked blocks; the program may use them
     }
 
-    /// Looks for overwritten bytes around all blocks in use, and in and around the blocks in
-    /// quarantine.
+    /// Looks for overwritten bytes around all blocks in use, in the blocks in quarantine, and
+    /// around those.
     ///
     ///     orders.verify(); // the overrun happened before this line
     void verify() noexcept
@@ -99,7 +101,7 @@ public:
     }
 
     /// Returns the layout with which a live block was requested, or nothing if `block` is not live.
-    /// Lets a caller free a block without knowing its size.
+    /// With this function, a caller can free a block whose size it does not know.
     std::optional<layout> requested_layout(const void* block) noexcept
     {
         std::lock_guard const alone(lock_);
@@ -109,8 +111,8 @@ public:
         return layout{r->bytes, r->align};
     }
 
-    /// Returns the layout of a block of `l` with its redzones, as requested from the wrapped
-    /// allocator.
+    /// Returns the layout that is requested from the wrapped allocator for a block of layout `l`
+    /// and its redzones.
     static constexpr layout room_for(layout l) noexcept
     {
         return {align_up(front_bytes(l.align) + l.bytes + Options.redzone, asan_unit),
@@ -126,8 +128,8 @@ private:
         return align_up(Options.redzone, std::max(align, asan_unit));
     }
 
-    // `take_one` and `give_one` are not inlined, so that a recorded call stack starts at their
-    // caller.
+    // `take_one` and `give_one` are not inlined, so that a recorded call stack starts at the
+    // function that calls them.
     template <bool Throws>
     [[gnu::noinline]] chunk take_one(layout l) noexcept(!Throws)
     {
@@ -178,7 +180,8 @@ private:
             end_quarantine(*inspector_.records().quarantine().oldest());
     }
 
-    /// Ends the quarantine of a block, after a last inspection of the block and its redzones.
+    /// Checks a block and its redzones for the last time, and removes the block from the
+    /// quarantine.
     void end_quarantine(record& r) noexcept
     {
         inspector_.inspect_redzones(r);

@@ -9,7 +9,7 @@
 
 namespace mallard {
 
-/// The memory of a function under test: an allocator for `allocator<T, A>`, and a
+/// The memory of a function under test. It is an allocator for `allocator<T, A>`, and a
 /// `std::pmr::memory_resource`.
 template <block_allocator A>
 using test_memory = pmr_resource<failing<counted<A>>>;
@@ -43,7 +43,7 @@ std::size_t for_each_failure(Make make, F f)
         if (call_counts const c = under_test.counts(); !c.is_balanced())
             fatal_unbalanced(number, failed, c.blocks_live(), c.bytes_live());
         if (!failed && out_of_memory)
-            throw_bad_alloc(); // the memory of `make` is really exhausted
+            throw_bad_alloc(); // the allocator that `make` returned is exhausted itself
         if (!failed)
             return number;
     }

@@ -1,4 +1,5 @@
-// Faults: the bugs that `checked` and `guarded` find, their messages, and their handlers.
+// Faults, which describe the bugs that `checked` and `guarded` find, and the messages and handlers
+// of faults.
 //
 // `checked` or `guarded` describes a bug as a `fault` and calls its handler with the fault. The
 // default handler, `stop_at_faults`, prints a message and aborts.
@@ -58,18 +59,18 @@ inline void say(const char* text) noexcept
     (fatal_message() << text).print();
 }
 
-/// The fixed words of a message. Its first line is `mallard: BEFORE address AFTER "name"`, its last
-/// line `help: HELP`.
+/// The fixed parts of a message. The first line of a message is `mallard: BEFORE address AFTER
+/// "name"`, and the last line is `help: HELP`.
 struct text {
     const char* before; ///< before the address, or before the bytes of a leak
     const char* after;  ///< after the address, before the name of the allocator
     const char* help;   ///< what to do next
 };
 
-/// A help line for faults of `deallocate`.
+/// A help line that explains how to find the caller of a bad `deallocate`.
 inline constexpr const char* find_the_caller =
     "`break mallard::stop_at_fault` in gdb shows who called deallocate";
-/// A help line for faults of a block: how to record the calls that allocated and freed it.
+/// A help line that explains how to record the calls that allocated and freed a block.
 inline constexpr const char* record_the_calls =
     "`.frames = 8` in the options, for malloc MALLARD_CALLS=1, records the calls that allocate and "
     "free";
@@ -81,7 +82,7 @@ inline constexpr const char* stop_at_the_write =
 inline constexpr const char* find_the_touch =
     "`bt` in gdb, where the program is now, shows the access";
 
-/// The texts of the messages for each kind of bug.
+/// The message texts for each kind of bug.
 inline constexpr text texts[] = {
     // in the order of fault_kind
     {"double free of ", " in ", record_the_calls},
@@ -96,14 +97,14 @@ inline constexpr text texts[] = {
     {"leak of ", " bytes in ", record_the_calls},
 };
 
-/// Returns the texts of the message for a fault.
+/// Returns the message texts for a fault.
 inline const text& text_of(const fault& f) noexcept
 {
     return texts[static_cast<std::size_t>(f.kind)];
 }
 
-/// Prints the line with the state of a block. Bytes are numbered from the start of the block, so a
-/// byte before the block has a negative number.
+/// Prints the line with the state of a block. The line numbers the bytes from the start of the
+/// block, so a byte before the block has a negative number.
 inline void print_state(const fault& f, const faulty_block& b) noexcept
 {
     fatal_message line;
@@ -189,14 +190,15 @@ MALLARD_COLD inline void print_fault(const fault& f) noexcept
         (fatal_message() << "  help: " << text.help << "\n").print();
 }
 
-/// Prints the fault and aborts. Set a breakpoint here to debug a fault.
+/// Prints the fault and aborts. To debug a fault, set a breakpoint here.
 [[noreturn]] MALLARD_COLD inline void stop_at_fault(const fault& f) noexcept
 {
     print_fault(f);
     std::abort();
 }
 
-/// A handler of faults: a function, or a reference to a callable that outlives the allocator.
+/// A function that is called for each fault. It is a plain function, or a reference to a callable
+/// that outlives the allocator.
 ///
 ///     auto collect = [&](const mallard::fault& f) { kinds.push_back(f.kind); };
 ///     mallard::checked<mallard::multipool<>> orders({"orders", collect});
@@ -215,7 +217,7 @@ public:
         : call_(call), context_(context)
     {
     }
-    /// Makes a handler that calls `f(fault)`. `f` must live as long as the handler is used.
+    /// Makes a handler that calls `f(fault)`. `f` must outlive the handler.
     template <std::invocable<const fault&> F>
         requires(!std::same_as<std::remove_cv_t<F>, fault_handler>)
     constexpr fault_handler(F& f) noexcept
@@ -234,10 +236,10 @@ private:
     void* context_ = nullptr;
 };
 
-/// The default handler, which prints a message and aborts.
+/// The default fault handler, which prints a message and aborts.
 inline constexpr fault_handler stop_at_faults{};
 
-/// A handler that prints a message and lets the program continue.
+/// A fault handler that prints a message and lets the program continue.
 ///
 ///     mallard::checked<mallard::multipool<>> orders({"orders", mallard::print_faults});
 inline constexpr fault_handler print_faults{[](const fault& f, void*) noexcept { print_fault(f); }};

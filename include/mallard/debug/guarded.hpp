@@ -10,12 +10,12 @@
 
 namespace mallard {
 
-/// Picks one call in `one_in` at random.
+/// Selects calls at random, on average one in `one_in`.
 class sample_countdown {
 public:
-    /// Returns true in one of `one_in` calls on average. Costs a decrement and a test, unless the
-    /// countdown ends. The number of calls from one true result to the next is random, and equally
-    /// likely to be any number from 1 to `2 * one_in - 1`.
+    /// Returns true in one of `one_in` calls on average. Costs a decrement and a test, except when
+    /// the countdown reaches 0. The number of calls from one true result to the next is random, and
+    /// equally likely to be any number from 1 to `2 * one_in - 1`.
     bool is_due(std::uint64_t one_in) noexcept
     {
         if (--left_ != 0) [[likely]]
@@ -54,9 +54,9 @@ enum class guard_at {
 ///     mallard::guarded<mallard::multipool<>, one_in_a_thousand> orders("orders");
 struct guarded_options {
     guard_at side = guard_at::end; ///< which end of a block is next to the inaccessible page
-    std::size_t one_in = 1;        ///< guards one in `one_in` allocations, at random
+    std::size_t one_in = 1;        ///< on average, one in `one_in` allocations is guarded
     std::size_t quarantine = std::size_t{1} << 28; ///< maximum bytes of address space in quarantine
-    std::size_t blocks_max = 16384; ///< limit of guarded blocks in use; each has two mappings
+    std::size_t blocks_max = 16384; ///< limit of guarded blocks in use; each needs two mappings
     std::size_t reserve_bytes = std::size_t{1} << 34; ///< address space of all guarded blocks
     std::size_t frames = 0; ///< recorded stack frames at each guarded allocation and free
     bool shared = false; ///< whether several threads may call, if the wrapped allocator allows it
@@ -70,23 +70,24 @@ struct guarded_options {
 ///     block[48] = 1; // stops here with a segmentation fault
 ///
 /// An access to the first byte beyond the block faults at the instruction that accesses the byte.
-/// An access to a freed block faults too, as long as the addresses of the block are in quarantine;
-/// the memory of a freed block returns to the system immediately. The alignment of a block may
+/// An access to a freed block faults too, as long as the addresses of the block are in quarantine.
+/// The memory of a freed block returns to the system immediately. The alignment of a block may
 /// leave a gap at its guarded end (`slack`). This gap and the rest of the page at the other end are
-/// redzones. They are filled, and the free verifies that no byte has changed. Bad frees are found
-/// at the free, as with `checked`. Leaks are not found. In a handler of SIGSEGV, `explain` finds
-/// the block to which an address belongs.
+/// redzones. Both are filled with a pattern, and the free verifies that no byte has changed. Bad
+/// frees are found at the free, as with `checked`. Leaks are not found. In a handler of SIGSEGV,
+/// `explain` finds the block to which an address belongs.
 ///
 /// A guarded block costs at least a page, two mappings, and about 40 us for the allocation and the
-/// free, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the wrapped
-/// allocator, and an allocation and its free together cost 8 more instructions. So `guarded` can be
-/// used in production, as GWP-ASan is (Serebryany and others, "GWP-ASan: Sampling-Based Detection
-/// of Memory-Safety Bugs in Production", 2024).
+/// free together, nearly all of it in the kernel. With `one_in = 1000`, most blocks come from the
+/// wrapped allocator, and an allocation and its free together cost 8 more instructions. So
+/// `guarded` can be used in production, as GWP-ASan is (Serebryany and others, "GWP-ASan:
+/// Sampling-Based Detection of Memory-Safety Bugs in Production", 2024).
 ///
-/// When the system has no page or no mapping left, or `blocks_max` blocks are guarded, the block
+/// When the system has no page or no mapping left, or when `blocks_max` blocks are guarded, a block
 /// comes from the wrapped allocator and is not guarded. `unguarded` counts such blocks, and
-/// `last_failure` gives the reason. The records of guarded blocks are in memory of `Heap`. The
-/// destructor frees all guarded blocks. Neither copied nor moved. Needs the compiled library.
+/// `last_failure` returns the reason. The records of guarded blocks are in memory of `Heap`. The
+/// destructor frees all guarded blocks. A `guarded` is neither copied nor moved. Needs the compiled
+/// library.
 template <source Inner = default_heap, guarded_options Options = guarded_options{},
           source Heap = default_heap>
 class guarded : public adaptor<guarded<Inner, Options, Heap>, Inner> {
@@ -102,7 +103,8 @@ public:
     /// Whether any thread may call this object (see `shareable`).
     static constexpr bool any_thread = Options.shared && shareable<Inner>;
 
-    /// Makes an allocator. `reporter` has its name in messages, and optionally a fault handler.
+    /// Makes an allocator. `reporter` contains the name of the allocator for messages, and
+    /// optionally a fault handler.
     explicit guarded(fault_reporter reporter = {}) noexcept
         requires std::default_initializable<Inner>
         : inspector_(reporter)
@@ -118,7 +120,8 @@ public:
     ~guarded()
     {
         verify();
-        // Otherwise redzones would stay poisoned for AddressSanitizer after they are unmapped.
+        // Unpoisons the redzones, which would otherwise stay poisoned for AddressSanitizer after
+        // they are unmapped.
         inspector_.remove_all();
     }
 
@@ -129,7 +132,8 @@ public:
         inspector_.records().live().for_each([this](record& r) { inspector_.inspect_redzones(r); });
     }
 
-    /// Returns whether `p` lies in the range of the guarded blocks, in a block or between blocks.
+    /// Returns whether `p` lies in the address range of the guarded blocks, in a block or between
+    /// blocks.
     [[nodiscard]] bool is_guarded(const void* p) const noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -137,7 +141,7 @@ public:
                at < end_.load(std::memory_order_relaxed);
     }
 
-    /// Returns whether `p` is guarded, or owned by the wrapped allocator.
+    /// Returns whether `p` is in that range, or is owned by the wrapped allocator.
     [[nodiscard]] bool owns(const void* p) const noexcept
         requires requires(const Inner& inner) { inner.owns(p); }
     {
@@ -146,7 +150,7 @@ public:
 
     /// Finds the guarded block, in use or freed, that contains or contained the address, and calls
     /// the `fault_handler`. Returns false when there is no such block. O(blocks). Meant for a
-    /// handler of SIGSEGV. Takes no lock, because the thread that faulted may hold the lock.
+    /// handler of SIGSEGV. Locks nothing, because the thread that faulted may hold the lock.
     ///
     ///     void on_segv(int, siginfo_t* info, void*) { orders.explain(info->si_addr); ... }
     bool explain(const void* address) const noexcept
@@ -171,7 +175,7 @@ public:
     [[nodiscard]] std::size_t unguarded() const noexcept { return unguarded_; }
 
     /// Returns the reason why the last unguarded block was not guarded, as an `errno`.
-    /// `last_failure` gives the reason as one line of text, which is never freed.
+    /// `last_failure` returns the reason as one line of text, which is never freed.
     int last_error() const noexcept { return error_; }
     const char* last_failure() const noexcept { return failure_; } ///< see `last_error`
 
@@ -179,8 +183,9 @@ private:
     static constexpr pages_options in_one_range{.guard = true,
                                                 .reserve_bytes = Options.reserve_bytes};
 
-    // With several threads, each thread has one countdown for all objects of this type. If each
-    // object had one countdown, its threads would contend for a cache line.
+    // Decides whether to guard the next block. With several threads, each thread has one countdown
+    // for all objects of this type. If each object had one countdown, its threads would contend for
+    // a cache line.
     bool is_sampled() noexcept
     {
         if constexpr (Options.one_in == 1) {
@@ -212,8 +217,8 @@ private:
             this->give_below(c);
     }
 
-    /// Allocates a guarded block, and empties the quarantine if necessary. Returns null when there
-    /// is no page, no mapping, or no memory for a record.
+    /// Allocates a guarded block, and empties the quarantine if necessary. Returns null when the
+    /// system has no page or mapping left, or `Heap` has no memory for a record.
     [[gnu::noinline]] chunk guard(layout l) noexcept
     {
         std::lock_guard const alone(lock_);
@@ -255,8 +260,8 @@ private:
             quarantine(*r);
     }
 
-    /// Puts a freed block in quarantine, that is, returns its memory to the system and keeps its
-    /// addresses inaccessible. So the block need not be filled with a pattern.
+    /// Puts a freed block in quarantine. Its memory returns to the system, and its addresses stay
+    /// inaccessible, so the block need not be filled with a pattern.
     void quarantine(record& r) noexcept
     {
         blocks_ -= 1;
@@ -293,8 +298,8 @@ private:
     }
 
     /// Extends the address range of guarded blocks to contain `taken`. Only guarded blocks lie in
-    /// this range. The stores can be relaxed, because the block is returned to the program after
-    /// them, so a thread that has the block and frees it sees the new range.
+    /// this range. The stores can be relaxed. They precede the return of the block to the program,
+    /// so a thread that frees the block sees the new range.
     void include(chunk taken) noexcept
     {
         auto const begin = reinterpret_cast<std::uintptr_t>(taken.data);
@@ -306,7 +311,7 @@ private:
 
     std::atomic<std::uintptr_t> begin_ = std::numeric_limits<std::uintptr_t>::max();
     std::atomic<std::uintptr_t> end_ = 0;
-    sample_countdown countdown_; // unused if each thread has a separate countdown
+    sample_countdown countdown_; // unused if each thread has a countdown
     [[no_unique_address]] mutex_if<Options.shared> lock_;
     pages<in_one_range> pages_;
     inspector_type inspector_;

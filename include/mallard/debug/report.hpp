@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// The text of a report, in a buffer of the caller.
+/// The text of a report, in a buffer that the caller provides.
 ///
 ///     if (mallard::written const w = mallard::report_json(room, "orders", s); !w.is_cut())
 ///         send(w.text);
@@ -16,13 +16,13 @@ struct written {
     std::string_view text;    ///< the whole text, or as much as fits with "..." at the end
     std::size_t bytes_needed; ///< the size of the whole text
 
-    /// Returns whether the text was cut, because the buffer of the caller is too small.
+    /// Returns whether the text was truncated because the buffer of the caller is too small.
     constexpr bool is_cut() const noexcept { return bytes_needed > text.size(); }
     constexpr operator std::string_view() const noexcept { return text; } ///< the text
 };
 
 /// One number of a snapshot, with its name. The number is negative if more was freed than allocated
-/// in a `counting_scope`.
+/// in the `counting_scope` that it comes from.
 struct figure {
     const char* name;      ///< what the number counts
     std::ptrdiff_t number; ///< the value
@@ -39,7 +39,8 @@ struct figure {
     }
 };
 
-/// Calls `f(group, figures)` for each group of a snapshot: "calls" and "memory".
+/// Calls `f(group, figures)` for each group of figures in a snapshot. The groups are "calls" and
+/// "memory".
 template <class F>
 constexpr void for_each_group(const snapshot& s, F f)
 {
@@ -82,7 +83,7 @@ constexpr void write_number(text_writer& out, std::ptrdiff_t number) noexcept
 }
 
 /// Writes a snapshot as text: the name, each group, and one line for each number. Allocates
-/// nothing, and writes to `room` only; 1 KiB is enough for a short name.
+/// nothing, and writes only to `room`, for which 1 KiB is enough if the name is short.
 ///
 ///     std::array<char, 1024> room;
 ///     std::cerr << mallard::report_text(room, "orders", mallard::snapshot_of(orders)).text;
@@ -115,12 +116,12 @@ inline written report_text(std::span<char> room, std::string_view name,
     return finish(room, out);
 }
 
-/// Writes a snapshot as one JSON object on one line, without a newline. A text that was cut is not
-/// valid JSON.
+/// Writes a snapshot as one JSON object on one line, without a newline. If the text is truncated,
+/// it is not valid JSON.
 ///
 ///     {"name":"orders","calls":{"allocations":3,...},"memory":{"blocks_live":1,...}}
 ///
-/// The name is escaped, and must be UTF-8 for valid JSON.
+/// The name is escaped. It must be UTF-8, or else the JSON is not valid.
 inline written report_json(std::span<char> room, std::string_view name,
                            const snapshot& what) noexcept
 {

@@ -18,25 +18,26 @@ enum class file_access {
 ///
 ///     bool const opened = file.open("words.idx", {.access = mallard::file_access::read});
 struct file_options {
-    file_access access = file_access::create; ///< how to open the file
-    /// Address space to reserve. Memory and disk space are allocated only as blocks use them.
+    file_access access = file_access::create; ///< whether to create, open or only read the file
+    /// Bytes of address space to reserve. Memory and disk space are allocated only as blocks use
+    /// them.
     std::size_t max_bytes = std::size_t{1} << 34;
-    /// When another mapping uses the address of the file, map the file at another address; without
-    /// this option, `open` fails. If the file is mapped elsewhere, pointers in the file are wrong,
-    /// but each `offset_ptr` and the root are right.
+    /// Whether to map the file at another address if another mapping uses the address of the file.
+    /// Without this option, `open` then fails. If the file is mapped at another address, plain
+    /// pointers in the file are invalid, but each `offset_ptr` and the root are valid.
     bool relocate = false;
-    bool verify = false; ///< read the whole file and compare its checksums
-    /// `commit` waits until the commit is on the disk. Without this option, a commit survives a
-    /// crash of the process, but perhaps not a power failure. After a power failure, open the file
-    /// with `verify`.
+    bool verify = false; ///< read the whole file, and compare it with its checksums
+    /// Whether `commit` waits until the commit is on the disk. Without this option, a commit
+    /// survives a crash of the process, but perhaps not a power failure. After a power failure,
+    /// open the file with `verify`.
     bool sync = true;
 };
 
 /// Statistics of a `file_arena`.
 struct file_statistics {
-    /// Bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping.
+    /// Bytes of blocks and of gaps between blocks, and 64 bytes of bookkeeping.
     std::size_t bytes_used = 0;
-    std::size_t bytes_committed = 0; ///< bytes of all pages in the last commit
+    std::size_t bytes_committed = 0; ///< size of all pages in the last commit
     std::size_t bytes_max = 0;       ///< the limit of `bytes_used`
     std::size_t commits = 0;         ///< number of commits since the file was created
 
@@ -47,17 +48,17 @@ namespace os {
 class file_image;
 }
 
-/// The allocator of a `file_arena`. This object is at the start of the contents of the file, and is
-/// committed with them. So a container in the file can refer to its allocator, also when another
+/// The allocator of a `file_arena`. This object is at the start of the file contents, and is
+/// committed with them. So a container in the file can refer to its allocator, even when another
 /// process opens the file later.
 ///
 ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
 ///     numbers* const kept = file.root_or_make<numbers>(file.blocks());
 ///
 /// Allocates by moving a cursor, up to `max_bytes` of the arena, without a system call.
-/// `deallocate` frees the block that was allocated last, and does nothing for any other block.
-/// A block aligned to more than 2 MiB loses its alignment when the file is relocated. One thread at
-/// a time.
+/// `deallocate` frees the block that was allocated last, and does nothing for any other block. If
+/// the file is mapped at another address, a block that is aligned to more than 2 MiB loses its
+/// alignment. Only one thread at a time may use the allocator.
 class file_blocks : private arena_objects<file_blocks> {
     friend class arena_objects<file_blocks>;
     friend class file_arena;
@@ -90,7 +91,8 @@ public:
 private:
     static constexpr std::size_t first_offset = 64; // offset of the first block
 
-    // A block of 0 bytes occupies 1 byte, so that no other block has the same address.
+    // Rounds a block size up. A block of 0 bytes occupies 1 byte, so that no other block has the
+    // same address.
     static constexpr std::size_t occupied(std::size_t bytes) noexcept
     {
         return bytes + (bytes == 0);
@@ -105,8 +107,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(this);
     }
 
-    // Aligns the address, not the offset, because the caller requested an aligned address, wherever
-    // the file is mapped.
+    // Allocates at the cursor. Aligns the address, not the offset, because the caller requested an
+    // aligned address, wherever the file is mapped.
     template <bool Throws>
     [[gnu::always_inline]] void* bump(layout l) noexcept(!Throws)
     {
@@ -122,7 +124,7 @@ private:
         return nullptr;
     }
 
-    // `used_` and `limit_` are offsets from this object. `limit_` is set when the file is opened:
+    // `used_` and `limit_` are offsets from this object. When the file is opened, `limit_` is set
     // to the end of the mapping, or to 0 if nothing may be written.
     std::uint64_t used_ = 0;
     std::uint64_t limit_ = 0;
@@ -134,11 +136,12 @@ static_assert(std::is_standard_layout_v<file_blocks> && sizeof(file_blocks) == 3
 
 namespace os {
 
-/// The contents of the file header. A file has two copies of its header: see spec/file_arena.md.
+/// The contents of the file header. A file has two copies of its header (see spec/file_arena.md).
 struct file_state {
     std::uint64_t home = 0;     ///< the address of page 0
-    std::uint64_t sequence = 0; ///< counts the commits: the copy with the larger number is newer
-    std::uint64_t pages = 0;    ///< number of pages of the whole contents
+    std::uint64_t sequence = 0; ///< number of the commit; the header copy with the larger number is
+                                ///< newer
+    std::uint64_t pages = 0;    ///< number of pages with contents
     std::uint64_t digest = 0;   ///< checksum of the checksums of all pages
     std::uint64_t journal_begin = 0; ///< where the journal of changed pages starts
     std::uint64_t journal_pages = 0; ///< pages in the journal
@@ -157,7 +160,7 @@ public:
     file_image& operator=(file_image&& other) noexcept;
     ~file_image() { close(); }
 
-    // `file_arena` calls these functions from its functions of the same names.
+    // The functions of `file_arena` call those with the same names here.
 
     /// Opens a file. Returns false on a failure.
     bool open(const char* path, const file_options& options) noexcept;
@@ -172,13 +175,14 @@ public:
     file_statistics stats() const noexcept;                       ///< statistics of the open file
 
     int last_error() const noexcept { return error_; } ///< an `errno`; 0 if nothing failed
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return failure_; }
     std::uint64_t damaged_at() const noexcept { return damaged_at_; } ///< a file offset
     bool refuse(int error, const char* why) noexcept; ///< records a failure; returns false
 
 private:
-    // The progress of a commit. If the commit fails, the next commit continues after this stage.
+    // The progress of a commit. If the commit fails, the next commit continues after the last
+    // finished stage.
     enum class stage {
         settled,  // the file matches `state`
         decided,  // the journal is complete; the first header may or may not refer to it
@@ -200,7 +204,7 @@ private:
         bool relocated = false;
     };
 
-    // Used while no file is open: has no memory for blocks, and is never written.
+    // Used while no file is open. This object has no memory for blocks, and is never written.
     static constinit file_blocks no_blocks;
 
     bool writes() const noexcept { return now_.options.access != file_access::read; }
@@ -232,8 +236,8 @@ private:
 
 } // namespace os
 
-/// An arena whose contents are a mapped file. A later process opens the file and uses its contents
-/// immediately, without parsing or rebuilding.
+/// An arena whose contents are a mapped file. A later process can open the file and use its
+/// contents immediately, without parsing them.
 ///
 ///     mallard::file_arena file;
 ///     if (!file.open("words.idx"))
@@ -243,28 +247,30 @@ private:
 ///     if (!file.commit())
 ///         std::puts(file.last_failure());
 ///
-/// Changes in memory reach the file only by `commit`, which is atomic: after a kill, a power
-/// failure or a full disk, the file still holds the last commit. `open` fails for a file that is
-/// corrupt, truncated, or of another program or version; `last_failure` then returns what to do.
+/// Changes in memory reach the file only by `commit`. A commit is atomic. If the process is killed,
+/// the power fails or the disk is full, the file still holds the last commit. `open` fails for a
+/// file that is corrupt, truncated, or of another program or version; `last_failure` then returns
+/// what to do.
 ///
 /// The file is mapped at the address at which it was created, so pointers in the file stay valid,
-/// and any structure can be stored. When another mapping is in the way, `open` fails; with
-/// `relocate`, `open` maps the file elsewhere, and `relocated()` is true.
+/// and any data structure can be stored. When another mapping uses that address, `open` fails. With
+/// the option `relocate`, `open` then maps the file at another address, and `relocated()` returns
+/// true.
 ///
-/// `open` reads the checksums only, 2 MiB for each GiB; contents are read when they are touched.
-/// `commit` finds changed pages in /proc/self/pagemap, which has 8 bytes for each page. It writes
-/// new pages once and changed pages twice, and then returns the memory of the written pages to the
-/// system.
+/// `open` reads only the checksums, 2 MiB for each GiB. Contents are read when they are touched.
+/// `commit` finds changed pages in /proc/self/pagemap, which has 8 bytes for each page. `commit`
+/// writes new pages once and changed pages twice, and then returns the memory of the written pages
+/// to the system.
 ///
-/// A lock on the file admits one writer, or several readers. For one thread at a time. The child of
-/// a fork can use the inherited memory, but cannot commit.
+/// A file lock admits either one writer or several readers. One thread at a time may use a
+/// `file_arena`. The child of a fork can use the inherited memory, but cannot commit.
 class file_arena : private arena_objects<file_arena> {
     friend class arena_objects<file_arena>;
 
 public:
     constexpr file_arena() noexcept = default;
 
-    /// Closes the open file, if any, and opens another. Returns false on a failure. Then no file is
+    /// Closes the open file, if any, and opens another. On failure, returns false. Then no file is
     /// open, and `last_failure` returns the reason.
     [[nodiscard]] bool open(const char* path, const file_options& options = {}) noexcept
     {
@@ -279,12 +285,12 @@ public:
     /// Returns whether a file is open.
     bool is_open() const noexcept { return image_.is_open(); }
 
-    /// Returns whether the file is mapped at another address than at its creation, so that pointers
-    /// in the file are wrong.
+    /// Returns whether the file is mapped at another address than at its creation, so that plain
+    /// pointers in the file are invalid.
     bool relocated() const noexcept { return image_.is_relocated(); }
 
-    /// Writes all changes to the file, atomically. Returns false on a failure. Then the file keeps
-    /// the last commit, the memory is unchanged, and a later commit may succeed, for example when a
+    /// Writes all changes to the file, atomically. On failure, returns false. Then the file keeps
+    /// the last commit, and the memory is unchanged. A later commit may succeed, for example when a
     /// full disk has free space again.
     [[nodiscard]] bool commit() noexcept
     {
@@ -293,8 +299,8 @@ public:
     }
 
     /// Reads the whole file and compares its checksums with those of the last commit. Returns false
-    /// when a page is corrupt or cannot be read; `damaged_at()` is the offset of the first such
-    /// page.
+    /// when a page is corrupt or cannot be read. `damaged_at()` then returns the offset of the
+    /// first such page.
     [[nodiscard]] bool verify() noexcept { return image_.verify(); }
     /// Returns the offset of the first corrupt page in the file, in bytes.
     std::uint64_t damaged_at() const noexcept { return image_.damaged_at(); }
@@ -311,7 +317,7 @@ public:
     using arena_objects::make_array;
     using arena_objects::try_make;
 
-    /// Returns the allocator of containers in the file.
+    /// Returns the allocator for containers in the file.
     ///
     ///     using numbers = std::vector<int, mallard::allocator<int, mallard::file_blocks>>;
     ///     auto* const kept = file.root_or_make<numbers>(file.blocks());
@@ -340,7 +346,7 @@ public:
         return reinterpret_cast<T*>(blocks().at(blocks().root_));
     }
 
-    /// Makes `object` the root. The object must lie in the file. Returns false when there is a root
+    /// Makes `object`, which must lie in the file, the root. Returns false when the file has a root
     /// of another type, or when the object is not in this file.
     template <class T>
     bool set_root(T* object) noexcept
@@ -377,13 +383,13 @@ public:
     /// Returns the `errno` of the last failure, or 0 if no system call failed.
     int last_error() const noexcept { return image_.last_error(); }
 
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return image_.last_failure(); }
 
 private:
     // Makes the whole file accessible for AddressSanitizer. This is necessary before `commit`,
     // which reads bytes that allocators in the file have poisoned, and after `open`, because the
-    // file may be mapped where poisoned bytes of a closed file were.
+    // file may be mapped at addresses where a file that was closed had poisoned bytes.
     void unpoison_all() noexcept
     {
         unpoison<false>(&blocks(), align_up(stats().bytes_used, page_bytes));

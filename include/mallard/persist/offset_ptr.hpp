@@ -20,13 +20,14 @@ namespace mallard {
 ///         mallard::offset_ptr<node> next;
 ///     };
 ///
-/// In all other ways an `offset_ptr` behaves as a pointer: null by default, copyable, comparable, a
-/// random access iterator, and convertible from and to a pointer (`get`). Containers that support
-/// fancy pointers support `offset_ptr`. The size is 8 bytes; a dereference costs one addition.
+/// In all other ways an `offset_ptr` behaves like a pointer. It is null by default, copyable,
+/// comparable, a random access iterator, and convertible from and to a pointer (`get`). Containers
+/// that support fancy pointers support `offset_ptr`. An `offset_ptr` has 8 bytes, and a dereference
+/// costs one addition.
 ///
 /// The copy constructor computes a new distance, so never copy an `offset_ptr` by its bytes, as
-/// `memcpy` does. An `offset_ptr` cannot point out of its mapping, and is not atomic. To pass a
-/// block from process to process, pass its number in a `segment_pool`.
+/// `memcpy` does. An `offset_ptr` cannot point outside of its mapping, and is not atomic. To pass a
+/// block to another process, pass the number of the block in a `segment_pool`.
 ///
 /// The idea, and the representation of null by 1, come from Boost.Interprocess.
 template <class T>
@@ -87,7 +88,7 @@ public:
     /// Returns element `n` of an array.
     reference operator[](difference_type n) const noexcept { return get()[n]; }
 
-    /// Adds `n`, as for a `T*`. The other operators do the same as those of a `T*`, too.
+    /// Adds `n`, as for a `T*`. The other operators also work as for a `T*`.
     offset_ptr& operator+=(difference_type n) noexcept { return *this = get() + n; }
     offset_ptr& operator-=(difference_type n) noexcept { return *this = get() - n; }
     offset_ptr& operator++() noexcept { return *this += 1; }
@@ -129,7 +130,8 @@ public:
     friend bool operator==(const offset_ptr& p, std::nullptr_t) noexcept { return !p; }
 
 private:
-    // Stands for a null pointer. Not 0, which is the distance of a pointer that points to itself.
+    // Represents a null pointer. It is not 0, because 0 is the distance of a pointer that points to
+    // itself.
     static constexpr std::uintptr_t nowhere = 1;
 
     // Distances are computed with integers, because C++ has no pointer arithmetic between two

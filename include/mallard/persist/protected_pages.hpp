@@ -1,4 +1,4 @@
-// A source of pages that can all be made read-only, and writable again, by one call.
+// A source of pages that can be made read-only, and writable again, all by one call.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -29,8 +29,8 @@ public:
     bool is_sealed() const noexcept { return list_.sealed; } ///< whether all chunks are read-only
 
 private:
-    // The list of chunks. The list is in separate pages, so that it can change while the chunks are
-    // sealed.
+    // The list of chunks. The list is in other pages than the chunks, so that it can change while
+    // the chunks are sealed.
     struct list {
         chunk memory;
         std::size_t count = 0;
@@ -49,7 +49,7 @@ private:
 } // namespace os
 
 /// A source of `pages` that can be sealed, which makes them read-only, so that a stray write stops
-/// the process with SIGSEGV. Useful for data that is built once and then only read.
+/// the process with SIGSEGV. Use it for data that is built once and then only read.
 ///
 ///     mallard::arena<mallard::protected_pages<>> settings;
 ///     auto& s = settings.make<configuration>(file);
@@ -57,15 +57,16 @@ private:
 ///         std::puts(settings.upstream().last_failure());
 ///
 /// `seal` and `unseal` change all chunks, for all threads of the process, by one system call for
-/// each chunk. A part of a chunk cannot be sealed, because that would split the kernel's mappings.
-/// When a system call fails, both functions undo their changes and return false, and `last_failure`
-/// returns the reason.
+/// each chunk. A part of a chunk cannot be sealed, because the kernel would have to split its
+/// mappings. When a system call fails, both functions undo their changes and return false, and
+/// `last_failure` returns the reason.
 ///
 /// While the pages are sealed, `try_take` returns null. `give` still works, in O(chunks). So an
-/// arena may be destroyed while its pages are sealed, unless it runs destructors that write to its
-/// blocks.
+/// arena may be destroyed while its pages are sealed, unless destructors of its objects write to
+/// its blocks.
 ///
-/// For one thread at a time. Movable. In all other ways like `pages`.
+/// One thread at a time may use this source. It can be moved. In all other ways, it is like
+/// `pages`.
 template <pages_options O = pages_options{}>
 class protected_pages {
 public:
@@ -83,19 +84,21 @@ public:
 
     /// Returns the `errno` of the last failure, as in `pages`.
     int last_error() const noexcept { return source_.last_error(); }
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return source_.last_failure(); }
 
 private:
     os::protected_source source_{O};
 };
 
-/// Unseals pages for the duration of a C++ scope, if they were sealed.
+/// Unseals pages in its constructor, and seals them again in its destructor if they were sealed
+/// before.
 ///
 ///     { mallard::unsealed const writable(settings.upstream()); s.reload(); }
 ///
-/// Throws `std::bad_alloc` when the pages cannot be unsealed; they stay sealed. When the destructor
-/// cannot seal the pages again, the process stops, because a destructor cannot report the failure.
+/// The constructor throws `std::bad_alloc` when the pages cannot be unsealed, and then they stay
+/// sealed. When the destructor cannot seal the pages again, the process stops, because a destructor
+/// cannot report the failure.
 template <class Source>
 class [[nodiscard]] unsealed {
 public:

@@ -21,27 +21,26 @@ namespace mallard {
 ///     void* const block = b->messages.allocate();
 ///     std::uint32_t const number = b->messages.number_of(block); // for any process
 ///
-/// The capacity is fixed. The constructor allocates all blocks, with 4 bytes more for each, from
-/// the segment, and throws `std::bad_alloc` when the segment has too little memory. Blocks that
-/// were never allocated are not touched. The pool must be in the segment, as a member of the root
-/// or in a block. The pool is neither copied nor moved, and its memory is never returned to the
-/// segment.
+/// The capacity is fixed. The constructor allocates all blocks from the segment, and 4 bytes more
+/// for each. It throws `std::bad_alloc` when the segment has too little memory. Blocks that were
+/// never allocated are not touched. The pool must be in the segment, as a member of the root or in
+/// a block. The pool is neither copied nor moved, and its memory is never returned to the segment.
 ///
-/// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. A free of
-/// a block that is not in use, or of an address that is not a block, would harm all processes. So
-/// such a free stops the calling process before the pool changes. Free blocks are not marked for
-/// AddressSanitizer, whose marks are local to one process.
+/// `allocate` throws `std::bad_alloc` when no block is free; `try_allocate` returns null. If a
+/// program frees a block that is not in use, or an address that is not a block, all processes would
+/// suffer. So the calling process is stopped before the pool changes. Free blocks are not poisoned
+/// for AddressSanitizer, whose shadow memory belongs to one process.
 ///
 /// Any thread of any process may call any function at any time. No call waits, so a process that is
 /// stopped or killed inside a call delays no other process. The blocks of a killed process stay in
-/// use; `for_each` finds these blocks. A process that is killed inside calls loses at most one
-/// block for each of its threads.
+/// use; `for_each` finds these blocks. If a process is killed inside calls, at most one block for
+/// each of its threads is lost.
 template <std::size_t Block, std::size_t Align = 0>
 class segment_pool {
     static constexpr slot_shape shape = slot_shape::of(Block, Align, 1);
 
 public:
-    /// The number of a block, which is the same in every process.
+    /// The type of a block number. The number of a block is the same in every process.
     using number = std::uint32_t;
 
     /// Allocates memory for `capacity` blocks from the segment.
@@ -86,12 +85,12 @@ public:
         stack_.push(slot, links());
     }
 
-    /// Returns the number of a block, for `at` in any process.
+    /// Returns the number of a block. In any process, `at` converts the number back to an address.
     number number_of(const void* block) const noexcept
     {
         return static_cast<number>(offset_of(block) / shape.bytes);
     }
-    /// Returns the address of a block in this process. `n` must be below `capacity()`, which is not
+    /// Returns the address of a block in this process. `n` must be below `capacity()`; this is not
     /// checked.
     void* at(number n) const noexcept { return blocks_.get() + std::size_t{n} * shape.bytes; }
 
@@ -102,8 +101,8 @@ public:
     /// Returns the alignment of each block.
     static constexpr std::size_t block_align() noexcept { return shape.align; }
 
-    /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. Blocks
-    /// that are allocated or freed during the call may be visited or not.
+    /// Calls `f(void*)` for each block in use, in address order. `f` may free the block. A block
+    /// that is allocated or freed during the call may be visited or not.
     template <std::invocable<void*> F>
     void for_each(F f)
     {
@@ -112,8 +111,8 @@ public:
                 f(at(static_cast<number>(n)));
     }
 
-    /// Returns the statistics, as exact as `for_each`. O(capacity). A block that was lost because
-    /// its process was killed inside a call counts as idle.
+    /// Returns the statistics. They are as exact as the visits of `for_each`. O(capacity). If a
+    /// block was lost because its process was killed inside a call, the block counts as idle.
     statistics stats() const noexcept
     {
         std::size_t live = 0;
@@ -150,7 +149,7 @@ private:
         return stack_.pop(links(), [this](number n) { return at(n); });
     }
 
-    /// Allocates a block that was never allocated before; returns null when no block is free.
+    /// Allocates a block that was never allocated before, or returns null when no block is free.
     MALLARD_COLD void* carve() noexcept
     {
         number next = carved_.load(std::memory_order_relaxed);
@@ -163,7 +162,7 @@ private:
         return pop(); // another thread may have freed a block since the first `pop`
     }
 
-    // At any time when no process is inside a call:
+    // These numbers agree whenever no process is inside a call:
     //   in use + |stack| + |lost with killed processes| + |never allocated|  ==  capacity
     offset_ptr<std::byte> blocks_;
     // A link is `in_use`, or the number + 1 of the next block in the stack.

@@ -11,7 +11,7 @@
 
 namespace mallard {
 
-/// The reason why a call failed; converts to false if the call succeeded.
+/// The reason why a call failed. Converts to false if the call succeeded.
 ///
 ///     if (auto const e = mallard::shared_memory::remove("orders"))
 ///         std::puts(e.why);
@@ -23,7 +23,7 @@ struct system_error {
 };
 
 /// A number below 2^48 and its 16-bit checksum in one word, so that one atomic store changes both.
-/// The checksum detects all but one in 65,536 stray writes, on average.
+/// On average, the checksum detects all but one in 65,536 stray writes.
 class checked_number {
 public:
     /// Returns the word for `number`, which must be below 2^48.
@@ -32,9 +32,9 @@ public:
         // The factor is 2^64 divided by the golden ratio.
         return number << 16 | number * 0x9e3779b97f4a7c15 >> 48;
     }
-    /// Returns the number in a word, whether the checksum is right or not.
+    /// Returns the number in a word, without a test of the checksum.
     static constexpr std::uint64_t in(std::uint64_t word) noexcept { return word >> 16; }
-    /// Returns whether the checksum of a word is right.
+    /// Returns whether a word has a correct checksum.
     static constexpr bool is_sound(std::uint64_t word) noexcept { return of(in(word)) == word; }
 };
 
@@ -43,7 +43,8 @@ struct segment_header {
     static constexpr std::uint64_t magic_of_all = 0x536472616c6c616d; ///< "mallardS"
     /// The version of the header layout that this library reads and writes.
     static constexpr std::uint64_t version_of_this = 1;
-    /// The `root_state` of a constructed root: the number 1, which no process has.
+    /// The `root_state` of a constructed root. It contains the number 1, which identifies no
+    /// process.
     static constexpr std::uint64_t root_is_ready = checked_number::of(1);
 
     std::uint64_t magic = 0;    ///< `magic_of_all`, in every segment
@@ -55,13 +56,13 @@ struct segment_header {
     alignas(cache_line_bytes) std::atomic<std::uint64_t> cursor{0};
 
     /// The state of the root. 0 means that there is no root, and `root_is_ready` that the root is
-    /// constructed. Any other value is the `checked_number` of the process that constructs the root
-    /// now.
+    /// constructed. Any other value is the `checked_number` of the process that is constructing the
+    /// root.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> root_state{0};
     std::atomic<std::uint64_t> root{0}; ///< `checked_number` of the root's offset; 0: not allocated
     std::atomic<std::uint64_t> root_hash{0}; ///< `layout_hash` of the type of the root
 
-    /// Returns whether a word is a `checked_number` with a right checksum, and the number is an
+    /// Returns whether a word is a `checked_number` with a correct checksum, and the number is an
     /// offset after the header in a segment of `bytes` bytes.
     static constexpr bool is_offset(std::uint64_t word, std::size_t bytes) noexcept
     {
@@ -75,7 +76,7 @@ static_assert(sizeof(segment_header) == 192); // fixed for version 1
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 namespace os {
-/// The header of a `shared_memory` object without a segment: has no free memory.
+/// The header of a `shared_memory` object that has no segment. It has no free memory.
 inline constinit segment_header no_segment;
 } // namespace os
 
@@ -90,8 +91,8 @@ inline constinit segment_header no_segment;
 /// A segment gets its name when it is complete, so no process sees an incomplete segment, even if
 /// the process that creates it is killed. All memory of a segment is allocated at its creation. So
 /// when /dev/shm is full, the creation fails, and no later access raises SIGBUS. The segment exists
-/// until `remove` was called and no process maps it any longer. The destructor of this object only
-/// unmaps the segment.
+/// until `remove` was called and no process maps the segment any longer. The destructor of this
+/// object only unmaps the segment.
 ///
 /// Each process maps the segment at another address, aligned to 2 MiB. So objects in a segment must
 /// not contain pointers, references or virtual functions, nor members that contain these, such as a
@@ -100,13 +101,14 @@ inline constinit segment_header no_segment;
 ///
 /// An allocation moves a cursor by one compare-exchange. `deallocate` frees the block that was
 /// allocated last, and does nothing for any other block. A new block is zeroed, unless it reuses
-/// memory that `deallocate` freed. Alignments up to 2 MiB are supported. The header takes 192
-/// bytes. Any thread of any process may call `root` and allocate at any time. A process that is
-/// stopped or killed delays no other process, unless it is inside the constructor of the root.
-/// Movable. Needs the compiled library.
+/// memory that `deallocate` freed. Alignments up to 2 MiB are supported. The header uses 192 bytes.
+/// Any thread of any process may call `root` and allocate at any time. A process that is stopped or
+/// killed delays no other process, unless it is inside the constructor of the root. A
+/// `shared_memory` can be moved. Needs the compiled library.
 ///
 /// Every process that opens the segment can change its contents, so a stray write, or a truncation
-/// of the file, harms all processes. Opening verifies the whole header; blocks are not verified.
+/// of its file, can crash all processes. Opening verifies the whole header; blocks are not
+/// verified.
 class shared_memory {
 public:
     static constexpr bool any_thread = true; ///< see the concept `shareable`
@@ -117,7 +119,8 @@ public:
                                 unsigned mode = 0600) noexcept;
     /// Opens a segment that exists.
     static shared_memory open(std::string_view name) noexcept;
-    /// Opens a segment, or creates it. The size of an existing segment does not change.
+    /// Opens a segment, or creates it if it does not exist. The size of an existing segment does
+    /// not change.
     static shared_memory open_or_create(std::string_view name, std::size_t bytes,
                                         unsigned mode = 0600) noexcept;
     /// Removes the name of a segment, so that another segment can get the name. Processes that have
@@ -127,7 +130,7 @@ public:
     /// Creates a segment without a name, for child processes, and for processes that receive
     /// `descriptor()`. Such a segment cannot be truncated.
     static shared_memory anonymous(std::size_t bytes) noexcept;
-    /// Opens the segment of a descriptor. The caller keeps the descriptor.
+    /// Opens the segment of a descriptor. The caller still owns the descriptor.
     static shared_memory attach(int descriptor) noexcept;
 
     shared_memory() noexcept = default; ///< an object without a segment
@@ -139,12 +142,12 @@ public:
     explicit operator bool() const noexcept { return bytes_ != 0; }
     /// Returns the size of the segment in bytes.
     std::size_t bytes() const noexcept { return bytes_; }
-    /// Returns the file descriptor, which this object owns. `exec` closes the descriptor.
+    /// Returns the file descriptor, which this object owns. It is closed at `exec`.
     int descriptor() const noexcept { return descriptor_; }
 
     /// Returns the `errno` of the last failed call of any thread.
     int last_error() const noexcept { return error_.load(std::memory_order_relaxed); }
-    /// Returns what failed last and what to do about it, in one line that is never freed.
+    /// Returns, as one line that is never freed, what failed last and what to do about it.
     const char* last_failure() const noexcept { return why_.load(std::memory_order_relaxed); }
 
     /// Allocates a block in the segment, or throws `std::bad_alloc`.
@@ -170,7 +173,7 @@ public:
                 return base() + begin;
         }
     }
-    /// Frees the block if it was allocated last; otherwise does nothing.
+    /// Frees the block if it was allocated last, and otherwise does nothing.
     void deallocate(void* block, layout l) noexcept
     {
         auto const begin = static_cast<std::size_t>(static_cast<std::byte*>(block) - base());
@@ -191,10 +194,10 @@ public:
     statistics stats() const noexcept;
 
     /// Returns the root, the object from which processes find all others. The first call constructs
-    /// the root from the arguments. Other calls wait, and return the same object. If the
-    /// constructor throws, or its process is killed, the next call constructs the root again in the
-    /// same memory. Blocks that the first constructor allocated in the segment are then lost. The
-    /// destructor of the root never runs.
+    /// the root from the arguments. Other calls wait until the root is constructed, and return the
+    /// same object. If the constructor throws, or the process that runs it is killed, the next call
+    /// constructs the root again in the same memory. Blocks that the first constructor allocated in
+    /// the segment are then lost. The destructor of the root never runs.
     ///
     ///     auto* const b = segment.root<board>(segment);
     ///
@@ -252,7 +255,7 @@ private:
     std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(header_); }
 
     segment_header* header_ = &os::no_segment;
-    std::size_t bytes_ = 0; // a copy, because every process can write to the header
+    std::size_t bytes_ = 0; // not read from the header, because every process can change that
     int descriptor_ = -1;
     std::atomic<int> error_{0}; // atomic, because several threads may fail simultaneously
     std::atomic<const char*> why_{""};

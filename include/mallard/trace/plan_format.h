@@ -1,6 +1,6 @@
-/* The format of a compiled plan, for C99 and C++: which allocations of a program come from which
- * local allocator. `mallard plan make` and `mallard advise` write compiled plans,
- * libmallard-plan.so reads them, and spec/plan_format.md defines what they mean.
+/* The format of a compiled plan, for C99 and C++. A plan assigns allocations of a program to local
+ * allocators. `mallard plan make` and `mallard advise` write compiled plans, libmallard-plan.so
+ * reads them, and spec/plan_format.md defines what they mean.
  *
  *     header, module, ..., rule, ..., caller, ..., stack, ..., frame, ..., range, ..., text
  *
@@ -39,18 +39,20 @@ typedef struct mallard_plan_header {
     uint32_t ranges;        /**< number of ranges in the plan */
     uint32_t text_bytes;    /**< size of the text, a multiple of 8 */
     uint32_t reserved[3];   /**< 0 */
-    uint64_t checksum;      /**< of all other bytes of the file, as that of an op stream: the words
-                                 after the header, then those of the header before `checksum` */
+    uint64_t checksum;      /**< checksum of all other bytes of the file, computed as for an op
+                                 stream: first the words after the header, then those in the header
+                                 before `checksum` */
 } mallard_plan_header;
 
-/** A part of the text at the end of the file: UTF-8 or other bytes of the system, without a zero.
+/** A part of the text at the end of the file. It has UTF-8 or other bytes of the system, without a
+ * zero.
  */
 typedef struct mallard_plan_text {
     uint32_t at;    /**< the first byte, counted from the start of the text */
     uint32_t bytes; /**< the number of bytes in the text */
 } mallard_plan_text;
 
-/** A module: the program or a shared library. */
+/** A module, which is the program or a shared library. */
 typedef struct mallard_plan_module {
     mallard_plan_text name;  /**< the name of the file, without directories */
     uint32_t build_id_bytes; /**< 0: the module has no build-id, and `key` identifies it */
@@ -68,7 +70,7 @@ enum mallard_plan_allocator {
         4 /**< a multipool that starts anew when all blocks are free */
 };
 
-/** A rule: the allocations of its call stacks come from one kind of local allocator. */
+/** A rule, which selects call stacks. Their allocations come from one kind of local allocator. */
 typedef struct mallard_plan_rule {
     mallard_plan_text name; /**< for messages, such as the function that the rule is for */
     uint32_t allocator;     /**< enum mallard_plan_allocator */
@@ -79,14 +81,15 @@ typedef struct mallard_plan_rule {
     uint64_t reserved;      /**< 0 */
 } mallard_plan_rule;
 
-/** What the answer of a caller or stack may be, instead of the number of a rule. */
+/** Special values of the member `answer` in a caller or stack, which otherwise contains a rule
+ * number. */
 enum {
-    mallard_plan_by_stack = 0x40000000, /**< of a caller: plus the number of frames that distinguish
+    mallard_plan_by_stack = 0x40000000, /**< in a caller, plus the number of frames that distinguish
                                            its stacks, from 2 to mallard_plan_frames_max */
     mallard_plan_malloc = 0x7fffffff    /**< the program's own malloc */
 };
 
-/** A place in a module. */
+/** A code address in a module. */
 typedef struct mallard_plan_place {
     uint64_t address; /**< a return address as the file of the module has it (an ELF address) */
     uint32_t module;  /**< the number of the module, from 0 */
@@ -102,7 +105,7 @@ typedef struct mallard_plan_stack {
     uint32_t reserved; /**< 0 */
 } mallard_plan_stack;
 
-/** The code of a function that a rule is for, or of a copy of it that was inlined. */
+/** The code of a function that a rule is for, or of an inlined copy. */
 typedef struct mallard_plan_range {
     uint64_t begin;  /**< the first byte of code, as an address of the file */
     uint64_t end;    /**< the byte after the last */

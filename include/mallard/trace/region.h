@@ -1,4 +1,4 @@
-/* Marks of regions for the recorder, for C99, any later C, and C++.
+/* Functions that mark regions for the recorder, for C99, any later C, and C++.
  *
  *     void convert(const char* path)
  *     {
@@ -7,17 +7,17 @@
  *         mallard_region_end("convert");
  *     }
  *
- * In C++, an object marks a region until the end of its scope, also if an exception ends the scope:
+ * In C++, an object marks a region until the end of its scope, even if an exception ends the scope:
  *
  *     mallard::region const marked("convert");
  *
- * A trace of `mallard record` then has the exact begin and end of each instance of the region. Call
+ * A trace from `mallard record` then contains the exact begin and end whenever the region ran. Call
  * stacks alone do not show both. To use marks, write `region = "convert"` and `ends = "exact"` in a
- * plan. In a program that is not recorded, a mark only tests a pointer, and needs no library.
+ * plan. In a program that is not recorded, a mark only tests a pointer. It needs no library.
  *
  * Marks nest, separately on each thread. The end of a region also ends the regions inside of it. So
- * after a longjmp out of regions, the end of an outer region also ends these regions. A name is cut
- * to 240 bytes.
+ * if a longjmp leaves several regions, the end of an outer region ends all of them. A name is
+ * truncated to 240 bytes.
  */
 #ifndef MALLARD_REGION_H
 #define MALLARD_REGION_H
@@ -26,16 +26,18 @@
 extern "C" {
 #endif
 
-/** Marks the begin of a region in the recorder. The function is null without the recorder. */
+/** Marks the begin of a region in the recorder. Without the recorder, the address of this function
+ * is null. */
 extern void mallard_record_region_begin(const char* name) __attribute__((weak));
-/** Marks the end of a region in the recorder. The function is null without the recorder. */
+/** Marks the end of a region in the recorder. Without the recorder, the address of this function is
+ * null. */
 extern void mallard_record_region_end(const char* name) __attribute__((weak));
 
 #ifdef __cplusplus
 }
 #endif
 
-/** Marks that this thread enters the region `name`. Any thread may call. */
+/** Marks that this thread enters the region `name`. Any thread may call this function. */
 static inline void mallard_region_begin(const char* name)
 {
     if (mallard_record_region_begin)

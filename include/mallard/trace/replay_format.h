@@ -1,6 +1,6 @@
-/* The format of an op stream, for C99 and C++: the calls of a recorded program, in the form in
- * which mallard-replay makes them again. `mallard replay` writes op streams from traces, and
- * spec/replay_format.md defines how they are replayed.
+/* The format of an op stream, for C99 and C++. An op stream contains the calls of a recorded
+ * program, in a form in which mallard-replay can repeat them. `mallard replay` writes op streams
+ * from traces, and spec/replay_format.md defines how they are replayed.
  *
  *     header, thread, thread, ..., target, target, ..., ops of thread 0, ops of thread 1, ...
  *
@@ -41,12 +41,13 @@ typedef struct mallard_replay_header {
     uint64_t checksum;      /**< of all other bytes of the file: see mallard_replay_mix */
 } mallard_replay_header;
 
-/** A thread: its ops, in program order. */
+/** The table entry of a thread, whose ops are in program order. */
 typedef struct mallard_replay_thread {
-    uint64_t offset;   /**< where its ops begin in the file, in bytes */
-    uint64_t ops;      /**< how many ops it has; the last one is mallard_replay_end */
+    uint64_t offset;   /**< file offset of the thread's first op, in bytes */
+    uint64_t ops;      /**< number of ops in the thread; the last one is mallard_replay_end */
     uint64_t recorded; /**< the number of this thread in the trace */
-    uint64_t start_ns; /**< when it started, in nanoseconds since the first event of the trace */
+    uint64_t start_ns; /**< start of the thread, in nanoseconds since the first event of the
+                        * trace */
 } mallard_replay_thread;
 
 /** Kinds of allocators for a target (the allocator that serves an op). */
@@ -57,9 +58,9 @@ enum mallard_replay_allocator {
     mallard_replay_multipool_over_arena = 3 /**< mallard::multipool over mallard::arena */
 };
 
-/** An allocator that serves ops. Target 0 is always the malloc of the process. The others are local
- * allocators, which mallard_replay_open makes and mallard_replay_close destroys. Afterwards the
- * target may be opened again, for the next instance of a region.
+/** An allocator that serves ops. Target 0 is always the malloc of the process. All other targets
+ * are local allocators, which mallard_replay_open makes and mallard_replay_close destroys.
+ * Afterwards the target may be opened again, for the next run of its region.
  */
 typedef struct mallard_replay_target {
     uint32_t allocator;   /**< enum mallard_replay_allocator */
@@ -70,13 +71,13 @@ typedef struct mallard_replay_target {
 } mallard_replay_target;
 
 /** The kinds of ops. A slot is a place for the address of a block. An op that allocates writes its
- * slot, an op that frees reads its slot.
+ * slot, and an op that frees reads its slot.
  */
 enum mallard_replay_op_kind {
     mallard_replay_end = 0, /**< the thread exits */
 
-    /* Calls. For a target other than 0 all allocations are `allocate` and all frees `deallocate`.
-     * The size and the alignment of an op that frees are those of the block. The block of an
+    /* Calls. For a target other than 0, all allocations call `allocate` and all frees call
+     * `deallocate`. If an op frees, its size and alignment are those of the block. The block of an
      * operator new is freed by an operator delete, and every other block by `free`. */
     mallard_replay_op_malloc = 1,  /**< malloc(size) */
     mallard_replay_op_calloc = 2,  /**< calloc(1, size) */
@@ -93,7 +94,8 @@ enum mallard_replay_op_kind {
     mallard_replay_op_free_null = 12,     /**< free(NULL); no slot */
 
     /* Calls that failed when they were recorded. If such a call succeeds in the replay, the
-     * player counts the call and frees the new block. A block that realloc has resized stays. */
+     * replayer counts the call and frees the new block. It does not free a block that realloc has
+     * resized. */
     mallard_replay_op_malloc_failed = 13,
     mallard_replay_op_calloc_failed = 14,
     mallard_replay_op_aligned_failed = 15,
@@ -109,10 +111,10 @@ enum mallard_replay_op_kind {
                                         next op reallocates the block, with success or without */
 };
 
-/** One op. */
+/** One op, which is a call or another action of a thread. */
 typedef struct mallard_replay_op {
     uint64_t what; /**< from the lowest bit: size 40, log2 of the alignment 6, op 5, target 13 */
-    uint32_t slot; /**< a slot, or a thread: see the kinds */
+    uint32_t slot; /**< a slot or a thread, depending on the kind of op */
     uint32_t gap; /**< nanoseconds from the end of the thread's previous call to this one, for paces
                        other than `none`; longer gaps are mallard_replay_pause */
 } mallard_replay_op;
@@ -121,7 +123,8 @@ typedef struct mallard_replay_op {
 static inline uint64_t mallard_replay_pack(uint64_t size, unsigned align_log2, unsigned op,
                                            unsigned target)
 {
-    /* The values are widened without casts, because C++ programs may warn of C-style casts. */
+    /* The values are widened without casts, because compilers may warn about C-style casts in C++
+     * programs. */
     uint64_t const align_bits = align_log2;
     uint64_t const op_bits = op;
     uint64_t const target_bits = target;
@@ -130,8 +133,8 @@ static inline uint64_t mallard_replay_pack(uint64_t size, unsigned align_log2, u
 }
 
 /** Adds a word to a checksum. To compute the checksum of a file, begin with 0, and add all words of
- * 8 bytes after the header in the order of the file, then the words of the header before
- * `checksum`. A changed word always changes the checksum, since each step is a bijection.
+ * 8 bytes after the header in file order, and then the header words before `checksum`. A changed
+ * word always changes the checksum, because each call is a bijection.
  */
 static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
 {
@@ -139,7 +142,8 @@ static inline uint64_t mallard_replay_mix(uint64_t checksum, uint64_t word)
     return product ^ product >> 32;
 }
 
-/** Returns the size in `what`: bytes, a position or a time, depending on the kind of op. */
+/** Returns the size in `what`, which is bytes, a position or a time, depending on the kind of
+ * op. */
 static inline uint64_t mallard_replay_size(uint64_t what)
 {
     return what & ((UINT64_C(1) << mallard_replay_align_shift) - 1);
@@ -151,7 +155,7 @@ static inline unsigned mallard_replay_align_log2(uint64_t what)
     return what >> mallard_replay_align_shift & 63;
 }
 
-/** Returns the kind of op in `what`: enum mallard_replay_op_kind. */
+/** Returns the kind of op in `what`, an enum mallard_replay_op_kind. */
 static inline unsigned mallard_replay_op_of(uint64_t what)
 {
     return what >> mallard_replay_op_shift & 31;

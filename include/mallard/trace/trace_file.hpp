@@ -1,4 +1,5 @@
-// Writes the trace events of several allocators to a file. Needs the compiled library: see src/os.
+// Writes the trace events of several allocators to a file. Needs the compiled library, because the
+// system calls are in src/os.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -22,8 +23,8 @@ inline std::uint64_t trace_now() noexcept
         std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-/// A sink for the events of one allocator, which writes them to a `trace_file` with the number of
-/// the allocator. Copies have the same number.
+/// A sink for the events of one allocator. It writes the events to a `trace_file`, together with
+/// the number of the allocator. Copies of a channel have the same number.
 ///
 ///     mallard::trace_channel const orders = file.channel("orders");
 class trace_channel {
@@ -32,7 +33,7 @@ public:
     trace_channel(trace_file& file, std::uint32_t number) noexcept : file_(&file), number_(number)
     {
     }
-    /// Writes an event of this channel to the file. Any thread may call.
+    /// Writes an event of this channel to the file. Any thread may call this function.
     inline void operator()(mallard_trace_record r) const noexcept;
 
     /// Returns the number of the channel in the file.
@@ -43,7 +44,7 @@ private:
     std::uint32_t number_;
 };
 
-/// Writes a trace file. `trace_reader` and the command `mallard` read it.
+/// Writes a trace file. `trace_reader` and the command `mallard` read such files.
 ///
 ///     mallard::trace_file file("app.trace");
 ///     mallard::traced<mallard::multipool<>> orders(file.channel("orders"));
@@ -51,17 +52,17 @@ private:
 ///     if (!file.close())
 ///         std::puts(file.last_failure()); // the disk is full: ...
 ///
-/// The file is created, or overwritten. The object has a buffer of 16 KiB for 500 events, and
+/// If the file exists, it is overwritten. The object has a buffer of 16 KiB for 500 events, and
 /// writes the buffer when it is full, at `flush`, and at `close`. A `trace_file` allocates nothing,
 /// so even the heap of the program may be traced. If the process is killed, the events in the
 /// buffer are lost, and all earlier events can be read.
 ///
 /// No function throws. When the file cannot be written, events are lost and counted, and
 /// `trace_file` tries to write again from time to time. `last_error` and `last_failure` return the
-/// error, and the trace itself records where events are missing, and how many. The child of a fork
-/// writes nothing.
+/// error, and the trace records where events are missing, and how many. The child of a fork writes
+/// nothing.
 ///
-/// Any thread may call. A `trace_file` must outlive the traced allocators.
+/// Any thread may use it. A `trace_file` must outlive the traced allocators.
 class trace_file {
 public:
     /// Creates the file, or overwrites it. If that fails, `last_error` is not 0.
@@ -70,8 +71,8 @@ public:
     trace_file& operator=(const trace_file&) = delete;
     ~trace_file() { close(); }
 
-    /// Returns a sink for an allocator that is called `name`. At most 255 characters of the name
-    /// are written.
+    /// Returns a sink for an allocator whose name is `name`. At most 255 characters of the name are
+    /// written.
     trace_channel channel(std::string_view name) noexcept;
 
     /// Adds an event. Channels call this function.
@@ -81,7 +82,7 @@ public:
     bool flush() noexcept;
 
     /// Writes the last record and closes the file. Returns false if events are missing in the file.
-    /// Later events are lost.
+    /// Events after this call are lost.
     bool close() noexcept;
 
     /// Returns the number of events that could not be written.

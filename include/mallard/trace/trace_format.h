@@ -1,10 +1,10 @@
-/* The format of a stream of allocation events, for C99 and C++. This file has only types and small
- * functions; spec/trace_format.md describes how to use them.
+/* The format of an event log, a stream of allocation events, for C99 and C++. This file has only
+ * types and small functions; spec/trace_format.md describes how to use them.
  *
  *     header, record, record, ...
  *
  * Header and records are written as they are in memory, in the byte order of the machine, which the
- * header records. A stream whose writer was killed is valid up to its last whole record.
+ * header records. If the writer was killed, the stream is valid up to its last whole record.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
@@ -21,7 +21,7 @@ enum {
     mallard_trace_name_part = 16    /**< characters of a region's name in each record of a mark */
 };
 
-/** The clock of `t` and `dur`, in units of 1 / `clock_hz` seconds. */
+/** The clock of the times `t` and `dur`, which are in units of 1 / `clock_hz` seconds. */
 enum mallard_trace_clock {
     mallard_trace_clock_monotonic = 1, /**< CLOCK_MONOTONIC, in nanoseconds */
     mallard_trace_clock_tsc = 2        /**< the time stamp counter of the processor */
@@ -34,9 +34,9 @@ typedef struct mallard_trace_header {
     uint32_t version;       /**< mallard_trace_version */
     uint32_t header_bytes;  /**< the offset of the first record */
     uint32_t record_bytes;  /**< size of a record: 32 */
-    uint64_t clock_hz;      /**< ticks of the clock in a second */
-    uint64_t start;         /**< the time on the clock when the file was opened */
-    uint64_t start_unix;    /**< the same moment, in nanoseconds since 1970 */
+    uint64_t clock_hz;      /**< number of clock ticks in a second */
+    uint64_t start;         /**< the clock time when the file was opened */
+    uint64_t start_unix;    /**< the time of that moment, in nanoseconds since 1970 */
     uint32_t clock;         /**< enum mallard_trace_clock */
     uint32_t pid;           /**< the process ID */
     uint64_t sample_bytes;  /**< 0: every call is recorded; otherwise the mean number of allocated
@@ -45,11 +45,11 @@ typedef struct mallard_trace_header {
 
 /** The kinds of records. A reader skips unknown kinds. */
 enum mallard_trace_op {
-    mallard_trace_allocate = 1,   /**< an allocation returned `addr`; 0: the allocation failed */
+    mallard_trace_allocate = 1,   /**< an allocation returned `addr`, or failed if `addr` is 0 */
     mallard_trace_deallocate = 2, /**< `addr` is about to be freed */
     mallard_trace_reset = 3,      /**< all blocks of `stack` are about to be freed */
 
-    /* Calls of malloc and its family. `stack` is a call stack: see mallard_trace_kept. */
+    /* Calls of malloc and its family. `stack` is a call stack (see mallard_trace_kept). */
     mallard_trace_malloc = 16,             /**< malloc returned `addr` */
     mallard_trace_calloc = 17,             /**< calloc; `size` is the product */
     mallard_trace_aligned_alloc = 18,      /**< aligned_alloc */
@@ -66,10 +66,11 @@ enum mallard_trace_op {
     mallard_trace_family_first = 16,       /**< the first op of malloc's family */
     mallard_trace_family_last = 47,        /**< the last op that is reserved for the family */
 
-    /* What the events belong to. A text of `size` characters follows in the next records. */
+    /* Records about modules, processes and threads. In some, a text of `size` characters follows in
+     * the next records. */
     mallard_trace_module = 48,       /**< code is mapped at `addr`; `stack` is the process */
     mallard_trace_process = 49,      /**< process `stack`, whose process ID is `addr`, starts */
-    mallard_trace_process_end = 50,  /**< process `stack` ended with the status `addr` of wait */
+    mallard_trace_process_end = 50,  /**< process `stack` exited with the wait status `addr` */
     mallard_trace_thread_start = 51, /**< thread `stack`, whose thread ID is `addr`, starts in the
                                           process `dur` */
     mallard_trace_thread_end = 52,   /**< thread `stack` exits */
@@ -78,8 +79,9 @@ enum mallard_trace_op {
     mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
                                           `addr` is `t` in nanoseconds since the header's start */
 
-    /* Marks of the program: mallard/trace/region.h. The name of the region has `size` characters:
-     * the first 16 are in `addr`, `stack` and `dur`, 16 more in each record that follows. */
+    /* Marks of the program (see mallard/trace/region.h). The name of the region has `size`
+     * characters. The first 16 are in `addr`, `stack` and `dur`, and 16 more are in each record
+     * that follows. */
     mallard_trace_region_begin = 56, /**< the thread of the events enters a region */
     mallard_trace_region_end = 57,   /**< the thread leaves the region */
     mallard_trace_region_name = 58,  /**< more characters of the name */
@@ -101,10 +103,11 @@ enum mallard_trace_flag {
     mallard_trace_sized = 32,      /**< the operator's form with a size, which is in `size` */
     mallard_trace_aligned = 64,    /**< the operator's form with an alignment */
     mallard_trace_stack_cut = 128, /**< the call stack lacks outer frames */
-    mallard_trace_stack_gap = 256  /**< the call stack lacks frames between kept and new ones */
+    mallard_trace_stack_gap = 256  /**< the call stack lacks frames between shared and new ones */
 };
 
-/** The reason why events are missing: `stack` of a record of the kind mallard_trace_lost. */
+/** The reason why events are missing, stored in the member `stack` of a mallard_trace_lost
+ * record. */
 enum mallard_trace_loss {
     mallard_trace_loss_unknown = 0, /**< the writer does not know the reason */
     mallard_trace_loss_full = 1,    /**< the buffer was full, and the writer must not wait */
@@ -112,8 +115,8 @@ enum mallard_trace_loss {
     mallard_trace_loss_write = 3    /**< the stream could not be written, as on a full disk */
 };
 
-/** One event. An allocation is written after the call, a free before the call. So no two blocks in
- * use have the same address.
+/** One event. An allocation is written after the call, and a free before the call. So no two blocks
+ * that are in use at the same time have the same address.
  */
 typedef struct mallard_trace_record {
     uint64_t t;     /**< the end of an allocation, or the start of a free */
@@ -123,11 +126,12 @@ typedef struct mallard_trace_record {
     uint32_t dur;   /**< the duration of the call; 0 if it was not measured, as for a free */
 } mallard_trace_record;
 
-/** Returns the member `what` of a record. Larger sizes are cut to 2^40 - 1. */
+/** Returns the member `what` of a record. Sizes above 2^40 - 1 are reduced to 2^40 - 1. */
 static inline uint64_t mallard_trace_pack(uint64_t size, unsigned align_log2, unsigned op,
                                           unsigned flags)
 {
-    /* The values are widened without casts, because C++ programs may warn of C-style casts. */
+    /* The values are widened without casts, because compilers may warn about C-style casts in C++
+     * programs. */
     uint64_t const size_max = (UINT64_C(1) << mallard_trace_align_shift) - 1;
     uint64_t const align_bits = align_log2;
     uint64_t const op_bits = op;
@@ -190,13 +194,13 @@ static inline unsigned mallard_trace_align_log2(uint64_t what)
     return what >> mallard_trace_align_shift & 63;
 }
 
-/** Returns the kind of record in `what`: enum mallard_trace_op. */
+/** Returns the kind of record in `what`, an enum mallard_trace_op. */
 static inline unsigned mallard_trace_op_of(uint64_t what)
 {
     return what >> mallard_trace_op_shift & 63;
 }
 
-/** Returns the flags in `what`: enum mallard_trace_flag. */
+/** Returns the flags in `what`, bits of enum mallard_trace_flag. */
 static inline unsigned mallard_trace_flags(uint64_t what)
 {
     uint64_t const flags = what >> mallard_trace_flags_shift;

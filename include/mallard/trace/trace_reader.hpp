@@ -12,7 +12,7 @@
 
 namespace mallard {
 
-/// One event of a stream. The member `thread` comes from an earlier record.
+/// One event of a trace. The member `thread` comes from an earlier record.
 struct trace_event {
     mallard_trace_op op;   ///< what happened
     std::uint64_t t;       ///< time, by the clock of the header
@@ -27,17 +27,17 @@ struct trace_event {
     std::span<const std::byte> frames; ///< the return addresses of `stack`: see mallard_trace_fresh
 };
 
-/// Reads the events of a trace in memory, in the order of the file.
+/// Reads the events of a trace that is in memory, in the order of the file.
 ///
 ///     mallard::trace_reader trace(bytes);
 ///     while (auto event = trace.next())
 ///         ...
 ///     std::puts(trace.remark()); // empty if the trace is complete
 ///
-/// Bytes that are not a trace of this version and byte order have no events. A trace that was cut
-/// short has the events before the cut. `remark` describes such errors. Any bytes are safe to read,
-/// because each size is compared with the number of bytes that are left. Allocates nothing. Names
-/// point into `bytes`, so `bytes` must outlive them.
+/// If the bytes are not a trace of this version and byte order, the reader finds no events. If the
+/// trace was truncated, the reader finds the events before the end. `remark` describes such errors.
+/// Any bytes are safe to read, because each size is compared with the number of bytes that are
+/// left. Allocates nothing. Names point into `bytes`, so `bytes` must outlive them.
 class trace_reader {
 public:
     /// Reads the header of a trace in `bytes`.
@@ -51,15 +51,15 @@ public:
         is_readable_ = *remark_ == '\0';
     }
 
-    /// Returns whether the bytes are a trace that this reader can read. If not, `remark` gives the
-    /// reason.
+    /// Returns whether the bytes are a trace that this reader can read. If not, `remark` returns
+    /// the reason.
     bool is_readable() const noexcept { return is_readable_; }
 
     /// Returns whether the last record was read, and no record before it is missing.
     bool is_whole() const noexcept { return is_at_end_ && *remark_ == '\0'; }
 
-    /// Returns what is wrong with the part of the trace that was read so far, in one line that is
-    /// never freed.
+    /// Returns, as one line that is never freed, what is wrong with the part of the trace that was
+    /// read so far.
     const char* remark() const noexcept { return remark_; }
 
     /// Returns the header of the trace.
@@ -101,7 +101,7 @@ private:
         return "";
     }
 
-    /// Returns the next record, copied, because `bytes` may be unaligned.
+    /// Returns a copy of the next record. The record is copied because `bytes` may be unaligned.
     std::optional<mallard_trace_record> take_record() noexcept
     {
         if (is_at_end_ || rest_.empty()) {
@@ -122,7 +122,7 @@ private:
         return r;
     }
 
-    /// Turns the record `r` into `event_`. Returns false if bytes that belong to the record are
+    /// Converts the record `r` to `event_`. Returns false if bytes that belong to the record are
     /// missing.
     bool take_meaning(const mallard_trace_record& r) noexcept
     {
@@ -178,7 +178,8 @@ private:
         return frames.has_value();
     }
 
-    /// Returns the next `bytes`, which fill whole records, or nothing if fewer are left.
+    /// Returns the next `bytes` bytes, which fill whole records, or nothing if fewer bytes are
+    /// left.
     std::optional<std::span<const std::byte>> take_bytes(std::uint64_t bytes) noexcept
     {
         std::uint64_t const records = (bytes + record_bytes - 1) / record_bytes;
@@ -192,7 +193,8 @@ private:
         return found;
     }
 
-    // A later writer may add kinds of records without a new version.
+    // Returns whether this reader knows the kind of record. A later writer may add kinds of records
+    // without a new version.
     static bool is_known(mallard_trace_op op) noexcept
     {
         return (op >= mallard_trace_allocate && op <= mallard_trace_reset) ||

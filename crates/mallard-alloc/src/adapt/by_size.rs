@@ -4,8 +4,8 @@ use crate::adapt::prelude::*;
 
 /// Allocates blocks of at most `N` bytes from `small`, and larger blocks from `large`.
 ///
-/// `deallocate` chooses by the size too. The choice costs one comparison, or nothing if the size is
-/// a constant.
+/// `deallocate` makes the same choice from the size. The choice costs one comparison, or nothing if
+/// the size is a constant.
 ///
 /// ```
 /// use mallard::{BySize, DefaultHeap, Multipool};
@@ -13,9 +13,9 @@ use crate::adapt::prelude::*;
 /// # let _ = memory;
 /// ```
 ///
-/// For allocators only. A source may supply more bytes than requested, so the size of a chunk does
-/// not determine which source supplied the chunk. When the chosen allocator fails, the other one is
-/// not tried. `BySize` is `Send` and `Sync` if both allocators are.
+/// Wraps only allocators, not sources. A source may supply more bytes than requested, so the size
+/// of a chunk does not determine which source supplied the chunk. When the chosen allocator fails,
+/// the other one is not tried. `BySize` is `Send` and `Sync` if both allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,

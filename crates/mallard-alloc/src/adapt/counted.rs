@@ -26,7 +26,7 @@ pub struct CallCounts {
     pub bytes_freed: usize,
     /// The peak of the blocks in use.
     pub blocks_peak: usize,
-    /// The peak of the bytes in use, perhaps at another time than `blocks_peak`.
+    /// The peak of the bytes in use. It may be reached at another time than `blocks_peak`.
     pub bytes_peak: usize,
 }
 
@@ -45,8 +45,8 @@ impl CallCounts {
         self.blocks_live() == 0 && self.bytes_live() == 0
     }
 
-    /// Returns the counts of the calls since the counts `before` were read. The peaks are relative
-    /// to the blocks and bytes that were in use at that time.
+    /// Returns the counts of the calls since `before` was read. The peaks are relative to the
+    /// blocks and bytes that were in use at that time.
     fn since(&self, before: &Self) -> Self {
         Self {
             allocations: self.allocations - before.allocations,

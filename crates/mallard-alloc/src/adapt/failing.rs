@@ -23,7 +23,7 @@ impl<F: Fn(Layout, usize) -> bool> FailureRule for F {
     }
 }
 
-/// Selects by number the calls that fail. The first call has number 0.
+/// Selects the calls that fail, by their numbers. The first call has number 0.
 ///
 /// ```
 /// use mallard::Failures;

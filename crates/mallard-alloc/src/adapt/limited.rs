@@ -12,7 +12,7 @@ use core::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes as requested by the callers. Around a source, bytes as supplied by the source.
+    /// Bytes that the callers request. Around a source, the bytes that the source supplies.
     pub bytes: usize,
     /// Number of blocks.
     pub blocks: usize,
@@ -30,7 +30,7 @@ impl Budget {
 }
 
 /// Fails allocations that would exceed a [`Budget`] of bytes, of blocks, or of both. The limit is
-/// exact, so the last byte can be allocated. Freed bytes can be allocated again.
+/// exact, so the last byte of the budget can be allocated. Freed bytes can be allocated again.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Budget, Limited, Multipool};

@@ -3,8 +3,8 @@
 use crate::adapt::prelude::*;
 use crate::threads::lock::{DefaultLock, Lock};
 
-/// An allocator or source for any number of threads. Each call holds a lock, even while the wrapped
-/// object grows.
+/// Makes an allocator or source usable by any number of threads. Each call holds a lock, even while
+/// the wrapped object grows.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool, Synchronized};

@@ -47,12 +47,12 @@ use object_arena::ObjectArena;
 /// ```
 ///
 /// **Growth.** The first chunk has 1 KiB. Each later chunk is four times as large as the one
-/// before, up to 16 MiB. A request larger than the next chunk gets a chunk of the size of the
-/// request, which does not enlarge later chunks. After the request, the arena allocates from the
-/// chunk with more free bytes, the new or the previous one. So a large block does not waste the
-/// rest of the previous chunk. When the source cannot supply a chunk, the arena requests half the
-/// size, then a quarter, and so on down to the size of the request. A [`Growth`] changes these
-/// numbers, and can limit the bytes held.
+/// before, up to 16 MiB. A request that is larger than the next chunk gets a chunk just large
+/// enough for the request, and does not enlarge later chunks. Afterwards, the arena continues in
+/// the new chunk or in the previous one, whichever has more free bytes. So a large block does not
+/// waste the rest of the previous chunk. When the source cannot supply a chunk, the arena requests
+/// half the size, then a quarter, and so on down to the size of the request. A [`Growth`] changes
+/// these numbers, and can limit the bytes held.
 ///
 /// **Blocks.** Addresses rise, and each block begins where the last one ended, except for
 /// alignment. Only the block that was allocated last can be freed, or grow in place, and not if it

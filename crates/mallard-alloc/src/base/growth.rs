@@ -1,13 +1,13 @@
-//! Growth rules: how many bytes an allocator requests from its source at a time. Only slow paths
-//! read a `Growth`.
+//! Growth rules. A rule computes how many bytes an allocator requests from its source at a time (a
+//! step). Only slow paths read a `Growth`.
 
 use crate::base::bits::layout;
 use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::cell::Cell;
 
-/// A growth rule. The next step (the memory of one request to the source) has `last * num / den +
-/// add` bytes, but at most `max`. `last` is the size of the step before.
+/// A growth rule. The next chunk request has `last * num / den + add` bytes, but at most `max`,
+/// where `last` is the size of the previous request.
 ///
 /// ```
 /// use mallard::Growth;
@@ -19,11 +19,11 @@ use core::cell::Cell;
 /// # assert!(single.is_single() && !linear.is_single());
 /// ```
 ///
-/// A request larger than the next step gets a step of the size of the request, which does not
-/// enlarge later steps. `limit` is the maximum of bytes that the allocator holds. The last step is
-/// cut to what is left of the limit. If the limit is 8 KiB or more, blocks of one size can fill at
-/// least nine tenths of the limit. For a pool that threads share, this is so from 16 KiB, and there
-/// may be room for one block fewer.
+/// If a block is larger than the next chunk request, the request is just large enough for the
+/// block, and later requests do not become larger. `limit` is the maximum number of bytes that the
+/// allocator holds. The last chunk request is reduced to what the limit still allows. If the limit
+/// is 8 KiB or more, blocks of one size can fill at least nine tenths of the limit. For a pool that
+/// threads share, this is so from 16 KiB, and there may be room for one block fewer.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Bytes of the first step.
@@ -38,9 +38,9 @@ pub struct Growth {
     pub add: usize,
     /// The maximum of bytes held at any time.
     pub limit: usize,
-    /// A function that returns the size of the next step. The arguments are the size of the step
-    /// before (0 at first) and the size of the request. If the function panics although the source
-    /// declares that it never panics, the program aborts.
+    /// A function that returns the size of the next chunk request. The arguments are the size of
+    /// the previous one (0 at first), and the size that the allocator needs. If the function panics
+    /// although the source declares that it never panics, the program aborts.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 
@@ -49,15 +49,15 @@ impl Growth {
     pub const fn new() -> Self {
         Self { first: 4096, max: 1 << 20, num: 2, den: 1, add: 0, limit: usize::MAX, rule: None }
     }
-    /// Returns a rule with a single step of `bytes` bytes.
+    /// Returns a rule with a single chunk request of `bytes` bytes.
     pub const fn none(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, limit: bytes, ..Self::new() }
     }
-    /// Returns a rule whose steps all have `bytes` bytes.
+    /// Returns a rule whose chunk requests all have `bytes` bytes.
     pub const fn fixed(bytes: usize) -> Self {
         Self { first: bytes, max: bytes, num: 1, ..Self::new() }
     }
-    /// Returns a rule by which each step has `add` bytes more than the step before.
+    /// Returns a rule in which each chunk request has `add` bytes more than the one before.
     pub const fn linear(first: usize, add: usize) -> Self {
         Self { first, num: 1, add, ..Self::new() }
     }
@@ -75,7 +75,7 @@ impl Growth {
         Self { limit: bytes, ..self }
     }
 
-    /// Returns whether there is exactly one step.
+    /// Returns whether the rule allows exactly one chunk request.
     pub const fn is_single(&self) -> bool {
         self.limit <= self.first
     }
@@ -178,8 +178,8 @@ impl GrowthState {
         self.taken.set(self.taken() - bytes);
     }
 
-    /// Records bytes that were taken for bookkeeping. The bytes count towards the limit, but later
-    /// chunks do not grow because of them.
+    /// Records bytes that were allocated for bookkeeping. The bytes count towards the limit, but
+    /// later chunks do not grow because of them.
     pub(crate) fn took_aside(&self, bytes: usize) {
         self.taken.set(self.taken() + bytes);
     }

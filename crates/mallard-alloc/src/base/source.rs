@@ -139,8 +139,9 @@ unsafe impl Source for Null {
     }
 }
 
-/// A source in a buffer of the caller. Chunks come from the front of the buffer. When the newest
-/// chunk is returned, its bytes are free again; the bytes of any other returned chunk are not.
+/// A source whose chunks are in a buffer of the caller. Chunks come from the front of the buffer.
+/// When the newest chunk is returned, its bytes are free again; the bytes of any other returned
+/// chunk are not.
 ///
 /// ```
 /// use core::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What an allocator knows about an address: the result of `classify`.
+/// What kind of address a pointer is for an allocator. This is the result of `classify`.
 ///
 /// ```
 /// use mallard::{ObjectPool, Validity};
@@ -45,7 +45,7 @@ pub struct Statistics {
     pub chunks: usize,
     /// Growth steps since the allocator was made.
     pub growths: usize,
-    /// How often, since construction, an empty cache was refilled. For an arena: how often the
+    /// How often, since construction, an empty cache was refilled. For an arena, how often the
     /// arena started another chunk.
     pub refills: usize,
     /// How often, since construction, a full cache returned some of its blocks.

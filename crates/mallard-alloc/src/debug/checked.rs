@@ -29,8 +29,8 @@ use core::cell::RefCell;
 /// - a leaked block: when the allocator is dropped.
 ///
 /// The handler is called with each fault; the default handler panics. If the handler returns, the
-/// program continues. A free with a wrong layout is done with the right layout, any other bad free
-/// is ignored, and overwritten bytes of redzones are filled again.
+/// program continues. Then a block freed with another layout is freed with the layout of its
+/// allocation, any other bad free is ignored, and overwritten redzones are filled again.
 ///
 /// A freed block is filled with a pattern and put in quarantine. When more than 64 KiB are in
 /// quarantine, the oldest block leaves the quarantine. When the wrapped allocator is exhausted, the
@@ -42,7 +42,7 @@ use core::cell::RefCell;
 /// blocks are outside the blocks, on the global heap. If that heap has no memory, the program
 /// aborts. Blocks of size 0 are not checked. `Checked` is for one thread at a time, so several
 /// threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost
-/// about 100 ns together, and write the bytes of the block twice.
+/// about 100 ns together. Each of them fills the block with a pattern.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,

@@ -46,9 +46,9 @@ impl<T, C: Counts> Drop for Slot<T, C> {
     }
 }
 
-/// A strong handle, an [`Rc`] or an [`Arc`]: one of several owners of an object of a
-/// [`CountedPool`](crate::CountedPool). The object is dropped with the last owner. A handle is one
-/// pointer wide; the counts are in the slot.
+/// A strong handle, which is an [`Rc`] or an [`Arc`]. It is one of several owners of an object of a
+/// [`CountedPool`](crate::CountedPool). When the last owner is dropped, the object is dropped too.
+/// A handle has the size of a pointer, because the counts are in the slot.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -68,8 +68,8 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
 /// while the object exists.
 ///
 /// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
-/// outlive their objects, use the keys of a slot map instead, which keep no slot in use. A weak
-/// handle is one pointer wide.
+/// outlive their objects, use a slot map instead, whose keys keep no slot in use. A weak handle has
+/// the size of a pointer.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};

@@ -9,8 +9,8 @@ use core::alloc::Layout;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
 
-/// The kind of pages of a chunk. Huge pages save page faults and TLB misses in large chunks that are
-/// fully used, and waste memory in all others.
+/// The kind of pages of a chunk. Huge pages save page faults and TLB misses in large chunks that
+/// are fully used, and waste memory in all other chunks.
 ///
 /// ```
 /// use mallard::{Huge, Pages, PagesOptions};

@@ -65,7 +65,7 @@ impl Default for FileOptions {
 /// Statistics of a file arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// Bytes of blocks, of gaps between blocks, and 64 bytes of bookkeeping.
+    /// Bytes of blocks and of gaps between blocks, and 64 bytes of bookkeeping.
     pub bytes_used: usize,
     /// Bytes of the pages that the file had at the last commit.
     pub bytes_committed: usize,
@@ -75,8 +75,8 @@ pub struct FileStatistics {
     pub commits: u64,
 }
 
-/// An arena whose contents are a mapped file. A later process opens the file and uses its contents
-/// immediately, without parsing or rebuilding. The C++ library uses the same files
+/// An arena whose contents are a mapped file. A later process can open the file and use its
+/// contents immediately, without parsing them. The C++ library uses the same files
 /// (`spec/file_arena.md`).
 ///
 /// ```no_run
@@ -93,21 +93,22 @@ pub struct FileStatistics {
 /// # }
 /// ```
 ///
-/// **Commits.** Changes in memory reach the file only by `commit`, which is atomic: after a kill, a
-/// power failure or a full disk, the file still holds the last commit. `open` fails for a file that
-/// is corrupt, truncated, or of another program or version; the error contains what to do.
+/// **Commits.** Changes in memory reach the file only by `commit`. A commit is atomic. If the
+/// process is killed, the power fails or the disk is full, the file still holds the last commit.
+/// `open` fails for a file that is corrupt, truncated, or of another program or version; the error
+/// contains what to do.
 ///
 /// **Addresses.** The file is mapped at the address at which it was created, so pointers in the
-/// file stay valid. When another mapping is in the way, `open` fails; with the option `relocate`,
-/// `open` maps the file elsewhere.
+/// file stay valid. When another mapping uses that address, `open` fails. With the option
+/// `relocate`, `open` then maps the file at another address.
 ///
 /// **Blocks.** An allocation moves a cursor, which is stored in the file. `deallocate` frees the
 /// block that was allocated last, and does nothing for any other block. An allocation fails when
 /// `max_bytes` are used. A type with a pointer to anything outside the file, such as `String`, must
 /// not be stored there.
 ///
-/// **Sharing.** A lock on the file admits one writer, or several readers. A file arena is for one
-/// thread at a time.
+/// **Sharing.** A file lock admits either one writer or several readers. One thread at a time may
+/// use a file arena.
 ///
 /// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
 /// changed pages twice. `FileArena` exists on 64-bit Linux, with the feature `std`.
@@ -173,8 +174,8 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Returns whether the file is mapped at another address than at its creation, so that pointers
-    /// in the file are wrong.
+    /// Returns whether the file is mapped at another address than at its creation, so that plain
+    /// pointers in the file are invalid.
     pub const fn is_relocated(&self) -> bool {
         self.relocated
     }

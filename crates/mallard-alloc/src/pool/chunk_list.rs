@@ -105,11 +105,11 @@ impl ChunkList {
         Some(unsafe { self.write_head(at, core, slots, 0, None) })
     }
 
-    /// Takes the memory of one growth step from the source: at least `wish` bytes, if the limit
-    /// allows. Returns the header of the step's first chunk, as `next_chunk` does. Returns `None`
-    /// if the limit does not allow a step, or the source is exhausted.
+    /// Requests chunks from the source, with at least `wish` bytes together if the limit allows
+    /// that. Returns the header of the first chunk, as `next_chunk` does. Returns `None` if the
+    /// limit does not allow a request, or the source is exhausted.
     ///
-    /// A pool with a fixed number of slots takes the memory of all slots that it may still add.
+    /// A pool with a fixed number of slots requests the memory of all slots that it may still add.
     pub(crate) fn grow<S: Source>(
         &self,
         source: &S,

@@ -1,4 +1,4 @@
-//! The layout of a pool's chunks: where the header and the slots of a chunk are.
+//! The layout of a pool's chunks, that is, where the header and the slots of a chunk are.
 
 use crate::base::bits::{align_up, layout};
 use core::alloc::Layout;

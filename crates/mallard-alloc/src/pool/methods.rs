@@ -8,8 +8,8 @@ macro_rules! pool_methods {
             self.clear();
             self.slots.release();
         }
-        /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole
-        /// growth steps. A growth step is idle when none of its slots is in use. O(free slots).
+        /// Returns idle memory to the source, except for `keep` bytes. The memory of one request to
+        /// the source is returned as a whole, when all its slots are free. O(free slots).
         pub fn trim(&mut self, keep: usize) {
             self.slots.trim(keep);
         }

@@ -27,7 +27,7 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 /// a lock, by another thread. During that time, a call that needs memory from the source fails. All
 /// other calls work.
 ///
-/// Between any two calls, with |x| for the number of blocks in x:
+/// These numbers agree between any two calls, with |x| for the number of blocks in x:
 ///
 ///   live + |magazine| + |free bits| + |bump range| + |never used|  ==  capacity
 #[repr(C)] // an allocation reads the magazine first, then the bump range
@@ -49,7 +49,7 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Returns the largest number of entries of the magazine in a pool with this limit. The array takes
+/// Returns the largest number of entries of the magazine in a pool with this limit. The array uses
 /// at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its
 /// first array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
@@ -266,11 +266,11 @@ impl PoolState {
 }
 
 /// A stack of pointers to free blocks of a pool. The pointers are in a separate array, so that
-/// neither push nor pop reads or writes a free block. The name is from Bonwick ("Magazines and
+/// neither push nor pop reads or writes a free block. The name comes from Bonwick ("Magazines and
 /// Vmem", 2001).
 ///
-/// `low <= top <= high`. Without an array all three are null: the magazine looks empty to a pop,
-/// and full to a push.
+/// `low <= top <= high`. Without an array, all three are null. The magazine is then empty for a
+/// pop, and full for a push.
 #[repr(C)]
 struct Magazine {
     top: Cell<*mut Block>,

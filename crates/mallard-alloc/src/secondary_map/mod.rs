@@ -41,8 +41,8 @@ use core::alloc::Layout;
 /// generations wrap.
 ///
 /// A lookup costs as much as in the slot map. The map allocates memory only around slots that have
-/// values: a chunk for each group of near indices. If only a few of many keys have values, see
-/// [`SparseSecondaryMap`]. Values do not move. Threads and failures are as for the slot map.
+/// values, which is a chunk for each group of near indices. If only a few of many keys have values,
+/// see [`SparseSecondaryMap`]. Values do not move. Threads and failures are as for the slot map.
 pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
     len: usize,

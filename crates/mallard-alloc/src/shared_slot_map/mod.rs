@@ -57,7 +57,7 @@ use slot::Removal;
 /// that wait for such a lock sleep. Without the feature `std`, all threads share one cache, and
 /// waiting threads spin.
 ///
-/// **Memory.** The size of an element is rounded up to a multiple of 8, and each element costs 12
+/// **Memory.** The size of an element is rounded up to a multiple of 8, and each element needs 12
 /// bytes more. The map keeps its memory until it is dropped. A slot retires when its generations
 /// are used up.
 ///
@@ -262,8 +262,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element, so that its key is stale. Returns `false` if the key names no element.
-    /// If several threads remove the same element, exactly one call returns `true`.
+    /// Removes an element, so that its key becomes stale. Returns `false` if the key finds no
+    /// element. If several threads remove the same element, exactly one call returns `true`.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         let Some(slot) = self.find(key) else { return false };

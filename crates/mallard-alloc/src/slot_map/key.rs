@@ -3,8 +3,8 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 
-/// Names one element of a [`SlotMap`](crate::SlotMap) for ever: the index of its slot, and a
-/// generation that counts the elements of that slot.
+/// Identifies one element of a [`SlotMap`](crate::SlotMap) for ever. A key contains the index of
+/// the element's slot, and a generation, which counts the elements of that slot.
 ///
 /// [`key_type!`](crate::key_type) makes key types. [`Key32`] and [`Key64`] are predefined.
 ///
@@ -19,11 +19,11 @@ use core::hash::Hash;
 /// ```
 ///
 /// A key is never 0, so an `Option` of a key is no larger than the key. The default key is the null
-/// key, which names no element. Any other integer can be converted to a key. If no map has returned
-/// that integer, the key names nothing.
+/// key, which identifies no element. Any other integer can be converted to a key. If no map has
+/// returned that integer, the key finds no element.
 ///
 /// The index is in the low bits, and the generation is in the bits above. Keys are compared as
-/// integers, so by generation first.
+/// integers, so the generation is compared first.
 ///
 /// # Safety
 /// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Equality and
@@ -321,9 +321,10 @@ macro_rules! __key_serde {
 }
 
 crate::key_type! {
-    /// The usual key, 4 bytes: a million slots, each for 4,095 elements, one after the other.
+    /// The usual key, of 4 bytes. A map has up to a million slots, each for 4,095 elements, one
+    /// after the other.
     pub struct Key32(20, 12);
-    /// The key for large or long-lived maps, 8 bytes: four billion slots, each for four billion
-    /// elements, one after the other.
+    /// The key for large or long-lived maps, of 8 bytes. A map has up to four billion slots, each
+    /// for four billion elements, one after the other.
     pub struct Key64(32, 32);
 }

@@ -42,10 +42,10 @@ use core::ptr::NonNull;
 ///
 /// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map
 /// grows by a chunk and copies only the directory, so an element keeps its address from insert to
-/// removal, even if the map is moved. A map allocates no memory before the first element. Each
-/// element costs a word (4 bytes for [`Key32`](crate::Key32)) and two bits in addition to its size.
-/// The map keeps its memory until [`trim`](Self::trim). After a trim, the map still records which
-/// keys are stale.
+/// removal, even if the map is moved. A map allocates no memory before the first element. In
+/// addition to its own size, each element needs a word (4 bytes for [`Key32`](crate::Key32)) and
+/// two bits. The map keeps its memory until [`trim`](Self::trim). After a trim, the map still
+/// records which keys are stale.
 ///
 /// **Reuse.** A freed slot is among the next slots that are used. When all generations of a slot
 /// are used up, the slot retires and stays empty. [`retired`](Self::retired) counts such slots.
@@ -339,7 +339,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         unsafe { self.slots.free_keys.push(next) };
     }
 
-    /// Moves an element out and reserves its key. The key names nothing until
+    /// Moves an element out and reserves its key. The key finds no element until
     /// [`reattach`](Self::reattach), and no other element receives the key. `remove` and `clear`
     /// end the reservation.
     ///

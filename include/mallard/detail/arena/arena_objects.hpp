@@ -1,4 +1,4 @@
-// The functions of an arena that make, own and copy objects: a base class of every arena.
+// The base class of every arena, with the functions that make, own and copy objects.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -14,8 +14,8 @@
 
 namespace mallard {
 
-/// A list of destructors and functions to run before an arena frees its memory, newest first. The
-/// entries are in the arena itself, next to the objects.
+/// A list of destructors and functions to run before an arena frees its memory. The newest entry
+/// runs first. The entries are in the arena itself, next to the objects.
 class finalizers {
     struct entry {
         entry* next;
@@ -24,13 +24,14 @@ class finalizers {
     };
 
 public:
-    /// An entry of the list. Entries that were added later are newer.
+    /// Points to an entry of the list. Entries that were added later are newer.
     using position = entry*;
     static constexpr layout entry_layout = layout_of<entry>();
 
     position newest() const noexcept { return newest_; }
 
-    /// Adds an entry that destroys `object`. `memory` has the layout `entry_layout`.
+    /// Adds an entry that destroys `object`. `memory` is a block of layout `entry_layout` for the
+    /// entry.
     template <class T>
     void destroy_later(void* memory, T& object) noexcept
     {
@@ -65,7 +66,7 @@ private:
     entry* newest_ = nullptr;
 };
 
-/// Makes objects in the arena `A`, which derives from this class. The arena holds no lock while a
+/// Makes objects in the arena `A`, which derives from this class. No lock is held while a
 /// constructor runs.
 template <class A>
 class arena_objects {
@@ -91,8 +92,8 @@ public:
     }
 
     /// Makes a `T` whose destructor runs at the next `reset` or `release`, at a `rewind` to an
-    /// older mark, or at the end of the arena. The newest object is destroyed first. Costs 24 bytes
-    /// next to the object, unless the destructor is trivial.
+    /// older mark, or in the destructor of the arena. The newest object is destroyed first. Uses 24
+    /// bytes next to the object, unless the object's destructor is trivial.
     ///
     ///     auto& file = scratch.own<std::ofstream>(path);
     template <class T, class... Args>
@@ -108,8 +109,9 @@ public:
         }
     }
 
-    /// Runs `f()` at the next `reset` or `release`, at a `rewind` to an older mark, or at the end
-    /// of the arena. Deferred functions and destructors of objects made by `own` run newest first.
+    /// Runs `f()` at the next `reset` or `release`, at a `rewind` to an older mark, or in the
+    /// destructor of the arena. Deferred functions and the destructors of objects made by `own` run
+    /// in reverse order, newest first.
     ///
     ///     scratch.defer([&] { log << "request done\n"; });
     template <std::invocable F>

@@ -1,9 +1,9 @@
-// Tells AddressSanitizer and Valgrind which bytes are free.
+// Informs AddressSanitizer and Valgrind which bytes are free.
 //
 // Every build with AddressSanitizer marks free bytes. Calls to Valgrind are compiled only with the
 // pool option `check::on`, because even when Valgrind does not run, such a call costs about a dozen
-// instructions, more than the whole hot path of a pool. Types have the same layout with and without
-// AddressSanitizer.
+// instructions, more than the whole hot path of a pool. All types have the same layout with and
+// without AddressSanitizer.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -25,7 +25,7 @@ extern "C" void __asan_unpoison_memory_region(void const volatile*, std::size_t)
 
 namespace mallard::asan {
 // Hides from GCC which buffer the pointer points to. GCC assumes that a function reads through a
-// pointer to const, and would warn that a buffer of the caller is uninitialised.
+// pointer to const, and would warn if a buffer of the caller is uninitialised.
 inline const void* of_unknown_bytes(const void* p) noexcept
 {
     asm("" : "+r"(p));
@@ -69,7 +69,7 @@ inline void report_errors(bool on) noexcept
     else
         VALGRIND_DISABLE_ERROR_REPORTING;
 }
-/// Whether the byte at `p` may be read: 1 yes, 3 no, 0 if memcheck does not run.
+/// Returns whether the byte at `p` may be read: 1 if it may, 3 if not, 0 if memcheck does not run.
 inline int is_addressable(const void* p) noexcept
 {
     unsigned char bits = 0;
@@ -91,8 +91,8 @@ inline int is_addressable(const void*) noexcept
 
 namespace mallard {
 
-/// Marks `bytes` bytes from `p` on as free: AddressSanitizer reports an access as a bug.
-/// With `ChecksOn`, Valgrind reports the access too.
+/// Marks `bytes` bytes from `p` on as free. AddressSanitizer then reports an access as a bug. With
+/// `ChecksOn`, Valgrind reports the access too.
 template <bool ChecksOn>
 inline void poison(const void* p, std::size_t bytes) noexcept
 {
@@ -114,8 +114,8 @@ inline void unpoison(const void* p, std::size_t bytes) noexcept
 template <bool ChecksOn>
 inline constexpr bool marks_free_bytes = asan::is_on || ChecksOn;
 
-/// Turns Valgrind's error reports off during a C++ scope. An allocator needs this scope to read the
-/// links of its free lists, which are in free blocks.
+/// Turns Valgrind's error reports off during a C++ scope. An allocator needs this scope when it
+/// reads the links of its free lists, because they are in free blocks.
 template <bool ChecksOn>
 class no_valgrind_reports {
 public:

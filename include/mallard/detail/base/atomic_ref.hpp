@@ -1,4 +1,4 @@
-// std::atomic_ref, also where the standard library has none.
+// std::atomic_ref, even with a standard library that lacks it.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -11,8 +11,8 @@ namespace mallard {
 #ifdef __cpp_lib_atomic_ref
 using std::atomic_ref;
 #else
-/// The part of std::atomic_ref that Mallard uses, for integers and pointers. libc++ has it since
-/// version 19.
+/// Implements the part of std::atomic_ref that Mallard uses, for integers and pointers. libc++ has
+/// std::atomic_ref since version 19.
 template <class T>
 class atomic_ref {
 public:

@@ -9,16 +9,16 @@
 #include <limits>
 #include <new>
 
-/// Marks a slow path: never inlined, and kept away from hot code.
+/// Marks a slow path, which is never inlined, and is placed away from hot code.
 #define MALLARD_COLD [[gnu::cold, gnu::noinline]]
 
 namespace mallard {
 
-inline constexpr std::size_t page_bytes = 4096;     ///< the least size of a page of the system
+inline constexpr std::size_t page_bytes = 4096;     ///< the smallest page size of any system
 inline constexpr std::size_t cache_line_bytes = 64; ///< the usual size of a cache line
 
-/// The alignment of objects that different threads write, so that no cache line holds parts of two
-/// of them. Some processors for AArch64, such as Apple's, have lines of 128 bytes.
+/// The alignment of objects that different threads write, so that two such objects never share a
+/// cache line. Some processors for AArch64, such as Apple's, have lines of 128 bytes.
 #if defined(__aarch64__)
 inline constexpr std::size_t false_sharing_bytes = 128;
 #else
@@ -29,33 +29,35 @@ inline constexpr std::size_t false_sharing_bytes = cache_line_bytes;
 inline constexpr std::size_t bytes_max =
     static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 
-/// True for 1, 2, 4, ... Does not use popcount, which plain x86-64 lacks.
+/// Returns whether `value` is 1, 2, 4, or another power of two. Does not use popcount, which plain
+/// x86-64 lacks.
 constexpr bool is_power_of_two(std::size_t value) noexcept
 {
     return (value ^ (value - 1)) > value - 1;
 }
 
-/// Rounds up to a multiple of `align`, a power of two. Returns 0 if the result does not fit.
+/// Rounds `bytes` up to a multiple of `align`, a power of two. Returns 0 if the result does not
+/// fit.
 constexpr std::size_t align_up(std::size_t bytes, std::size_t align) noexcept
 {
     return (bytes + (align - 1)) & ~(align - 1);
 }
 
-/// The next address that is a multiple of `align`.
+/// Returns the first address from `p` on that is a multiple of `align`.
 inline std::byte* align_up(std::byte* p, std::size_t align) noexcept
 {
     // Adds to the pointer, so that the pointer keeps its provenance.
     return p + (-reinterpret_cast<std::uintptr_t>(p) & (align - 1));
 }
 
-/// The sum, or the largest `std::size_t` if the sum does not fit.
+/// Returns the sum, or the largest `std::size_t` if the sum does not fit.
 constexpr std::size_t saturating_add(std::size_t a, std::size_t b) noexcept
 {
     return a > std::numeric_limits<std::size_t>::max() - b ? std::numeric_limits<std::size_t>::max()
                                                            : a + b;
 }
 
-/// The product, or the largest `std::size_t` if the product does not fit.
+/// Returns the product, or the largest `std::size_t` if the product does not fit.
 constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 {
     return b != 0 && a > std::numeric_limits<std::size_t>::max() / b
@@ -69,16 +71,16 @@ constexpr std::size_t saturating_mul(std::size_t a, std::size_t b) noexcept
 ///     void* const block = memory.allocate({100, 16});
 ///     memory.deallocate(block, {100, 16});
 ///
-/// `align` must be a power of two. The constructor stops the process if `align` is not, so
-/// allocators need not check. For a constant `align` the check costs nothing. `bytes` may be any
-/// number: a block of 0 bytes has a unique address, and a request above `bytes_max` fails as if
-/// memory were exhausted.
+/// `align` must be a power of two. The constructor stops the process if it is not, so allocators
+/// need not check. If `align` is a constant, the check costs nothing. `bytes` may be any number. A
+/// block of 0 bytes has a unique address, and a request above `bytes_max` fails as if memory were
+/// exhausted.
 class layout {
 public:
     std::size_t bytes; ///< the size
     std::size_t align; ///< the alignment, a power of two
 
-    /// Stops the process if `align_asked` is not a power of two.
+    /// Makes a layout. Stops the process if `align_asked` is not a power of two.
     constexpr layout(std::size_t bytes_asked,
                      std::size_t align_asked = alignof(std::max_align_t)) noexcept
         : bytes(bytes_asked), align(align_asked)
@@ -90,7 +92,7 @@ public:
     friend constexpr bool operator==(layout, layout) = default;
 };
 
-/// The layout of an array of `count` objects. If the array exceeds the address space, every
+/// Returns the layout of an array of `count` objects. If the array exceeds the address space, every
 /// allocator fails the request.
 ///
 ///     memory.allocate(mallard::layout_of<int>(100));
@@ -110,8 +112,8 @@ constexpr layout layout_of(std::size_t count = 1) noexcept
 #endif
 }
 
-/// Move assignment: destroys the old value, and then calls the move constructor, which must not
-/// throw.
+/// Implements move assignment. Destroys the old value, and then calls the move constructor, which
+/// must not throw.
 template <class T>
 T& replace_by_move(T& to, T&& from) noexcept
 {
@@ -122,7 +124,7 @@ T& replace_by_move(T& to, T&& from) noexcept
     return to;
 }
 
-/// The result of `f()`, or a default value if `f` throws.
+/// Returns the result of `f()`, or a default value if `f` throws.
 template <class F>
 auto value_or_nothing(F f) noexcept -> decltype(f())
 {

@@ -1,6 +1,6 @@
-// The concepts of sources and allocators, the functions that take chunks from a source, and the two
-// simplest sources: the heap and the empty source `null`. All other sources are in source.hpp and
-// pages.hpp.
+// The concepts of sources and allocators, the functions that allocate chunks from a source, and the
+// two simplest sources: the heap and the empty source `null`. All other sources are in source.hpp
+// and pages.hpp.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -12,15 +12,16 @@
 
 namespace mallard {
 
-/// A piece of memory from a source. `give` must get exactly the chunk that `try_take` returned.
+/// A piece of memory from a source. The chunk passed to `give` must be exactly the one that
+/// `try_take` returned.
 struct chunk {
-    void* data = nullptr;  ///< a multiple of `align`; null: the source is exhausted
-    std::size_t bytes = 0; ///< the size: what was requested, or more
+    void* data = nullptr;  ///< a multiple of `align`; null if the source is exhausted
+    std::size_t bytes = 0; ///< the requested size or more
     std::size_t align = 1; ///< the alignment that was requested
 };
 
 // clang-format off
-/// A source of chunks: has `try_take(layout)` and `give(chunk)`, which must not throw.
+/// A source of chunks. It has `try_take(layout)` and `give(chunk)`, which must not throw.
 ///
 ///     struct my_source {
 ///         mallard::chunk try_take(mallard::layout l) noexcept;
@@ -28,10 +29,10 @@ struct chunk {
 ///     };
 ///     static_assert(mallard::chunk_source<my_source>);
 ///
-/// A chunk has at least `l.bytes` bytes, and its address is a multiple of `l.align`, which may be 64
-/// KiB or more. Nothing else uses the chunk until `give`. If the source is exhausted, `try_take`
-/// returns a null chunk. A source may also have `chunk take(layout)`, which throws instead: see
-/// `pmr_source`. An allocator stops the process at a chunk that breaks these rules.
+/// A chunk has at least `l.bytes` bytes, and its address is a multiple of `l.align`, which may be
+/// 64 KiB or more. Nothing else uses the chunk until `give` is called with it. If the source is
+/// exhausted, `try_take` returns a null chunk. A source may also have `chunk take(layout)`, which
+/// throws instead (see `pmr_source`). An allocator stops the process if a chunk breaks these rules.
 template <class S>
 concept chunk_source = requires(S& s, layout l, chunk c) {
     { s.try_take(l) } noexcept -> std::same_as<chunk>;
@@ -47,7 +48,7 @@ concept block_allocator = requires(A& a, layout l, void* p) {
     { a.deallocate(p, l) } noexcept;
 };
 
-/// Anything that an allocator can take its memory from. Any allocator is a source too, as in
+/// Any object that an allocator can request memory from. Any allocator is a source too, as in
 /// `multipool<arena<>>`.
 template <class S>
 concept source = chunk_source<S> || block_allocator<S>;
@@ -60,29 +61,28 @@ concept resettable = block_allocator<A> && requires(A& a, std::size_t keep) {
     a.trim(keep);
 };
 
-/// A source that knows the largest chunk that it can supply. An allocator that grows asks for at
-/// most that size.
+/// A source that can report the largest chunk that it can supply. An allocator that grows requests
+/// at most that size.
 template <class S>
 concept bounded = requires(const S& s) {
     { s.most_to_take() } noexcept -> std::same_as<std::size_t>;
 };
 
 /// A source that any thread may call at any time. Such a source has a member `any_thread` that is
-/// true. If a source is not shareable, an allocator for several threads calls the source under a
-/// lock of the allocator. That lock does not protect a source that several allocators borrow by
-/// `ref`.
+/// true. If a source is not shareable, an allocator for several threads calls the source under its
+/// own lock. That lock does not protect a source that several allocators use by `ref`.
 template <class S>
 concept shareable = requires { requires S::any_thread; };
 
 // clang-format on
 
-/// The size of a source whose type says its size, such as `buffer<4096>`. The largest number for
-/// any other source.
+/// The size of a source, if its type contains the size, as `buffer<4096>` does. For any other
+/// source, the largest number.
 template <class S>
 inline constexpr std::size_t source_bytes = std::numeric_limits<std::size_t>::max();
 
-/// Compiles only if a source of `Has` bytes can hold one element, for which it needs `Needs` bytes
-/// wherever it lies. The error of the compiler contains both numbers.
+/// Compiles only if a source of `Has` bytes can hold one element, which needs up to `Needs` bytes,
+/// depending on the address of the source. The compiler's error message contains both numbers.
 template <std::size_t Has, std::size_t Needs>
 struct source_of_bytes {
     static_assert(Has >= Needs,
@@ -93,18 +93,19 @@ struct source_of_bytes {
     static constexpr bool holds_one = true; ///< otherwise the assertion above has failed
 };
 
-/// Bytes of a source, wherever it lies, that are enough for a chunk. A source such as `buffer` is
-/// aligned like the largest fundamental type.
+/// Returns how many bytes of a source are enough for a chunk, whatever the address of the source
+/// is. A source such as `buffer` is aligned like the largest fundamental type.
 constexpr std::size_t bytes_at_any_address(layout l) noexcept
 {
     return saturating_add(l.bytes, l.align - std::min(l.align, alignof(std::max_align_t)));
 }
 
-// The next four functions are always inlined. A real call would return the three words of a chunk
-// in memory, and would hide a constant size from the function, so the hot path of an adaptor would
-// be longer.
+// The next four functions are always inlined. A call that is not inlined would return the three
+// words of a chunk in memory, and would hide a constant size from the function. The hot path of an
+// adaptor would then be longer.
 
-/// Takes a chunk from a source or an allocator. Returns a null chunk when the source is exhausted.
+/// Allocates a chunk from a source or an allocator. Returns a null chunk if the source is
+/// exhausted.
 template <source S>
 [[gnu::always_inline]] inline chunk try_take(S& from, layout l) noexcept
 {
@@ -116,7 +117,7 @@ template <source S>
         return {};
 }
 
-/// Takes a chunk from a source or an allocator, or throws `std::bad_alloc` or what the source
+/// Allocates a chunk from a source or an allocator, or throws `std::bad_alloc` or what the source
 /// throws.
 template <source S>
 [[gnu::always_inline]] inline chunk take(S& from, layout l)
@@ -133,7 +134,7 @@ template <source S>
     }
 }
 
-/// Calls `take` if `Throws`, otherwise `try_take`. Lets one slow path serve both.
+/// Calls `take` if `Throws` is true, otherwise `try_take`. So one slow path can serve both cases.
 template <bool Throws, source S>
 [[gnu::always_inline]] inline chunk take_or_null(S& from, layout l) noexcept(!Throws)
 {
@@ -143,8 +144,8 @@ template <bool Throws, source S>
         return try_take(from, l);
 }
 
-/// Returns `taken` if it fulfils the request `asked`, and otherwise stops the process. A null chunk
-/// fulfils a request only if the source need not throw.
+/// Returns `taken` if the chunk fulfils the request `asked`, and otherwise stops the process. A
+/// null chunk is accepted only if `Throws` is false.
 template <bool Throws>
 inline chunk verified(chunk taken, layout asked) noexcept
 {
@@ -157,8 +158,8 @@ inline chunk verified(chunk taken, layout asked) noexcept
     return taken;
 }
 
-/// `take_or_null` for memory that the allocator itself uses. Stops the process if the source breaks
-/// its contract. Only slow paths call this.
+/// Allocates a chunk that the allocator itself uses, like `take_or_null`. Stops the process if the
+/// chunk breaks the contract of sources. Only slow paths call this function.
 template <bool Throws, source S>
 chunk take_verified(S& from, layout l) noexcept(!Throws)
 {
@@ -175,11 +176,12 @@ template <source S>
         to.deallocate(c.data, {c.bytes, c.align});
 }
 
-/// Takes the next chunk for an allocator that grows. The growth rule in `state` chooses the size:
-/// at least `wish` bytes if the limit allows that. The size is then reduced to what the source can
-/// supply, and to `useful(bytes)`, the part that the allocator can use. If the source refuses, the
-/// function asks for half as much, and so on down to `least`. Returns null or throws if even
-/// `least` exceeds the limit, or if the source refuses it.
+/// Allocates the next chunk for an allocator that grows. The growth rule in `state` chooses the
+/// size, which is at least `wish` bytes if the limit allows that. The size is then reduced to what
+/// the source can supply, and to `useful(bytes)`, the part that the allocator can use. If the
+/// source fails, the function requests half as much, then a quarter, and so on down to `least`.
+/// Returns null or throws if even `least` exceeds the limit, or if the source cannot supply
+/// `least`.
 template <bool Throws, source S, growth G, class Useful>
 chunk take_step(S& from, growth_state<G>& state, layout least, std::size_t wish,
                 Useful useful) noexcept(!Throws)
@@ -218,15 +220,15 @@ chunk refuse_absurd(S& from, layout l) noexcept(!Throws)
     return {};
 }
 
-/// The heap of the program: `operator new`, including a replacement by the program. Any thread may
-/// call. Fails only after the new-handler gave up.
+/// The heap of the program, which is `operator new` or the program's replacement for it. Any thread
+/// may call this source. Fails only if the new-handler gives up.
 ///
 ///     mallard::pool<mallard::default_heap> nodes(64); // what pool<> means
 class default_heap {
 public:
     static constexpr bool any_thread = true; ///< see the concept `shareable`
 
-    /// Takes a chunk from `operator new`, or returns a chunk without data.
+    /// Allocates a chunk from `operator new`, or returns a chunk without data.
     chunk try_take(layout l) noexcept
     {
         if (l.bytes > bytes_max)
@@ -253,7 +255,7 @@ private:
     }
 };
 
-/// A source that is always exhausted. An allocator on it uses only its initial buffer.
+/// A source that is always exhausted. An allocator over this source uses only its initial buffer.
 ///
 ///     mallard::arena<mallard::null> scratch(buffer); // takes memory from the buffer only
 class null {

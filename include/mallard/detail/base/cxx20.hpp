@@ -1,6 +1,6 @@
-// Stops a compilation below C++20 with a message. Every other header includes this one, directly or
-// indirectly, so the message comes before any other error. Also names what differs between
-// compilers of C++20.
+// Stops the compilation with a message if the language version is below C++20. Every other header
+// includes this one, directly or indirectly, so the message comes before any other error. Also
+// defines constants for differences between C++20 compilers.
 #pragma once
 
 #if !defined(__cplusplus) || __cplusplus < 202002L
@@ -17,8 +17,8 @@
 
 namespace mallard::detail {
 
-/// Whether the compiler and the library compile `Allocator()`, the default argument in the
-/// constructors of containers, when they ask whether a container can be an element. Clang does so
+/// Whether the compiler and the standard library compile `Allocator()`, the default argument in the
+/// constructors of containers, when they test whether a container can be an element. Clang does so
 /// with libstdc++ 14 and later.
 #if defined(__clang__) && defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 14
 inline constexpr bool compiles_default_allocators = true;

@@ -8,7 +8,7 @@
 
 namespace mallard {
 
-/// Counts events on slow paths. A move moves the count, and leaves 0.
+/// Counts events on slow paths. A move transfers the count, and leaves 0 in the source.
 class event_count {
 public:
     constexpr event_count() noexcept = default;
@@ -30,7 +30,7 @@ private:
     std::size_t count_ = 0;
 };
 
-/// The counter of an event that cannot happen: always 0.
+/// The counter of an event that cannot happen. Its value is always 0.
 struct no_events {
     constexpr operator std::size_t() const noexcept { return 0; }
 };

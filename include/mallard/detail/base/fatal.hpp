@@ -1,9 +1,9 @@
-// The messages about misused blocks, after which the process stops. fatal_objects.hpp has the
-// messages about marks, handles and other objects. (The messages of `checked` and `guarded`, which
-// need not stop the process, are in debug/fault.hpp.)
+// The messages about misused blocks. After such a message, the process stops. fatal_objects.hpp has
+// the messages about marks, handles and other objects. (The messages of `checked` and `guarded`,
+// which need not stop the process, are in debug/fault.hpp.)
 //
-// Each message has three lines: what happened, the state, and what to do next. Printing allocates
-// nothing. Then the process aborts, so a core file shows the bug.
+// Each message has three lines: what happened, the state, and what to do next. Printing a message
+// allocates nothing. Then the process aborts, so a core file shows the bug.
 #pragma once
 
 #include <mallard/detail/base/text.hpp>
@@ -15,7 +15,7 @@
 
 namespace mallard {
 
-/// A message in a fixed buffer; a longer message is cut.
+/// A message in a fixed buffer. A longer message is truncated.
 class fatal_message {
 public:
     template <class T>
@@ -82,7 +82,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
         .stop();
 }
 
-/// Reports a free with a size of `bytes`, for which the block cannot have been allocated.
+/// Reports a free with a size of `bytes`, which cannot be the size with which the block was
+/// allocated.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_wrong_size(const void* block,
                                                                     std::size_t bytes) noexcept
 {
@@ -96,8 +97,8 @@ fatal_interior_free(const void* pointer, const void* block, std::size_t bytes) n
 }
 
 /// Reports a bad free of `pointer` and stops the process. `pointer` lies in the slot of `bytes`
-/// bytes at `slot`, but is not the start of a block in use. `carved`: the slot has held a block
-/// before.
+/// bytes at `slot`, but is not the start of a block in use. `carved` is true if the slot has held a
+/// block before.
 [[noreturn, gnu::cold, gnu::noinline]] inline void
 fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool carved) noexcept
 {
@@ -108,9 +109,8 @@ fatal_bad_free(const void* pointer, const void* slot, std::size_t bytes, bool ca
     fatal_double_free(pointer, bytes);
 }
 
-/// Reports a chunk that breaks the contract of sources, and stops the process. `data` and `bytes`
-/// are what the source returned for a request of `bytes_asked` bytes at a multiple of
-/// `align_asked`.
+/// Reports a chunk that breaks the contract of sources, and stops the process. The source returned
+/// `data` and `bytes` for a request of `bytes_asked` bytes at a multiple of `align_asked`.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fatal_bad_chunk(const void* data,
                                                                    std::size_t bytes,
                                                                    std::size_t bytes_asked,

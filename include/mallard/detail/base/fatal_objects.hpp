@@ -1,5 +1,5 @@
-// The messages about misused marks, handles, elements of slot maps and pages, and about failed
-// tests, after which the process stops. fatal.hpp describes the parts of a message.
+// The messages about misused marks, handles, slot map elements and pages, and about failed tests.
+// After such a message, the process stops. fatal.hpp describes the parts of a message.
 #pragma once
 
 #include <mallard/detail/base/fatal.hpp>

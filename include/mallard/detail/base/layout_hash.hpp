@@ -1,4 +1,4 @@
-// A hash of a type, to recognise the type in memory that outlives a program.
+// A hash of a type, by which a program recognises the type in memory from an earlier run.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -8,8 +8,8 @@
 
 namespace mallard {
 
-/// FNV-1a (Fowler, Noll, Vo; 1991). Two texts of equal length that differ in exactly one byte
-/// always have different hashes.
+/// Computes FNV-1a (Fowler, Noll, Vo; 1991). Two texts of equal length that differ in exactly one
+/// byte always have different hashes.
 constexpr std::uint64_t hash_of(std::string_view text,
                                 std::uint64_t hash = 0xcbf29ce484222325) noexcept
 {
@@ -18,7 +18,7 @@ constexpr std::uint64_t hash_of(std::string_view text,
     return hash;
 }
 
-/// The hash of a number, byte by byte.
+/// Hashes a number, byte by byte.
 constexpr std::uint64_t hash_of(std::uint64_t number, std::uint64_t hash) noexcept
 {
     for (int shift = 0; shift < 64; shift += 8)
@@ -26,25 +26,25 @@ constexpr std::uint64_t hash_of(std::uint64_t number, std::uint64_t hash) noexce
     return hash;
 }
 
-/// A text that contains the name of `T`.
+/// Returns a text that contains the name of `T`.
 template <class T>
 constexpr const char* text_naming() noexcept
 {
     return __PRETTY_FUNCTION__; // "... [with T = node]", "... [T = node]"
 }
 
-/// The part of `text` that begins with the name of the type. This part is the same for different
-/// compilers.
+/// Returns the part of `text` that begins with the name of the type. This part is the same for
+/// different compilers.
 constexpr std::string_view after_equals(std::string_view text) noexcept
 {
     return text.substr(text.find("T = "));
 }
 
 /// A hash of the name, size and alignment of a type. A program compares the hash when it finds an
-/// object that another program made. The hash fails in two cases: a change in the order of members
-/// does not change the hash, and two compilers may give different hashes because they spell
-/// template arguments differently. To cover both, specialise `layout_hash` with a number of your
-/// own, and increase the number with each change:
+/// object that another program made. The hash fails in two cases. A change in the order of members
+/// does not change the hash. Two compilers may give different hashes, because they spell template
+/// arguments differently. To cover both cases, specialise `layout_hash` with your own number, and
+/// increase the number with each change:
 ///
 ///     template <>
 ///     inline constexpr std::uint64_t mallard::layout_hash<board> = 3;

@@ -5,7 +5,7 @@
 
 namespace mallard {
 
-/// A mutex without effect, for an allocator that one thread uses at a time.
+/// A mutex without effect, for an allocator that only one thread uses at a time.
 struct no_mutex {
     static constexpr void lock() noexcept {}
     static constexpr void unlock() noexcept {}

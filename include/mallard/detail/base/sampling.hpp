@@ -1,11 +1,11 @@
-// The mathematics of sampling: each allocated byte is chosen with the same probability, and the
-// block of a chosen byte is sampled. malloc and the recorder use these functions.
+// The mathematics of sampling. Each allocated byte is chosen with the same probability, and a block
+// is sampled if one of its bytes is chosen. malloc and the recorder use these functions.
 //
 // A thread counts its allocated bytes in units of the mean distance between two chosen bytes.
 // `draw_distance` returns the distance to the next chosen byte, in the same unit.
 //
-// The functions are static and lack the keyword `inline`: clang inlines functions with that keyword
-// even when it optimises for size, and malloc is optimised for size.
+// The functions are static and lack the keyword `inline`, because clang inlines functions with that
+// keyword even when it optimises for size, and malloc is optimised for size.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -14,8 +14,8 @@
 
 namespace mallard::sampling {
 
-/// Returns 64 random bits by SplitMix64. (Steele, Lea, Flood: Fast splittable pseudorandom number
-/// generators, 2014.)
+/// Returns 64 random bits, computed by SplitMix64. (Steele, Lea, Flood: Fast splittable
+/// pseudorandom number generators, 2014.)
 [[maybe_unused]] static std::uint64_t draw(std::uint64_t& state) noexcept
 {
     std::uint64_t x = state += 0x9e3779b97f4a7c15;
@@ -24,9 +24,9 @@ namespace mallard::sampling {
     return x ^ x >> 31;
 }
 
-/// Draws from the exponential distribution with mean 1. Uses comparisons instead of a logarithm,
-/// because the library does not link libm. (Von Neumann: Various techniques used in connection
-/// with random digits, 1951.)
+/// Draws a number from the exponential distribution with mean 1. Uses comparisons instead of a
+/// logarithm, because the library does not link libm. (Von Neumann: Various techniques used in
+/// connection with random digits, 1951.)
 [[maybe_unused]] static double draw_distance(std::uint64_t& state) noexcept
 {
     for (double whole = 0;; whole += 1) {
@@ -42,7 +42,7 @@ namespace mallard::sampling {
     }
 }
 
-/// Computes 1 - e^-x: the probability that sampling chooses at least one byte of a block whose size
+/// Computes 1 - e^-x, the probability that sampling chooses at least one byte of a block whose size
 /// is x mean distances.
 [[maybe_unused]] static double chance(double x) noexcept
 {

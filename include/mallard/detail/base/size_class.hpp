@@ -1,4 +1,4 @@
-// Size classes: the block sizes for which a multipool has pools.
+// Size classes, the block sizes for which a multipool has pools.
 #pragma once
 
 #include <mallard/detail/base/bits.hpp>
@@ -7,7 +7,8 @@
 
 namespace mallard {
 
-/// Size classes: the multiples of `FineStep` up to 128 bytes, then 2^StepsLog2 sizes per doubling.
+/// Size classes, which are all multiples of `FineStep` up to 128 bytes, then 2^StepsLog2 sizes in
+/// each doubling.
 template <std::size_t FineStep, std::size_t StepsLog2>
 struct size_classes {
     static constexpr std::size_t fine_max = 128;
@@ -16,8 +17,8 @@ struct size_classes {
     static constexpr std::size_t steps = std::size_t{1} << steps_log2;
     static constexpr std::size_t fine_count = fine_max / fine_step;
 
-    /// The index of the smallest class whose blocks hold `bytes` bytes. A request of 0 bytes counts
-    /// as 1 byte.
+    /// Returns the index of the smallest class whose blocks hold `bytes` bytes. A request of 0
+    /// bytes counts as 1 byte.
     static constexpr std::size_t of(std::size_t bytes) noexcept
     {
         if (bytes <= fine_max)
@@ -42,15 +43,16 @@ struct size_classes {
     }
 };
 
-/// The size classes of a multipool: multiples of 8 up to 128 bytes, then eight sizes per doubling
-/// (144, 160, ..., 256, 288, ...). So a block is at most 7 bytes larger than a request up to 128
-/// bytes, and at most 12.5 % larger than any other request. A class is aligned to the largest power
-/// of two that divides its size. `spec/size_classes.csv` lists the classes up to 32 KiB.
+/// The size classes of a multipool: multiples of 8 up to 128 bytes, then eight sizes in each
+/// doubling (144, 160, ..., 256, 288, ...). So a block is at most 7 bytes larger than a request of
+/// up to 128 bytes, and at most 12.5 % larger than any other request. The blocks of a class are
+/// aligned to the largest power of two that divides their size. `spec/size_classes.csv` lists the
+/// classes up to 32 KiB.
 struct size_class : size_classes<8, 3> {
     using size_classes::of;
 
-    /// The class for a layout. Rounds the size up to a multiple of the alignment, so the block size
-    /// of the class is a multiple of the alignment too.
+    /// Returns the class for a layout. Rounds the size up to a multiple of the alignment, so the
+    /// block size of the class is a multiple of the alignment too.
     static constexpr std::size_t of(layout l) noexcept { return look_up(rounded(l)); }
 
     static constexpr std::size_t rounded(layout l) noexcept
@@ -58,11 +60,12 @@ struct size_class : size_classes<8, 3> {
         return align_up(l.bytes + (l.bytes == 0), l.align);
     }
 
-    /// Like `of` for a rounded size, with a table for small sizes.
+    /// Returns the same as `of` for a rounded size, but uses a table for small sizes.
     static constexpr std::size_t look_up(std::size_t bytes) noexcept;
 };
 
-/// A table for small sizes: entry i is the class of i * 8 bytes. The table has 129 bytes.
+/// A table for small sizes. Entry i is the class of i * 8 bytes. The table has 129 entries of one
+/// byte.
 inline constexpr auto small_classes = [] {
     std::array<std::uint8_t, 1024 / size_class::fine_step + 1> table{};
     for (std::size_t i = 0; i < table.size(); ++i)

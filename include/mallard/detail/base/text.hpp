@@ -1,4 +1,4 @@
-// A writer of text into a buffer, without allocations and without a locale.
+// Writes text into a buffer, without allocations and without a locale.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>
@@ -8,7 +8,8 @@
 
 namespace mallard {
 
-/// Writes text into a buffer of the caller. Characters that do not fit are only counted.
+/// Writes text into a buffer of the caller. Characters that do not fit are counted, but not
+/// written.
 class text_writer {
 public:
     constexpr text_writer(char* first, std::size_t bytes) noexcept : first_(first), bytes_(bytes) {}

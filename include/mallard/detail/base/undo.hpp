@@ -1,4 +1,4 @@
-// A scope guard: an action that runs at the end of a scope unless it was cancelled.
+// A scope guard, which runs an action at the end of a scope unless the action was cancelled.
 #pragma once
 
 #include <mallard/detail/base/cxx20.hpp>

@@ -1,11 +1,11 @@
-// The part that `checked` and `guarded` share: a record of each block, redzones around the blocks,
-// and the reports of the faults that records and redzones reveal.
+// The code that `checked` and `guarded` share: a record for each block, redzones around the blocks,
+// and the reports of faults that records and redzones reveal.
 //
 //     checked    | redzone |   block   | redzone |           in memory of the wrapped allocator
 //     guarded    | redzone     |   block   | r | ////////    in pages before an inaccessible page
 //
-// `checked` and `guarded` differ in where a block lies in its memory, and in what happens to a
-// freed block: `checked` fills the block with a pattern, and `guarded` makes its pages
+// `checked` and `guarded` differ in the position of a block within its memory, and in what happens
+// to a freed block. `checked` fills a freed block with a pattern, while `guarded` makes its pages
 // inaccessible.
 #pragma once
 
@@ -18,13 +18,14 @@
 
 namespace mallard {
 
-/// A record for each block, found by the address of the block in constant time. The records lie
-/// apart from the blocks, where an overrun cannot reach them. The records and their hash table are
+/// A record for each block, found in constant time by the address of the block. The records are not
+/// next to the blocks, so an overrun cannot reach them. The records and their hash table are
 /// allocated from pools over `Heap`. Only `add` can fail. If there is no memory for a larger hash
-/// table, the old table stays in use and lookups get slower.
+/// table, the old table stays in use, and lookups get slower.
 ///
-/// A block is live at first. After the free it may be in quarantine: freed by the caller, but not
-/// yet freed in the wrapped allocator. In the end its record is removed. Between any two calls:
+/// A block is live at first. After the free it may be in quarantine, which means that the caller
+/// has freed the block, but the wrapped allocator has not. In the end its record is removed. These
+/// invariants hold between any two calls:
 ///
 ///     count  ==  |live| + |quarantine|  ==  records in all buckets
 ///     a record is in `quarantine`  ==  its member is_free
@@ -49,8 +50,8 @@ public:
         record* newer = nullptr;
     };
 
-    /// Records in the order in which they were added. So the oldest leaves the quarantine first,
-    /// and leaks are reported in the order of allocation.
+    /// Records in the order in which they were added. Because of this order, the oldest record
+    /// leaves the quarantine first, and leaks are reported in the order of allocation.
     class list {
     public:
         void push(record& r) noexcept
@@ -118,7 +119,7 @@ public:
         memory_.deallocate(&r);
     }
 
-    /// The record of the block that begins at the address, live or in quarantine, or null.
+    /// Returns the record of the block that begins at the address, live or in quarantine, or null.
     record* find(const void* block) noexcept
     {
         record* r = bucket_of(block);
@@ -127,7 +128,7 @@ public:
         return r;
     }
 
-    /// The live block that contains `p`, or null. O(blocks).
+    /// Returns the record of the live block that contains `p`, or null. O(blocks).
     record* around(const void* p) const noexcept
     {
         record* r = live_.oldest();
@@ -136,7 +137,8 @@ public:
         return r;
     }
 
-    /// The block, live or in quarantine, whose start or end is nearest to `p`. O(blocks).
+    /// Returns the record of the block, live or in quarantine, whose start or end is nearest to
+    /// `p`. O(blocks).
     record* nearest(const void* p) const noexcept
     {
         record* best = nullptr;
@@ -153,7 +155,8 @@ public:
     const list& quarantine() const noexcept { return quarantine_; }
 
 private:
-    // Compares integers, because the addresses belong to different objects.
+    // Returns the distance between the block and `p`. Compares integers, because the addresses
+    // belong to different objects.
     static std::uintptr_t distance(const record& r, const void* p) noexcept
     {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -168,7 +171,8 @@ private:
 
     record*& bucket_of(const void* block) noexcept
     {
-        // Multiplies by the golden ratio, because addresses differ mostly in their middle bits.
+        // Multiplies by 2^64 divided by the golden ratio, because addresses differ mostly in their
+        // middle bits.
         auto const mixed = reinterpret_cast<std::uintptr_t>(block) * 0x9e3779b97f4a7c15u;
         return buckets_[(mixed >> 32) & (size_ - 1)].first;
     }
@@ -176,8 +180,8 @@ private:
     void insert(record& r) noexcept { r.next_in_bucket = std::exchange(bucket_of(r.data), &r); }
 
     /// Makes the hash table eight times as large. Each growth inserts all records again, so growth
-    /// should be rare. A table always exists, because the first one, of one bucket, is a member of
-    /// this class.
+    /// should be rare. A table always exists, because the first table, which has one bucket, is a
+    /// member of this class.
     void grow() noexcept
     {
         layout const wanted = layout_of<bucket>(8 * size_);
@@ -209,15 +213,16 @@ private:
 };
 
 /// The byte values with which Mallard fills memory that a caller must not use. The values are odd,
-/// unlike pointers; large, unlike most counts; and above 0x7f, unlike ASCII characters.
+/// which pointers are not. They are large, which most counts are not, and above 0x7f, which ASCII
+/// characters are not.
 namespace fill {
 inline constexpr unsigned char fresh = 0xc9;   ///< fills a block that was just allocated
 inline constexpr unsigned char freed = 0xdb;   ///< fills a freed block in quarantine
 inline constexpr unsigned char redzone = 0xf5; ///< fills the bytes around a block
 } // namespace fill
 
-/// Fills bytes that no code may access from now on. AddressSanitizer and Valgrind stop at an
-/// access, and `equal_bytes` finds a write later.
+/// Fills bytes that no code may access from now on. AddressSanitizer and Valgrind report an access,
+/// and `equal_bytes` finds a write later.
 inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     unpoison<true>(p, bytes);
@@ -225,14 +230,14 @@ inline void paint(std::byte* p, std::size_t bytes, unsigned char value) noexcept
     poison<true>(p, bytes);
 }
 
-/// The number of bytes from `p` on that are equal to `value`. The bytes may be poisoned, because
+/// Counts the bytes from `p` on that are equal to `value`. The bytes may be poisoned, because
 /// sanitizers do not see these reads.
 [[gnu::noinline, gnu::no_sanitize_address]] inline std::size_t
 equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 {
     no_valgrind_reports<true> const by_valgrind;
-    // Compares eight bytes at a time, because a large freed block would take too long one byte at a
-    // time.
+    // Compares eight bytes at a time, because the bytes of a large freed block would take too long
+    // one by one.
     std::uint64_t const eight = 0x0101010101010101u * value;
     std::size_t i = 0;
     for (std::uint64_t word = eight; word == eight && i + sizeof word <= bytes;) {
@@ -245,13 +250,13 @@ equal_bytes(const std::byte* p, std::size_t bytes, unsigned char value) noexcept
 }
 
 /// Builds and inspects redzones, and reports faults. All bytes of a chunk after its block, and up
-/// to 64 KiB in front of the block, are redzone. Each allocation and each free records up to
+/// to 64 KiB in front of the block, are redzones. Each allocation and each free records up to
 /// `Frames` calls of the call stack. If the fault handler returns, a bad free has no effect, and
 /// overwritten redzones are filled again.
 ///
-/// `register_block` and `validate_free` are always inlined into the adaptor's functions. A recorded
-/// call stack starts at the caller of the function that records it. Here that is the caller of the
-/// adaptor.
+/// `register_block` and `validate_free` are always inlined into the functions of the adaptor. A
+/// recorded call stack starts at the caller of the function that records it, so it starts at the
+/// caller of the adaptor.
 template <std::size_t Frames, source Heap>
 class block_inspector {
     using records_type = block_records<Frames, Heap>;
@@ -277,7 +282,7 @@ public:
         return r;
     }
 
-    /// Fills a fresh block, so that a program that reads uninitialised bytes always reads the same
+    /// Fills a new block, so that a program that reads uninitialised bytes always reads the same
     /// useless values.
     static void fill_fresh(record& r) noexcept
     {
@@ -345,7 +350,8 @@ public:
         build_redzones(r);
     }
 
-    /// Reports a write into a freed block that `fill_freed` has filled, and fills the block again.
+    /// Reports a write into a freed block after `fill_freed` has filled it, and fills the block
+    /// again.
     void inspect_freed(record& r) noexcept
     {
         std::size_t const sound = equal_bytes(r.data, r.bytes, fill::freed);
@@ -355,8 +361,8 @@ public:
         fill_freed(r);
     }
 
-    /// Reports an access to `p` as a fault of the nearest block. Returns false if there is no
-    /// block. O(blocks).
+    /// Reports an access to `p` as a fault of the nearest block. Returns false if there are no
+    /// blocks. O(blocks).
     bool explain_touch(const void* p) const noexcept
     {
         const record* const r = records_.nearest(p);
@@ -390,7 +396,7 @@ private:
     static constexpr std::size_t leaks_shown = 8;
     static constexpr std::size_t front_max = std::size_t{1} << 16;
 
-    /// The start of the front redzone.
+    /// Returns the start of the redzone before the block.
     static std::byte* begin_of(const record& r) noexcept
     {
         auto const front = static_cast<std::size_t>(r.data - static_cast<std::byte*>(r.taken.data));

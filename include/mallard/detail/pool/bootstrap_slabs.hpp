@@ -1,4 +1,4 @@
-// The first memory of a multipool: slabs that hold blocks of several sizes.
+// The first memory of a multipool, which is in slabs that hold blocks of several sizes.
 #pragma once
 
 #include <mallard/detail/base/size_class.hpp>
@@ -10,9 +10,9 @@
 
 namespace mallard {
 
-/// The shape of the blocks of each size class of a multipool. A request with an alignment above a
-/// cache line goes to the source. Otherwise one rare request would force the same alignment on
-/// every chunk of its class.
+/// The size and alignment of the blocks in each size class of a multipool. A request with an
+/// alignment above a cache line goes to the source, because otherwise one such request would force
+/// its alignment on every chunk of its class.
 template <std::size_t N>
 inline constexpr std::array<slot_shape, N> class_shapes = [] {
     std::array<slot_shape, N> all{};
@@ -21,19 +21,19 @@ inline constexpr std::array<slot_shape, N> class_shapes = [] {
     return all;
 }();
 
-/// Slabs of 1, 4, 16, 64 and 256 KiB from which the first blocks of all `N` sizes are cut. If each
-/// size had a separate chunk from the start, a few blocks of many sizes would waste most of their
-/// chunks. For example, 64 strings may have 24 different sizes.
+/// Slabs of 1, 4, 16, 64 and 256 KiB, from which a multipool cuts the first blocks of all `N`
+/// sizes. If each size had a separate chunk from the start, a few blocks of many sizes would waste
+/// most of their chunks. For example, 64 strings may have 24 different sizes.
 ///
 /// A slab is a chunk with slots of 8 bytes, since all sizes are multiples of 8. Blocks are cut in
-/// batches of one size. The size class and the number of blocks of each batch are recorded in two
-/// bytes; these records start at the end of the slab and grow downwards:
+/// batches of one size. For each batch, two bytes record the size class and the number of blocks.
+/// These records start at the end of the slab and grow downwards:
 ///
 ///     pool_chunk, free bits | 40 B | 40 B | 24 B | 24 B | 24 B | not cut yet ... | 24x3 | 40x2 |
 ///
 /// Outside of `trim`, each free block of a slab is in the cache of the pool for its size, and the
-/// free bits are unused. During a trim, the free bits say which blocks are free, so that idle slabs
-/// are found; each block that is marked as free holds the number of its size class.
+/// free bits are unused. During a trim, the free bits mark the free blocks, so that `end_trim`
+/// finds idle slabs. Each block that is marked as free holds the index of its size class.
 template <std::size_t N, bool Enabled>
 class bootstrap_slabs {
     static constexpr std::size_t unit = size_class::fine_step;
@@ -46,8 +46,8 @@ class bootstrap_slabs {
         std::uint8_t count;
     };
 
-    /// The number of blocks of a batch, for each size class. In a slab of 1 KiB a batch has an
-    /// eighth of the slab. In larger slabs a batch of blocks up to a cache line has 512 bytes,
+    /// The number of blocks in a batch, for each size class. In a slab of 1 KiB, a batch is an
+    /// eighth of the slab. In larger slabs, a batch of blocks up to a cache line has 512 bytes,
     /// because a data structure often has many small blocks. A batch of larger blocks has 256
     /// bytes, so that a few batches leave memory for other sizes. A batch has at least one block.
     struct batch_counts {
@@ -75,9 +75,9 @@ public:
     {
     }
 
-    /// Cuts neighbouring blocks of size class `i` from a slab. `counts` says how many; the number
-    /// is smaller if the slab has less room. Returns no block if all slabs are used up, or the
-    /// source is exhausted.
+    /// Cuts adjacent blocks of size class `i` from a slab, as many as `counts` has for the class,
+    /// or fewer if the slab has less room. Returns no block if all slabs are used up and the source
+    /// is exhausted.
     template <class Source>
     std::span<std::byte> cut(Source& source, std::size_t i) noexcept
     {
@@ -109,7 +109,7 @@ public:
 
     bool owns(const void* p) const noexcept { return find(p) != nullptr; }
 
-    /// The size class of the block that begins at `p`; `N` if no block begins there.
+    /// Returns the size class of the block that begins at `p`, or `N` if no block begins there.
     std::size_t class_of(const void* p) const noexcept
     {
         std::size_t index = N;
@@ -121,14 +121,14 @@ public:
         return index;
     }
 
-    /// The first step of a trim: clears the free bits of all blocks.
+    /// Starts a trim, and clears the free bits of all blocks.
     void begin_trim() noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh)
             std::fill_n(slab->free_bits(), slab->words_for(slab->carved), pool_chunk::word{0});
     }
-    /// The second step of a trim: marks a block of size class `i` as free. The block must not be
-    /// in a cache any more.
+    /// Marks a block of size class `i` as free, after `begin_trim`. The block must not be in a
+    /// cache any more.
     void set_free(void* block, std::size_t i) noexcept
     {
         // The open slab is often the largest, so most blocks are in it.
@@ -137,8 +137,8 @@ public:
         slab->free_bits()[slot / pool_chunk::word_bits] |= pool_chunk::bit(slot);
         write_index(block, i);
     }
-    /// The last step of a trim: returns each slab whose blocks are all marked as free. Calls
-    /// `cache(block, i)` for each marked block of the other slabs.
+    /// Completes a trim. Returns each slab whose blocks are all marked as free. Calls `cache(block,
+    /// i)` for each marked block in the other slabs.
     template <class Source, class Cache>
     void end_trim(Source& source, Cache cache) noexcept
     {
@@ -181,7 +181,8 @@ public:
         step_ = step_first;
     }
 
-    /// Counts every block as live. Each pool subtracts the blocks in its cache.
+    /// Adds the slabs to `s` as if every block were live. Each pool then subtracts the blocks in
+    /// its cache.
     void add_to(statistics& s) const noexcept
     {
         for (pool_chunk* slab = first_; slab != nullptr; slab = slab->next_fresh) {
@@ -201,9 +202,9 @@ private:
     {
         return static_cast<std::size_t>(static_cast<const std::byte*>(p) - slab.slots) / unit;
     }
-    /// The end of the slab, where the records of its batches end too. The records grow downwards,
-    /// so the record of the last batch has the lowest address. A slab counts its batches in
-    /// `partial_words`.
+    /// Returns the end of the slab, where the records of its batches end too. The records grow
+    /// downwards, so the record of the last batch has the lowest address. A slab counts its batches
+    /// in `partial_words`.
     static batch* batches_of(const pool_chunk& slab) noexcept
     {
         return reinterpret_cast<batch*>(slab.slots_end);
@@ -212,15 +213,15 @@ private:
     {
         return align_up(slab.slots + slab.carved * unit, shape.align);
     }
-    /// Whether the slab has room for one more batch of one block.
+    /// Returns whether the slab has room for one more batch of one block.
     static bool has_room(const pool_chunk& slab, slot_shape shape) noexcept
     {
         auto* const end = reinterpret_cast<std::byte*>(batches_of(slab) - slab.partial_words - 1);
         return end - next_block(slab, shape) >= static_cast<std::ptrdiff_t>(shape.bytes);
     }
 
-    /// Whether `f(block, i)` is true for all blocks that were cut. Stops at the first block for
-    /// which `f` returns false.
+    /// Returns whether `f(block, i)` is true for all blocks that were cut. Stops at the first block
+    /// for which `f` returns false.
     template <class F>
     static bool all_of_blocks(const pool_chunk& slab, F f)
     {
@@ -286,7 +287,8 @@ private:
         give(source, taken);
     }
 
-    /// Takes one more slab, large enough for at least `blocks_min` blocks of `bytes` bytes each.
+    /// Allocates one more slab, large enough for at least `blocks_min` blocks of `bytes` bytes
+    /// each.
     template <class Source>
     bool add_slab(Source& source, std::size_t bytes) noexcept
     {
@@ -312,8 +314,8 @@ private:
         return true;
     }
 
-    pool_chunk* first_ = nullptr;   // the oldest slab; `next_fresh` links to newer ones
-    pool_chunk* open_ = nullptr;    // the slab to cut from; null if there is none
+    pool_chunk* first_ = nullptr;   // the oldest slab; `next_fresh` links to the newer slabs
+    pool_chunk* open_ = nullptr;    // the slab from which blocks are cut, or null
     std::size_t step_ = step_first; // bytes of the next slab
 };
 

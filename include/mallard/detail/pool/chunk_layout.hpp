@@ -1,4 +1,4 @@
-// The layout of a pool's chunks: where the header and the slots are.
+// The layout of a pool's chunks, that is, where the header and the slots are.
 #pragma once
 
 #include <mallard/detail/pool/pool_chunk.hpp>
@@ -11,9 +11,9 @@ struct slot_shape {
     std::size_t bytes;
     std::size_t align;
 
-    /// Rounds `bytes` up to a multiple of `align`, but at least to `least`, which must be a power
-    /// of two. An `align` of 0 stands for the natural alignment, the largest power of two up to 16
-    /// that divides `bytes`. Stops the process if `align` is not a power of two, as `layout` does.
+    /// Rounds `bytes` up to a multiple of `align`, and to at least `least`, a power of two. An
+    /// `align` of 0 stands for the natural alignment, the largest power of two up to 16 that
+    /// divides `bytes`. Stops the process if `align` is not a power of two, as `layout` does.
     static constexpr slot_shape of(std::size_t bytes, std::size_t align, std::size_t least) noexcept
     {
         bytes = align_up(std::clamp(bytes, least, bytes_max + 1), least);
@@ -47,7 +47,7 @@ private:
     std::size_t reciprocal_;
 };
 
-/// Divides with a division instruction, for pools that rarely divide. Needs no memory.
+/// Divides with a division instruction, for pools that rarely divide. Needs no precomputed number.
 struct plain_divider {
     constexpr explicit plain_divider(std::size_t) noexcept {}
     constexpr std::size_t operator()(std::size_t offset, std::size_t divisor) const noexcept
@@ -56,26 +56,27 @@ struct plain_divider {
     }
 };
 
-/// Chunks that begin with their header, at any address. The chunk of a block is found in the tree
-/// of its pool. `Header` describes the contents of the header of each chunk.
+/// Chunks that begin with their header, at any address. A pool finds the chunk of a block by
+/// searching its tree of chunks. `Header` describes what the header of each chunk contains.
 template <header_shape Header>
 class plain_chunks {
 public:
-    /// The two other parameters, wish and limit, are not used, because a chunk is as large as its
-    /// growth step.
+    /// Makes the layout. The two other parameters, wish and limit, are not used, because each
+    /// request to the source is for one chunk.
     constexpr explicit plain_chunks(slot_shape shape, std::size_t = 0, std::size_t = 0) noexcept
         : shape_(shape)
     {
     }
 
     constexpr slot_shape shape() const noexcept { return shape_; }
-    /// The bytes of a chunk that holds `count` blocks at any address.
+    /// Returns the bytes of a chunk that holds `count` blocks, whatever the address of the chunk
+    /// is.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         return saturating_add(pool_chunk::header_bytes(count, Header) + shape.align,
                               saturating_mul(count, shape.bytes));
     }
-    /// The smallest chunk that a pool takes.
+    /// Returns the layout of the smallest chunk that a pool requests.
     constexpr layout least_chunk() const noexcept
     {
         return {bytes_for(shape_, 1), alignof(pool_chunk)};
@@ -83,15 +84,15 @@ public:
     constexpr std::size_t whole_bytes() const noexcept { return least_chunk().bytes; }
 
     /// Returns the part of `bytes` that a chunk uses. Without a limit, a chunk uses all of `bytes`.
-    /// Under a limit, it uses the part that holds whole blocks, but at least the bytes of the least
-    /// chunk.
+    /// Under a limit, it uses only the part that holds whole blocks, but at least the bytes of the
+    /// smallest chunk.
     constexpr std::size_t useful_bytes(std::size_t bytes, bool is_limited) const noexcept
     {
         if (!is_limited)
             return bytes;
         return std::clamp(bytes_for(shape_, fit(bytes, 0).count), least_chunk().bytes, bytes);
     }
-    /// Bytes of the first chunk in a range of `bytes` bytes.
+    /// Returns the size of the first chunk in a range of `bytes` bytes.
     static constexpr std::size_t bytes_of_chunk(std::size_t bytes) noexcept { return bytes; }
 
     /// Writes the header of a chunk of `bytes` bytes that begins at `at`.
@@ -110,8 +111,8 @@ public:
         std::size_t count; // 0: the chunk is too small for one slot
     };
     /// Computes where the slots of a chunk of `bytes` bytes lie. `address` is the address of the
-    /// chunk modulo the alignment of the slots. Chunks are only as aligned as their header, because
-    /// with a larger alignment, a small source would lose bytes between two chunks.
+    /// chunk modulo the alignment of the slots. Chunks have only the alignment of their header,
+    /// because with a larger one, a small source would lose bytes between two chunks.
     constexpr placement fit(std::size_t bytes, std::size_t address) const noexcept
     {
         std::size_t const stride = shape_.bytes;
@@ -122,8 +123,8 @@ public:
             if (count == 0 || offset + count * stride <= bytes)
                 return {offset, count};
             std::size_t const excess = offset + count * stride - bytes;
-            // Removes few slots at a time, because one slot fewer may also shorten the bitmap and
-            // the padding.
+            // Removes few slots at a time, because if one slot is removed, the bitmap and the
+            // padding may get shorter too.
             count -= std::min(count, std::max(excess / (2 * stride + 16), std::size_t{1}));
         }
     }
@@ -137,18 +138,19 @@ private:
 /// bytes.
 ///
 /// For small blocks, `align()` is the size of a whole chunk, and the header takes the place of some
-/// slots. In up to 64 neighbouring chunks, each header lies 1 KiB further into its chunk than the
-/// header of the chunk before. Headers at the same offset would compete for the same few cache sets
+/// slots. In up to 64 adjacent chunks, the offset of the header increases by 1 KiB from chunk to
+/// chunk. Headers at the same offset would compete for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md).
 ///
-/// For blocks above `coloured_stride_max`, and in pools of few chunks, the header comes first. So a
-/// chunk may be cut short where a limit or a source has no more memory. A block of `alone_min`
-/// bytes or more has a chunk for itself, as large as header and block.
+/// For blocks above `coloured_stride_max`, and in pools with few chunks, the header comes first.
+/// Such a chunk may be shorter than others if a limit or a source has no more memory. A block of
+/// `alone_min` bytes or more has a chunk for itself, which has the size of the header and the
+/// block.
 template <header_shape Header>
 class masked_chunks {
 public:
-    /// `wish`: the bytes of a chunk, if a chunk of that size holds enough blocks. `limit`: the
-    /// limit of the bytes of all chunks together.
+    /// Makes the layout. `wish` is the size of a chunk in bytes, if a chunk of that size holds
+    /// enough blocks. `limit` is the maximum size of all chunks together.
     constexpr masked_chunks(slot_shape shape, std::size_t wish, std::size_t limit) noexcept
         : shape_(shape), align_(chunk_bytes(wish, limit))
     {
@@ -186,21 +188,23 @@ public:
     {
         return {first_ == 0 ? align_ : saturating_add(first_, shape_.bytes), align_};
     }
-    /// Bytes of a chunk that is not cut short.
+    /// Returns the size of a chunk of full length.
     constexpr std::size_t whole_bytes() const noexcept { return whole_; }
-    /// The part of `bytes` that chunks can use. Requires at least the bytes of `least_chunk()`.
+    /// Returns the part of `bytes` that chunks can use. Requires at least the bytes of
+    /// `least_chunk()`.
     constexpr std::size_t useful_bytes(std::size_t bytes, bool) const noexcept
     {
         return bytes >= whole_ ? bytes / whole_ * whole_ : bytes - (bytes - first_) % shape_.bytes;
     }
-    /// Bytes of the first chunk in a range of `bytes` bytes: all of them, unless a second chunk
-    /// fits in the range.
+    /// Returns the size of the first chunk in a range of `bytes` bytes. The chunk is the whole
+    /// range, unless a second chunk fits in the range.
     constexpr std::size_t bytes_of_chunk(std::size_t bytes) const noexcept
     {
         std::size_t const next = align_up(whole_, align_);
         return bytes > next && bytes - next >= least_chunk().bytes ? next : bytes;
     }
-    /// Slots of a whole chunk, including the slots that the header covers.
+    /// Returns the number of slots in a chunk of full length, including the slots that the header
+    /// covers.
     constexpr std::size_t slots_max() const noexcept
     {
         std::size_t const room = whole_ - std::min(first_, whole_);
@@ -211,7 +215,7 @@ public:
     {
         return reinterpret_cast<std::uintptr_t>(block) & (align_ - 1);
     }
-    /// The header of the chunk that begins at `chunk`.
+    /// Returns the header of the chunk that begins at `chunk`.
     pool_chunk* header_in(std::byte* chunk) const noexcept
     {
         return reinterpret_cast<pool_chunk*>(chunk + header_offset(chunk));
@@ -219,8 +223,8 @@ public:
 
     /// Writes the header of a chunk that begins at `at` and has at most `bytes` bytes. The slot
     /// number of a block is its offset in the chunk divided by the bytes of a block, rounded down.
-    /// For this, slot 0 begins less than a block after the start of the chunk. Slots that the
-    /// header covers have numbers too, but are never allocated.
+    /// To make this possible, slot 0 begins less than a block after the start of the chunk. Slots
+    /// that the header covers have numbers too, but are never allocated.
     pool_chunk* make_chunk(std::byte* at, std::size_t bytes) const noexcept
     {
         std::size_t const stride = shape_.bytes, offset = header_offset(at);
@@ -247,19 +251,19 @@ private:
     static constexpr std::size_t colours = 64;
     static constexpr std::size_t coloured_stride_max = 512;
     // Coloured headers (at a different offset in each chunk) are used only if the limit allows at
-    // least this number of chunks. A chunk with such a header cannot be cut short, so the end of
-    // the limit, less than one chunk, stays unused.
+    // least this number of chunks. A chunk with such a header must have its full length, so the end
+    // of the limit, which is less than one chunk, stays unused.
     static constexpr std::size_t coloured_chunks_min = 32;
-    // A chunk of several blocks has at least `blocks_min` blocks, and loses less than one block at
-    // its end.
+    // A chunk that holds several blocks has at least `blocks_min` blocks, and loses less than one
+    // block at its end.
     static constexpr std::size_t blocks_min = 15;
-    // From this size on, each block has a chunk for itself. The header and the alignment of that
-    // chunk cost less than the end of a chunk of several blocks, where up to one block is lost.
+    // Each block of at least this size has a chunk for itself. The header and the alignment of that
+    // chunk cost less than the end of a chunk with several blocks, where up to one block is lost.
     static constexpr std::size_t alone_min = 16384;
 
-    /// Bytes of a chunk: `wish`, or under a low limit about an eighth of the limit. If the limit is
-    /// below `wish` and a header would take more than an eighth of a chunk, one chunk gets the
-    /// whole limit, because the last of several chunks could be wasted.
+    /// Returns the size of a chunk. It is `wish`, or under a low limit about an eighth of the
+    /// limit. If the limit is below `wish` and a header would use more than an eighth of a chunk,
+    /// one chunk gets the whole limit, because the last of several chunks could be wasted.
     constexpr std::size_t chunk_bytes(std::size_t wish, std::size_t limit) const noexcept
     {
         std::size_t const most = std::max(wish, step);
@@ -269,7 +273,7 @@ private:
             return std::bit_ceil(std::max(limit, step));
         return bytes;
     }
-    /// Offset of the first slot after a header for `count` slots.
+    /// Returns the offset of the first slot after a header for `count` slots.
     constexpr std::size_t first_slot(std::size_t count) const noexcept
     {
         return align_up(pool_chunk::header_bytes(count, Header), shape_.align);
@@ -284,13 +288,13 @@ private:
     std::size_t whole_ = 0;
     int number_shift_ = 0; // shifts a chunk's number to the bits of its header's offset
     std::size_t offset_mask_ = 0;
-    std::size_t first_ = 0; // offset of the first block; 0: it differs by chunk
+    std::size_t first_ = 0; // offset of the first block; 0 if it differs by chunk
 };
 
-/// Whether the header of a chunk is found by masking the address of a block. False for a pool that
-/// never grows, because its only chunk may have any address. Also false for a pool with free lists,
-/// which searches its tree of chunks on slow paths, unless `owner_of` has to find the owners of
-/// blocks.
+/// Whether the header of a chunk is found by masking the address of a block. This is false for a
+/// pool that never grows, because its only chunk may have any address. It is also false for a pool
+/// with free lists, unless `owner_of` has to find the owners of blocks, because such a pool
+/// searches its tree of chunks only on slow paths.
 template <pool_options Options>
 inline constexpr bool found_by_mask =
     (Options.order == reuse::ordered || Options.owned) && !Options.grow.is_single();
@@ -305,8 +309,8 @@ using chunks_of =
                        plain_chunks<header_shape{bitmaps_of<Options> + Tail.maps, Tail.bytes}>>;
 
 /// How the chunks of one pool are laid out. All chunks of a pool have the same layout, which never
-/// changes. `Tail`: the contents of their headers next to the free bits and, with `check::on`, the
-/// live bits.
+/// changes. `Tail` describes what the headers contain in addition to the free bits and, with
+/// `check::on`, the live bits.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_layout : public chunks_of<Options, Tail> {
     using base = chunks_of<Options, Tail>;
@@ -321,7 +325,7 @@ public:
     static constexpr std::size_t own_maps = bitmaps_of<Options>;
     static constexpr header_shape header{own_maps + Tail.maps, Tail.bytes};
 
-    /// `limit`: the limit of the pool's growth.
+    /// Makes the layout. `limit` is the limit of the pool's growth, in bytes.
     constexpr chunk_layout(slot_shape shape, std::size_t limit) noexcept
         : base(shape, Options.chunk, limit), divide_(shape.bytes)
     {
@@ -331,7 +335,7 @@ public:
         pool_chunk* c;
         std::size_t slot;
     };
-    /// The chunk and slot of a block that lies in a chunk of this layout.
+    /// Returns the chunk and slot of a block that lies in a chunk of this layout.
     [[gnu::always_inline]] place place_of(void* block) const noexcept
         requires by_mask
     {

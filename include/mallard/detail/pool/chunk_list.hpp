@@ -1,5 +1,5 @@
-// The chunks of one pool: takes chunks from the source, finds chunks by address, and returns
-// chunks.
+// The chunks of one pool. The list requests chunks from the source, finds chunks by address, and
+// returns chunks.
 #pragma once
 
 #include <mallard/detail/pool/chunk_layout.hpp>
@@ -12,9 +12,9 @@ namespace mallard {
 /// time. The links are in the chunks themselves, so an insertion needs no memory and cannot fail.
 ///
 /// `Node` has `left`, `right`, `begin()` and `end()`. A node nearer to the root has a larger
-/// priority. The priority is a hash of the node's address. Chunks are often added in address order,
-/// so a plain search tree would become a list. (Seidel and Aragon, "Randomized search trees",
-/// 1996.)
+/// priority, which is a hash of the node's address. Chunks are often added in address order. A
+/// plain search tree would then become a list, but the priorities keep this tree balanced. (Seidel
+/// and Aragon, "Randomized search trees", 1996.)
 template <class Node>
 class chunk_tree {
 public:
@@ -30,7 +30,7 @@ public:
 
     constexpr Node* root() const noexcept { return root_; }
 
-    /// The node with begin() <= p < end(), or null.
+    /// Returns the node with begin() <= p < end(), or null.
     Node* find(const void* pointer) const noexcept
     {
         auto const* const p = static_cast<const std::byte*>(pointer);
@@ -45,7 +45,7 @@ public:
         Node** link = &root_;
         while (*link != nullptr && priority(*link) >= priority(node))
             link = node < *link ? &(*link)->left : &(*link)->right;
-        // Every node from here down has a lower priority: split these nodes around the address.
+        // Every node from here down has a lower priority. Split these nodes around the address.
         Node* rest = std::exchange(*link, node);
         Node** smaller = &node->left;
         Node** larger = &node->right;
@@ -66,7 +66,7 @@ public:
     /// Calls `f` for each node in address order.
     void for_each(auto f) const { visit(root_, f); }
 
-    /// Empties the tree. Its nodes become a list through `right`, in address order.
+    /// Empties the tree. Returns the nodes as a list in address order, linked through `right`.
     Node* flatten() noexcept
     {
         Node* first = nullptr;
@@ -77,8 +77,8 @@ public:
 private:
     static std::uintptr_t priority(const Node* node) noexcept
     {
-        // Multiplies by the golden ratio in 64 bits, twice. After one multiplication the priorities
-        // of nodes at a distance of a Fibonacci number would be in order, and the tree would be a
+        // Multiplies by 2^64 divided by the golden ratio, twice. After one multiplication, nodes at
+        // a distance of a Fibonacci number would have ordered priorities, and the tree would be a
         // list.
         constexpr std::uintptr_t golden = 0x9e3779b97f4a7c15u;
         std::uintptr_t const mixed = reinterpret_cast<std::uintptr_t>(node) * golden;
@@ -107,8 +107,8 @@ private:
     Node* root_ = nullptr;
 };
 
-/// The chunks of a pool, all of one layout. Each function that needs the source has the source as
-/// an argument.
+/// The chunks of a pool, which all have the same layout. Each function that needs the source gets
+/// it as an argument.
 template <pool_options Options, header_shape Tail = header_shape{0}>
 class chunk_list : public chunk_layout<Options, Tail> {
     using layout_type = chunk_layout<Options, Tail>;
@@ -120,14 +120,14 @@ class chunk_list : public chunk_layout<Options, Tail> {
         static constexpr void* is = nullptr;
     };
 
-    // The unused end of the last growth step (the memory that one call of the source returned):
+    // The unused end of the memory that the last request to the source returned. It consists of
     // whole chunks that have no header yet.
     struct rest {
         std::byte* next = nullptr;
         std::byte* end = nullptr;
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - next); }
     };
-    // Used instead of `rest` when each step is one chunk.
+    // Used instead of `rest` when each request to the source is for one chunk.
     struct no_rest {
         constexpr no_rest() noexcept = default;
         constexpr no_rest(rest) noexcept {}
@@ -162,10 +162,10 @@ public:
             chunks_.for_each([owner](pool_chunk& c) { c.owner = owner; });
     }
 
-    /// The chunk that `p` points into, or null.
+    /// Returns the chunk that `p` points into, or null.
     pool_chunk* find(const void* p) const noexcept { return chunks_.find(p); }
 
-    /// The chunk and slot of a block of this pool, found by a mask, or else by a search.
+    /// Returns the chunk and slot of a block in this pool, found by a mask or else by a search.
     place place_of(void* block) const noexcept
     {
         if constexpr (by_mask) {
@@ -176,8 +176,9 @@ public:
         }
     }
 
-    /// A function object that works like `place_of`, with a copy of the layout. After a caller has
-    /// written to a bitmap, the compiler need not load the layout again.
+    /// Returns a function object that works like `place_of`, with a copy of the layout. Because of
+    /// the copy, the compiler need not load the layout again after the caller has written to a
+    /// bitmap.
     auto finder() const noexcept
     {
         if constexpr (by_mask)
@@ -188,8 +189,8 @@ public:
 
     void for_each(auto f) const { chunks_.for_each(f); }
 
-    /// Adds a chunk, from the rest of the last growth step or from a new step. Returns null or
-    /// throws, and changes nothing, if the source is exhausted.
+    /// Adds a chunk, from what is left of the last request to the source, or from a new request.
+    /// Returns null or throws, and changes nothing, if the source is exhausted.
     template <bool Throws, class Source>
     MALLARD_COLD pool_chunk* add_chunk(Source& source) noexcept(!Throws)
     {
@@ -211,14 +212,15 @@ public:
         return c;
     }
 
-    /// Returns idle memory to the source, except for `keep` bytes. Memory returns in whole growth
-    /// steps, when all chunks of a step are idle.
+    /// Returns idle memory to the source, except for `keep` bytes. The memory of one request to the
+    /// source is returned as a whole, when all its chunks are idle.
     template <class Source, class IsIdle>
     void give_idle(Source& source, std::size_t keep, IsIdle is_idle) noexcept
     {
         pool_chunk* c = chunks_.flatten();
         while (c != nullptr) {
-            pool_chunk* const first = c; // the first chunk of a step, in address order
+            pool_chunk* const first = c; // the first chunk of a request to the source, in address
+                                         // order
             chunk const taken = first->source_chunk;
             std::byte* const end = static_cast<std::byte*>(taken.data) + taken.bytes;
             bool idle = true;
@@ -271,13 +273,14 @@ private:
         layout const least = this->least_chunk();
         if (least.bytes > bytes_max / 2)
             return refuse_absurd<Throws>(source, least);
-        // A pool of one chunk takes no second chunk, even if the first is smaller than requested.
+        // A pool of one chunk requests no second chunk, even if the first is smaller than
+        // requested.
         if (single_chunk && chunks_.root() != nullptr) {
             if constexpr (Throws)
                 throw_bad_alloc();
             return {};
         }
-        // Takes a whole chunk, or all bytes that the limit has left if these are fewer.
+        // Requests a chunk of full length, or all bytes that the limit has left if these are fewer.
         std::size_t const most = std::min(this->whole_bytes(), growth_.left());
         return take_step<Throws>(
             source, growth_, least, std::max(most, least.bytes),

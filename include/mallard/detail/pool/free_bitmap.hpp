@@ -1,6 +1,6 @@
 // The free blocks of a pool that are not in its cache. A freed block has its bit set in the header
-// of its chunk. A block that was never allocated has no bit set. Such a block is in a range of
-// slots that were never used.
+// of its chunk. A block that was never allocated has no bit set, but is in a range of slots that
+// were never used.
 #pragma once
 
 #include <mallard/detail/pool/chunk_list.hpp>
@@ -9,8 +9,8 @@
 
 namespace mallard {
 
-/// Neighbouring slots that were never handed out. Their free bits are clear. Taking a slot moves a
-/// pointer; the slot itself is not touched.
+/// Adjacent slots that were never allocated. Their free bits are clear. To allocate a slot, a
+/// pointer moves; the slot itself is not touched.
 class bump_range {
 public:
     constexpr bump_range() noexcept = default;
@@ -19,18 +19,19 @@ public:
     {
     }
 
-    /// False while the range is paused, and when it is used up.
+    /// Returns whether a slot can be carved. Returns false while the range is paused, and when it
+    /// is used up.
     bool can_carve() const noexcept { return next_ != limit_; }
     bool is_used_up() const noexcept { return next_ == end_; }
 
-    /// Returns the next slot. Requires `can_carve()`. `stride`: bytes of a slot.
+    /// Returns the next slot. Requires `can_carve()`. `stride` is the size of a slot in bytes.
     [[gnu::always_inline]] void* carve(std::size_t stride) noexcept
     {
         return std::exchange(next_, next_ + stride);
     }
 
-    /// Makes `can_carve()` false until `resume`. The range is paused while there are blocks that
-    /// were freed, because such blocks are allocated before those that were never used.
+    /// Makes `can_carve()` false until `resume`. The range is paused while there are free blocks
+    /// that were used before, because these are allocated first.
     void pause() noexcept { limit_ = next_; }
     void resume() noexcept { limit_ = end_; }
 
@@ -45,8 +46,8 @@ private:
     std::byte* end_ = nullptr;
 };
 
-/// The free blocks of a set of chunks. The chunks belong to a `chunk_list` of type `List`. A new
-/// object has no chunks.
+/// The free blocks in a set of chunks, which belong to a `chunk_list` of type `List`. A new object
+/// has no chunks.
 template <class List>
 class free_bitmap {
     using word = pool_chunk::word;
@@ -67,22 +68,24 @@ public:
         return *this;
     }
 
-    /// Whether the next block to allocate is a fresh one (from a slot that was never carved).
+    /// Returns whether the next block to allocate comes from a slot that was never carved.
     bool can_carve() const noexcept { return fresh_.can_carve(); }
     /// Returns a block that was never allocated. Requires `can_carve()`.
     [[gnu::always_inline]] void* carve(const List& chunks) noexcept
     {
         return fresh_.carve(chunks.shape().bytes);
     }
-    /// Whether blocks that were freed are ready to be allocated.
+    /// Returns whether there are free blocks that were used before.
     bool has_recycled() const noexcept { return partial_ != nullptr; }
 
     /// Adds a chunk whose slots were never allocated.
     void add(pool_chunk* c) noexcept { c->next_fresh = std::exchange(unused_, c); }
-    /// Adds fresh slots that lie in no chunk of the list. Requires that no free block is left.
+    /// Adds slots that were never carved and lie in no chunk of the list. Requires that no free
+    /// block is left.
     void add(std::span<std::byte> slots) noexcept { fresh_ = bump_range(slots); }
 
-    /// Makes recycled blocks ready, or else fresh blocks. Returns false if no free block is left.
+    /// Prepares recycled blocks for allocation, or else never-carved slots. Returns false if no
+    /// free block is left.
     bool replenish(const List& chunks) noexcept
     {
         if (partial_ != nullptr)
@@ -96,8 +99,8 @@ public:
         return true;
     }
 
-    /// Takes recycled blocks (blocks that were freed), and writes at most `out.size()` of them to
-    /// `out`, the highest address first. So a caller that uses `out` from its end gets ascending
+    /// Allocates recycled blocks (blocks that were freed). Writes at most `out.size()` of them to
+    /// `out`, the highest address first, so a caller that uses `out` from its end gets ascending
     /// addresses.
     std::size_t recycle(const List& chunks, std::span<void*> out) noexcept
     {
@@ -125,7 +128,8 @@ public:
         return count;
     }
 
-    /// Like `recycle`, but writes fresh blocks. Requires that there are no recycled blocks.
+    /// Like `recycle`, but allocates never-carved slots. Requires that there are no recycled
+    /// blocks.
     std::size_t carve(const List& chunks, std::span<void*> out) noexcept
     {
         std::size_t const count = std::min(out.size(), fresh_.bytes() / chunks.shape().bytes);
@@ -170,18 +174,19 @@ public:
         bits |= some;
     }
 
-    /// Whether the slot was ever carved, that is, its block was allocated at least once.
+    /// Returns whether the slot was ever carved, that is, whether its block was allocated at least
+    /// once.
     bool is_carved(const List& chunks, const pool_chunk* c, std::size_t slot) const noexcept
     {
         return c->is_carved(slot) && !fresh_.has(chunks.slot_address(c, slot));
     }
 
     const bump_range& fresh() const noexcept { return fresh_; }
-    /// Removes and returns the range of fresh slots, as if their blocks had been allocated.
+    /// Removes and returns the range of never-carved slots, as if their blocks had been allocated.
     bump_range take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
-    /// Discards all chunks. First returns the slots that are left in the bump range to their chunk,
-    /// as slots that were never carved.
+    /// Discards all chunks. Before that, returns the slots that are left in the bump range to their
+    /// chunk, as slots that were never carved.
     void clear(const List& chunks) noexcept
     {
         pool_chunk* const c = fresh_.is_used_up() ? nullptr : chunks.find(fresh_.next());
@@ -214,11 +219,11 @@ public:
     }
 
 private:
-    // The largest number of slots whose bits are cleared together: 512 bytes of bits, so that no
-    // allocation takes long.
+    // The largest number of slots whose bits are cleared together. This limits the bits to 512
+    // bytes, so that no allocation takes long.
     static constexpr std::size_t fresh_slots_max = 4096;
 
-    /// Makes the next fresh slots of `c` the bump range. Requires that `c` has fresh slots.
+    /// Makes the next never-carved slots of `c` the bump range. Requires that `c` has such slots.
     void open(const List& chunks, pool_chunk& c) noexcept
     {
         std::size_t const first = c.carved;
@@ -230,7 +235,8 @@ private:
             unused_ = c.next_fresh;
     }
 
-    /// Counts one more word of `c` that is not 0. Called when a bit is set in a word that was 0.
+    /// Counts one more word of free bits in `c` that is not 0. Called when a bit is set in a word
+    /// that was 0.
     [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
     {
         if (c->partial_words++ == 0) {

@@ -1,4 +1,5 @@
-// Free blocks of one size, linked through the blocks: `reuse::lifo` and `reuse::fifo`.
+// Free blocks of one size, linked through the blocks themselves, for `reuse::lifo` and
+// `reuse::fifo`.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -9,7 +10,7 @@
 
 namespace mallard {
 
-/// The start of a list that is a stack: a freed block becomes the first.
+/// The start of a list that is a stack, in which a freed block becomes the first.
 struct stack_top {
     void* first = nullptr;
 
@@ -20,13 +21,13 @@ struct stack_top {
     static constexpr void popped(const void*) noexcept {}
 };
 
-/// The start of a list whose first blocks are a queue. A freed block is inserted behind the queue,
-/// in front of all other blocks, and becomes part of the queue if the queue is not full. So blocks
-/// that were freed in address order are allocated in address order, and a program's linked list
-/// stays in the order of memory while its nodes are freed and allocated again. A stack would
-/// reverse each sequence, and soon no two neighbours of the linked list would be neighbours in
-/// memory: docs/decisions/0027. The queue has at most 64 blocks, and at most a page of bytes, so
-/// that blocks that are freed and allocated in turn stay in the processor's cache.
+/// The start of a list whose first blocks are a queue. A freed block is inserted after the queue
+/// and before all other blocks. Unless the queue is full, the block becomes part of it. So blocks
+/// that were freed in address order are allocated in address order. A program's linked list then
+/// keeps the order of memory while its nodes are freed and allocated again. A stack would reverse
+/// each sequence, and soon no two neighbours of the linked list would be neighbours in memory
+/// (docs/decisions/0027). The queue has at most 64 blocks, and at most a page of bytes, so that
+/// blocks that are alternately freed and allocated stay in the processor's cache.
 struct queue_top {
     static constexpr std::size_t blocks_max = 64;
 
@@ -43,7 +44,8 @@ struct queue_top {
             take(other);
         return *this;
     }
-    /// Moves all blocks of `other` to this list, with an empty queue in front of the blocks.
+    /// Moves all blocks of `other` to this list. The queue of this list is then empty, and starts
+    /// before these blocks.
     constexpr void take(const queue_top& other) noexcept
     {
         most = other.most;
@@ -77,9 +79,9 @@ struct queue_top {
     }
 };
 
-/// A list of free blocks. It needs no memory apart from the blocks, and fewer instructions than a
-/// magazine. But a pop reads the block, which misses the processor's cache if the block was not
-/// used for a long time.
+/// A list of free blocks. The list needs no memory apart from the blocks, and fewer instructions
+/// than a magazine. But a pop reads the block, which is a cache miss if the block was not used for
+/// a long time.
 template <bool ChecksOn, class Top = stack_top>
 class free_list {
 public:
@@ -93,7 +95,7 @@ public:
     }
     constexpr void made_for(std::size_t block_bytes) noexcept { top_.made_for(block_bytes); }
 
-    /// Always null, because unlike a magazine, a list needs no memory apart from its blocks.
+    /// Returns null, because unlike a magazine, a list needs no memory apart from its blocks.
     static constexpr chunk memory() noexcept { return {}; }
     bool empty() const noexcept { return top_.first == nullptr; }
 
@@ -116,7 +118,7 @@ public:
         top_.pushed(block);
     }
 
-    /// Pushes all of `blocks`, the first one first.
+    /// Pushes all of `blocks`, starting with the first.
     void load(std::span<void* const> blocks) noexcept
     {
         for (void* const block : blocks)
@@ -133,7 +135,7 @@ public:
             f(block);
     }
 
-    /// Whether `p` is one of the blocks. O(free blocks).
+    /// Returns whether `p` is one of the blocks. O(free blocks).
     bool has(const void* p) const noexcept
     {
         bool found = false;

@@ -1,4 +1,5 @@
-// Large blocks: blocks above the largest size of a pool, taken from the source directly.
+// Large blocks. They are larger than the largest blocks in pools, and are allocated directly from
+// the source.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -11,10 +12,10 @@ namespace mallard {
 
 /// A list of large blocks, which can be returned to the source one by one, or all together.
 ///
-/// The record of a block is a footer after the block. A header would need padding between itself
-/// and an aligned block. `Mutex` protects the list, and is never held while the source is called.
+/// The record of a block is a footer after the block. A header would need padding before an aligned
+/// block. `Mutex` protects the list, and is never held while the source is called.
 ///
-/// `allocate` takes two numbers instead of a `layout`. For a `layout`, g++ 12 fills vector
+/// `allocate` has two integer parameters instead of a `layout`. For a `layout`, g++ 12 fills vector
 /// registers in the hot path of the caller, even if this function is then not called.
 template <class Mutex = no_mutex>
 class large_blocks {
@@ -57,8 +58,8 @@ public:
         return taken.data;
     }
 
-    /// Frees a block of `bytes` bytes. `Checked`: stops the process if `allocate` did not return
-    /// this block; O(large blocks).
+    /// Frees a block of `bytes` bytes. With `Checked`, stops the process if `allocate` did not
+    /// return this block, in O(large blocks).
     template <bool Checked, class Source>
     MALLARD_COLD void deallocate(Source& to, void* block, std::size_t bytes) noexcept
     {
@@ -155,16 +156,16 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// A source that keeps the chunks where they are, because the real source frees them all in one
-/// call.
+/// A source that does not free the chunks that are returned to it, because the real source frees
+/// all its memory in one call.
 struct chunks_stay {
     static chunk try_take(layout) noexcept { return {}; }
     static void give(chunk) noexcept {}
 };
 
 /// Makes pools and large blocks discard their memory, which the source then frees as a whole. If a
-/// tool watches free bytes, first makes all bytes accessible, because the source may allocate them
-/// again as they are.
+/// sanitizer or Valgrind watches free bytes, first makes all bytes accessible, because the source
+/// may allocate them again without doing so.
 template <bool ChecksOn, class Cores, class Large>
 void forget_blocks(Cores& cores, Large& large) noexcept
 {

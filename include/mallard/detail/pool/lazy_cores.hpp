@@ -1,4 +1,4 @@
-// The pools of a multipool for one thread. Each pool is made when its first block is needed.
+// The pools of a multipool for one thread. Each pool is constructed when its first block is needed.
 #pragma once
 
 #include <mallard/detail/pool/bootstrap_slabs.hpp>
@@ -7,15 +7,15 @@
 namespace mallard {
 
 /// A `Core` (a pool without its source) for each of `N` size classes. A class that is never used
-/// costs one pointer. The cores of eight neighbouring classes are made together, in memory from the
-/// source, and stay until all memory is released: docs/decisions/0026.
+/// costs one pointer. The cores of eight consecutive classes are constructed together, in memory
+/// from the source, and exist until all memory is released (docs/decisions/0026).
 ///
 /// The hot path does not test whether a core exists. Until a core is made, its pointer points to
-/// `absent_`, an empty core that all multipools share. An allocation finds no block in
-/// `absent_` and calls `refill`, which tests for `absent_`. No thread writes to `absent_`.
+/// `absent_`, an empty core that all multipools share. An allocation finds no block in `absent_`,
+/// and so calls `refill`, which compares the pointer with `absent_`. No thread writes to `absent_`.
 ///
 /// The first blocks of all classes are cut from slabs that the classes share (bootstrap_slabs.hpp).
-/// A core takes separate chunks only when the slabs are used up. The cache of a core may hold
+/// A core requests its own chunks only when the slabs are used up. The cache of a core may hold
 /// blocks of slabs and blocks of chunks.
 template <class Core, std::size_t N, class Rule, bool HasSlabs>
 class lazy_cores {
@@ -27,7 +27,7 @@ class lazy_cores {
     };
 
 public:
-    /// The bytes that a source needs for one block of this shape.
+    /// Returns how many bytes a source must have for one block of this shape.
     static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
     {
         return sizeof(group) + bytes_at_any_address(Core::least_chunk(shape));
@@ -58,7 +58,7 @@ public:
 
     bool owns(const void* p) const noexcept { return classify(p) != validity::miss; }
 
-    /// Whether `p` points into a chunk of size class `i`.
+    /// Returns whether `p` points into a chunk of size class `i`.
     bool owns(const void* p, std::size_t i) const noexcept { return cores_[i]->owns(p); }
 
     validity classify(const void* p) const noexcept
@@ -124,8 +124,8 @@ public:
     }
 
 private:
-    /// The slow path of `allocate`: allocates a block that was freed, or else a block of a slab, or
-    /// else a block of a chunk. Makes the core first if the core is absent.
+    /// Runs the slow path of `allocate`. Allocates a block that was freed, or else a block from a
+    /// slab, or else a block from a chunk. Makes the core first if it does not exist.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {

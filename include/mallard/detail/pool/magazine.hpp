@@ -1,4 +1,4 @@
-// Free blocks of one size, in an array: the cache of `reuse::ordered`.
+// Free blocks of one size in an array, which is the cache for `reuse::ordered`.
 #pragma once
 
 #include <mallard/detail/base/chunk_source.hpp>
@@ -10,8 +10,8 @@
 namespace mallard {
 
 /// An array of pointers to free blocks, used as a stack. Neither a push nor a pop reads or writes a
-/// free block. The name is Bonwick's ("Magazines and Vmem", 2001). `Top` is the type of the end of
-/// the stack: `void**`, or a type that converts from and to `void**`.
+/// free block. The name comes from Bonwick ("Magazines and Vmem", 2001). `Top` is the type of the
+/// pointer to the end of the stack. It is `void**`, or a type that converts from and to `void**`.
 template <class Top>
 class basic_magazine {
 public:
@@ -49,7 +49,7 @@ public:
         set_top(top() + 1);
     }
 
-    /// Replaces the content by `blocks`, the last block on top. `blocks` may lie in the array
+    /// Replaces the content by `blocks`, the last block on top. `blocks` may be part of the array
     /// itself.
     void load(std::span<void* const> blocks) noexcept
     {
@@ -58,7 +58,7 @@ public:
                                         : std::copy(blocks.begin(), blocks.end(), array());
     }
 
-    /// Whether `load` was called since the last call of this function.
+    /// Returns whether `load` was called since the last call of this function.
     bool was_reloaded() noexcept { return std::exchange(reloaded_, false); }
 
     void clear() noexcept
@@ -84,14 +84,14 @@ public:
     }
     chunk memory() const noexcept { return memory_; }
 
-    /// All blocks, the oldest first.
+    /// Returns all blocks, the oldest first.
     std::span<void*> blocks() const noexcept { return {array(), top()}; }
     void** array() const noexcept { return static_cast<void**>(memory_.data); }
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(high_ - array()); }
 
     void for_each(auto f) const { std::for_each(array(), top(), f); }
 
-    /// Whether `p` is one of the blocks. O(blocks).
+    /// Returns whether `p` is one of the blocks. O(blocks).
     bool has(const void* p) const noexcept { return std::find(array(), top(), p) != top(); }
 
 protected:
@@ -99,8 +99,8 @@ protected:
     constexpr void set_top(void** to) noexcept { top_ = to; }
 
 private:
-    // array() <= top_ <= high_. Without an array all three are null: the magazine is both empty and
-    // full, so allocations and frees take their slow paths.
+    // array() <= top_ <= high_. Without an array, all three are null. The magazine is then both
+    // empty and full, so allocations and frees take their slow paths.
     Top top_{nullptr};
     void** high_ = nullptr;
     chunk memory_;

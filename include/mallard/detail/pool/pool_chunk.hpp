@@ -7,23 +7,23 @@
 
 namespace mallard {
 
-/// The contents of a chunk header after the `pool_chunk` itself: `maps` bitmaps with a bit for each
-/// slot, then `bytes` more bytes.
+/// The contents of a chunk header after the `pool_chunk` itself. It contains `maps` bitmaps, each
+/// with a bit for each slot, and then `bytes` more bytes.
 struct header_shape {
     std::size_t maps;
     std::size_t bytes = 0;
 };
 
-/// A chunk: a header and slots of one size. Each slot can hold a block.
+/// A chunk consists of a header and slots of one size. Each slot can hold a block.
 ///
 ///     slots                    header, free bits, (live bits)    slots_end
 ///       | 0 | 1 | 2 | ...  | hole_begin ......... | hole_end | ...  |
 ///
-/// Slots are carved (handed out for the first time) in address order. In a new chunk, the slots
-/// from `carved` on and their bits were never written, so the operating system need not provide
-/// their pages yet. The block of a carved slot is in use, or in the cache of the pool, or free in
-/// this chunk; its free bit is set only if it is free in this chunk. The header covers the slots
-/// from `hole_begin` to `hole_end`. If the header lies in front of the slots, it covers none.
+/// Slots are carved (allocated for the first time) in address order. In a new chunk, the slots from
+/// `carved` on and their bits were never written, so the operating system need not provide their
+/// pages yet. The block of a carved slot is in use, in the cache of the pool, or free in this
+/// chunk. Its free bit is set only if it is free in this chunk. The header covers the slots from
+/// `hole_begin` to `hole_end`. A header in front of the slots covers none.
 struct pool_chunk {
     using word = std::uint64_t;
     static constexpr std::size_t word_bits = 64;
@@ -34,7 +34,7 @@ struct pool_chunk {
     std::uint32_t count;      // slots, including those that the header covers
     std::uint32_t carved;
     std::uint32_t partial_words; // words of free bits that are not 0
-    std::uint32_t hint;          // the word of free bits from which blocks were last taken
+    std::uint32_t hint;          // the word of free bits from which blocks were last allocated
     std::uint32_t hole_begin;
     std::uint32_t hole_end;
     pool_chunk* left; // links of chunk_tree
@@ -48,10 +48,11 @@ struct pool_chunk {
 
     word* free_bits() noexcept { return reinterpret_cast<word*>(this + 1); }
     const word* free_bits() const noexcept { return reinterpret_cast<const word*>(this + 1); }
-    /// The second bitmap, with `check::on`: a bit is set while its block is in use.
+    /// Returns the second bitmap, which exists with `check::on`. A bit is set while its block is in
+    /// use.
     word* live_bits() noexcept { return free_bits() + words_for(count); }
     const word* live_bits() const noexcept { return free_bits() + words_for(count); }
-    /// The first byte after the first `maps` bitmaps.
+    /// Returns the first byte after the first `maps` bitmaps.
     std::byte* behind(std::size_t maps) noexcept
     {
         return reinterpret_cast<std::byte*>(free_bits() + maps * words_for(count));
@@ -81,7 +82,7 @@ struct pool_chunk {
     }
 
     /// Calls `f(slot)` for each carved slot whose free bit is clear, in address order. Tests 64
-    /// slots at a time, so that a walk over few blocks in a large chunk is fast.
+    /// slots at a time, which is fast if a large chunk has few blocks in use.
     template <class F>
     void for_each_used(F f) const
     {
@@ -93,7 +94,7 @@ struct pool_chunk {
         }
     }
 
-    /// The number of blocks that the chunk can hold.
+    /// Returns the number of blocks that the chunk can hold.
     std::size_t capacity() const noexcept { return count - (hole_end - hole_begin); }
     std::size_t carved_blocks() const noexcept
     {
@@ -106,11 +107,11 @@ struct pool_chunk {
             bits += static_cast<std::size_t>(std::popcount(free_bits()[w]));
         return bits;
     }
-    /// Whether no block of the chunk is in use or in a cache.
+    /// Returns whether no block of the chunk is in use or in a cache.
     bool is_idle() const noexcept { return free_blocks() == carved_blocks(); }
 
-    /// Sets `carved` to `slot`, or to the first slot after the header if `slot` is covered by the
-    /// header. Clears the bits of the slots up to there.
+    /// Sets `carved` to `slot`, or to the first slot after the header if the header covers `slot`.
+    /// Clears the bits of the slots up to `carved`.
     void carve_to(std::size_t slot, bool has_live_bits) noexcept
     {
         if (slot == hole_begin)
@@ -124,7 +125,7 @@ struct pool_chunk {
     }
 
 private:
-    /// The bits of word `w` for slots before `slot`.
+    /// Returns the bits of word `w` for slots before `slot`.
     static constexpr word below(std::size_t slot, std::size_t w) noexcept
     {
         std::size_t const first = w * word_bits;

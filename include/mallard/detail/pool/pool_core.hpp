@@ -1,4 +1,4 @@
-// A pool without its source: a cache of free blocks over a list of chunks.
+// A pool without its source. It has a cache with free blocks, and a list of chunks.
 #pragma once
 
 #include <mallard/detail/base/event_count.hpp>
@@ -10,7 +10,7 @@
 
 namespace mallard {
 
-/// Fills `out` with blocks of `core`. On a failure, all of these blocks are freed again.
+/// Fills `out` with blocks of `core`. On failure, frees all blocks that were already allocated.
 template <bool Throws, class Core, class Source>
 bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Throws)
 {
@@ -26,8 +26,8 @@ bool allocate_all(Core& core, Source& source, std::span<void*> out) noexcept(!Th
 }
 
 /// Blocks of one size, for one thread at a time. While the core waits for its source, other calls
-/// may enter the core, to allocate or free without growth. `locked_core` uses this. It releases its
-/// lock while the source works, so that other threads continue.
+/// may enter the core, to allocate or free without growth. This is for `locked_core`, which
+/// releases its lock while the source works, so that other threads continue.
 template <pool_options Options>
 class pool_core {
     static_assert(is_power_of_two(Options.chunk),
@@ -58,14 +58,14 @@ public:
 
     constexpr slot_shape shape() const noexcept { return chunks_.shape(); }
 
-    /// The number of bytes that a source needs for a pool of `count` blocks.
+    /// Returns the number of bytes that a source must have for a pool of `count` blocks.
     static constexpr std::size_t bytes_for(slot_shape shape, std::size_t count) noexcept
     {
         std::size_t const array = ordered ? entries_first * sizeof(void*) : 0;
         return saturating_add(array, layout_type::bytes_for(shape, count));
     }
 
-    /// The smallest memory that holds a block.
+    /// Returns the layout of the smallest chunk that holds a block.
     static constexpr layout least_chunk(slot_shape shape) noexcept
     {
         return layout_type(shape, Options.grow.limit).least_chunk();
@@ -77,7 +77,8 @@ public:
         return allocate_or([&]() noexcept(!Throws) { return refill<Throws>(source); });
     }
 
-    /// Returns a block of the cache, or a fresh one, or else the result of `refill()`.
+    /// Returns a block from the cache, or else a never-carved one, or else the result of
+    /// `refill()`.
     template <class Refill>
     [[gnu::always_inline]] void* allocate_or(Refill refill) noexcept(noexcept(refill()))
     {
@@ -88,13 +89,14 @@ public:
         return refill();
     }
 
-    /// Allocates a free block of the present chunks. Returns null if the core would have to grow.
+    /// Allocates a free block from the chunks that the core has. Returns null if the core would
+    /// have to grow.
     void* allocate_without_growth() noexcept
     {
         return allocate_or([this]() noexcept { return refill_without_growth(); });
     }
-    /// Like `allocate_without_growth`, for a caller that has found the cache empty and no fresh
-    /// block ready.
+    /// Like `allocate_without_growth`, for a caller that has found neither a cached block nor a
+    /// never-carved one.
     void* refill_without_growth() noexcept
     {
         return free_.replenish(chunks_) ? take_ready() : nullptr;
@@ -110,7 +112,7 @@ public:
         cache_.push(block);
     }
 
-    /// Whether the next `deallocate` only pushes the block, and does not call the source.
+    /// Returns whether the next `deallocate` only pushes the block, and does not call the source.
     bool has_room() const noexcept
     {
         if constexpr (ordered)
@@ -118,7 +120,7 @@ public:
         return true;
     }
 
-    /// Allocates all of `out`, or nothing.
+    /// Fills `out` with blocks. On failure, allocates nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -131,15 +133,15 @@ public:
             deallocate(source, block);
     }
 
-    /// Adds fresh slots that lie in no chunk of this core, and allocates the first slot. Requires
-    /// that the core has no free block. `trim` passes free blocks in these slots to its argument
-    /// `foreign`.
+    /// Adds never-carved slots that lie in no chunk of this core, and allocates the first of these
+    /// slots. Requires that the core has no free block. `trim` passes free blocks in these slots to
+    /// its argument `foreign`.
     void* allocate_of(std::span<std::byte> slots) noexcept
     {
         free_.add(slots);
         return mark_allocated(free_.carve(chunks_));
     }
-    /// Whether `p` is a free block in the cache or the bump range. O(blocks in the cache).
+    /// Returns whether `p` is a free block in the cache or the bump range. O(blocks in the cache).
     bool has_cached(const void* p) const noexcept { return cache_.has(p) || free_.fresh().has(p); }
 
     bool owns(const void* p) const noexcept { return chunks_.find(p) != nullptr; }
@@ -270,12 +272,13 @@ private:
         c->live_bits()[slot / c->word_bits] &= ~c->bit(slot);
     }
 
-    /// The slow path of `allocate`. The cache is empty, and no never-allocated block is ready.
+    /// Runs the slow path of `allocate`, when the cache is empty and no never-allocated block is
+    /// ready.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source) noexcept(!Throws)
     {
-        // The array is taken before the chunk, because a chunk may take all bytes that the limit
-        // has left. If the chunk is refused, the array is returned.
+        // The array is allocated before the chunk, because a chunk may use all bytes that the limit
+        // has left. If the chunk cannot be allocated, the array is returned.
         if constexpr (ordered)
             if (!cache_.has_memory() && enlarge(source, std::min(entries_first, entries_limit())) &&
                 !replenish<false>(source) && cache_.empty())
@@ -292,8 +295,9 @@ private:
         return mark_allocated(free_.has_recycled() ? recycle() : free_.carve(chunks_));
     }
 
-    /// Makes a block ready: a block that was freed, else one that was never allocated, else a block
-    /// of a new chunk. Returns false, or throws, if the source is exhausted.
+    /// Makes a block ready to be allocated. Prefers a block that was freed, then one that was never
+    /// allocated, and then one from a new chunk. Returns false, or throws, if the source is
+    /// exhausted.
     template <bool Throws, class Source>
     bool replenish(Source& source) noexcept(!Throws)
     {
@@ -304,8 +308,8 @@ private:
         return free_.replenish(chunks_) || !cache_.empty();
     }
 
-    /// Takes blocks from the bitmaps: returns one of them, and moves the others to the cache.
-    /// Requires an empty cache.
+    /// Moves blocks from the bitmaps to the cache, except for one block, which this function
+    /// returns. Requires an empty cache.
     void* recycle() noexcept
     {
         void* few[entries_first];
@@ -315,9 +319,9 @@ private:
         return room[count - 1];
     }
 
-    /// The array into which a refill writes blocks. A magazine is refilled to half of its array, so
-    /// that a few frees after the refill do not overflow the array. A list is refilled with the
-    /// blocks of one page only, because it writes a link into each block.
+    /// Returns the array into which a refill writes blocks. A magazine is refilled to half of its
+    /// array, so that a few frees after the refill do not overflow the array. A list is refilled
+    /// with the blocks of only one page, because it writes a link into each block.
     std::span<void*> refill_room(std::span<void*, entries_first> few) const noexcept
     {
         if constexpr (ordered) {
@@ -329,9 +333,10 @@ private:
         }
     }
 
-    /// The slow path of `deallocate` for a full magazine. If the magazine was refilled since it was
-    /// last full, it is too small for this program, and its array doubles. Otherwise the older half
-    /// of its blocks moves to the bitmaps, at a cost of one bit for each block.
+    /// Runs the slow path of `deallocate` for a full magazine. If the magazine was refilled since
+    /// it was last full, the magazine is too small for this program, and its array doubles.
+    /// Otherwise the older half of its blocks moves to the bitmaps, at a cost of one bit for each
+    /// block.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block) noexcept
     {
@@ -344,7 +349,7 @@ private:
             cache_.drop_oldest(older);
             ++flushes_;
         }
-        if (cache_.full()) // still full: there was no memory for an array
+        if (cache_.full()) // still full, because there was no memory for an array
             free_.put_back(chunks_, {&block, 1});
         else
             cache_.push(block);
@@ -352,8 +357,8 @@ private:
 
     std::size_t entries_limit() const noexcept
     {
-        // The array may take at most a 64th of the pool's limit. A pool of one chunk is an
-        // exception: its `bytes_for` includes the array.
+        // The array may use at most a 64th of the pool's limit. A pool of one chunk is an
+        // exception, because its `bytes_for` includes the array.
         std::size_t const limit = chunks_.growth().limit();
         std::size_t most = entries_max;
         if constexpr (!list::single_chunk)
@@ -390,8 +395,8 @@ private:
     }
 
     /// Empties the cache and returns its array, for the caller to free. The caller frees the chunks
-    /// first: the array was taken before the chunks, and a `buffer` can reuse only the memory that
-    /// was taken last.
+    /// first. They were allocated after the array, and a `buffer` can reuse only the memory that
+    /// was allocated last.
     chunk forget_cache() noexcept
     {
         chunk const array = cache_.memory();
@@ -405,7 +410,7 @@ private:
     template <class Foreign>
     void flush_cache(Foreign foreign) noexcept
     {
-        pool_chunk* near = nullptr; // the chunk of the last block: neighbours often share one
+        pool_chunk* near = nullptr; // chunk of the last block; often of the next block too
         while (!cache_.empty()) {
             void* const block = cache_.pop();
             if (near == nullptr || block < near->begin() || block >= near->end())
@@ -427,7 +432,8 @@ private:
         free_.rebuild(chunks_, [](auto&) { return true; });
     }
 
-    // Between any two calls, with |x| for the number of blocks in x, summed over chunks:
+    // These numbers agree between any two calls, with |x| for the number of blocks in x, summed
+    // over chunks:
     //   live + |cache| + |free bits| + |bump range| + |not carved|  ==  capacity
     cache cache_;
     free_bitmap<list> free_;

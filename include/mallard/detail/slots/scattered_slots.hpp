@@ -1,12 +1,14 @@
-// Storage for the slots of a secondary map, which has a value for any key, even a made-up one. So
-// slots with far indices have memory without all the slots before them.
+// Storage for the slots of a secondary map, which can have a value for any key, even for a made-up
+// one. So a slot with a large index can have memory while most slots before it have none.
 #pragma once
 
 #include <mallard/detail/slots/slot_storage.hpp>
 
 namespace mallard {
 
-/// Numbers of far parts, sorted, each with `Part`. The memory is the owner's.
+/// The parts of a storage that are found by binary search. They are in an array of part numbers in
+/// ascending order, each with a `Part`. The memory of the array belongs to the owner of this
+/// object.
 template <class Part>
 struct far_parts {
     struct entry {
@@ -17,19 +19,19 @@ struct far_parts {
     std::size_t count = 0;
 
     entry* end() const noexcept { return entries + count; }
-    /// The first entry whose number is not below `number`.
+    /// Returns the first entry whose number is not below `number`.
     entry* from(std::size_t number) const noexcept
     {
         return std::lower_bound(entries, end(), number,
                                 [](const entry& e, std::size_t n) { return e.number < n; });
     }
-    /// The entry with this number, or null.
+    /// Returns the entry with this number, or null.
     entry* find(std::size_t number) const noexcept
     {
         entry* const at = from(number);
         return at != end() && at->number == number ? at : nullptr;
     }
-    /// Inserts an entry. Needs memory for one more.
+    /// Inserts an entry. The array must have room for one more.
     void insert(entry added) noexcept
     {
         entry* const at = from(added.number);
@@ -54,8 +56,8 @@ struct far_parts {
 //                               more than the lookup of a slot map
 
 /// Like `chunked_slots`, but each chunk exists only when one of its slots is used. The directory
-/// has at most 1,024 entries for each chunk, or 4,096 if that is more. Chunks with greater numbers
-/// are far: they are found by binary search. See docs/decisions/0035.
+/// has at most 1,024 entries for each chunk, or 4,096 if that is more. Chunks with larger numbers
+/// are found by binary search. See docs/decisions/0035.
 template <class T, class Key, source Source>
 class scattered_chunks : public chunked_slots<T, Key, Source> {
     using base = chunked_slots<T, Key, Source>;
@@ -128,7 +130,8 @@ public:
     }
 
 private:
-    /// The words of directory entries without a chunk. None of them is the key that leads to it.
+    /// The words to which directory entries without a chunk point. No word among them equals the
+    /// key by which a lookup reaches that word.
     static constexpr auto absent_words = [] {
         struct {
             word at[slots];
@@ -144,7 +147,7 @@ private:
         auto const* const far = far_.find(number);
         return far == nullptr ? nullptr : far->part;
     }
-    /// The chunk of slot `i`, which has memory.
+    /// Returns the words in the chunk of slot `i`, which has memory.
     word* words_for(std::size_t i) const noexcept
     {
         return i <= at_.mask ? at_.directory[i / slots] : far_.find(i / slots)->part;
@@ -180,7 +183,8 @@ private:
         return true;
     }
 
-    /// Enlarges the directory to `room` entries. It then has the entries of some far chunks.
+    /// Enlarges the directory to `room` entries. The new entries may belong to chunks that were
+    /// found by binary search before.
     template <bool Throws>
     bool provide_near(std::size_t room) noexcept(!Throws)
     {
@@ -194,7 +198,7 @@ private:
         return true;
     }
 
-    /// Takes memory for one more far entry.
+    /// Allocates memory for one more chunk that is found by binary search.
     template <bool Throws>
     bool provide_far() noexcept(!Throws)
     {
@@ -223,9 +227,9 @@ private:
 };
 
 /// Like `reserved_slots`, but the committed part of each range grows only up to 1,024 slots for
-/// each value, or to 16 MiB of slots if that is more. Slots with greater indices are in islands:
-/// parts of the same ranges that are committed alone. A later growth of the committed part includes
-/// them.
+/// each value, or to 16 MiB of slots if that is more. Slots with larger indices are in islands,
+/// which are parts of the same ranges that are committed separately. If the committed part grows
+/// over an island later, it includes the island.
 template <class T, class Key, std::size_t BytesMax>
 class scattered_ranges : public reserved_slots<T, Key, BytesMax> {
     using base = reserved_slots<T, Key, BytesMax>;
@@ -337,8 +341,8 @@ private:
         return true;
     }
 
-    /// Commits the memory of one island. What is committed when a later part is refused has no
-    /// entry, and stays zero.
+    /// Commits the memory of one island. If a part of it cannot be committed, the parts that were
+    /// committed before have no entry, and stay zero.
     bool add_island(std::size_t number) noexcept
     {
         std::size_t const first = number * island;
@@ -371,7 +375,7 @@ private:
     os::growing_range far_memory_;
 };
 
-/// The storage of a secondary map, derived from `Storage`: the slots are scattered, except in
+/// The storage of a secondary map, derived from `Storage`. The slots are scattered, except in
 /// `fixed` storage, which stays as it is.
 template <class Storage>
 struct scattered : Storage {};

@@ -1,5 +1,5 @@
-// Storage for the slots of a slot map: in reserved ranges of address space, in chunks of a source,
-// or inside the map itself. Each slot has a value and a word.
+// Storage for the slots of a slot map. The slots are in reserved ranges of address space, in chunks
+// of a source, or inside the map itself. Each slot has a value and a word.
 #pragma once
 
 #include <mallard/detail/base/annotate.hpp>
@@ -14,7 +14,7 @@
 
 namespace mallard {
 
-/// The word of a slot. It has two fields, {generation, index}, which say what state the slot is in:
+/// The word of a slot. Its two fields, {generation, index}, encode the state of the slot:
 ///
 ///     live        { generation, own index }     the key of the element
 ///     free        { generation, another index } the next key of the next free slot
@@ -24,19 +24,20 @@ namespace mallard {
 ///     fresh       { 0, 0 }                      zeroed memory of the system
 ///
 /// An element is alive if its key is equal to the word of the slot that the key addresses, because
-/// only a live word holds the index of its own slot. The list of free
-/// slots is in the same words: the word of a free slot is the key that the next free slot will
-/// have, so an insert computes no key.
+/// only the word of a live slot holds the index of that slot. The list of free slots is in the same
+/// words. The word of a free slot is the key that the next free slot will have, so an insert
+/// computes no key.
 ///
 /// Slot 0 has no value, and its word is { 0, 1 }. So index 0 can mean "none". The null key is 0,
-/// like a fresh word. It names no element, because it addresses slot 0, whose word is not 0.
+/// like a word that was never written. It finds no element, because it addresses slot 0, whose word
+/// is not 0.
 ///
-/// A mask cuts each index to the number of slots, a power of two, so any integer addresses a slot.
-/// If the mask changed the index, the integer differs from the word of that slot,
+/// A mask reduces each index to a number below the number of slots, a power of two, so any integer
+/// addresses a slot. If the mask changed the index, the integer differs from the word of that slot,
 /// because no word holds an index above the number of slots.
 ///
 /// (EnTT keeps a list link and a generation in one word, too. To use the whole key of the next slot
-/// as the link is new, as far as we know.)
+/// as the link seems to be new.)
 template <class Key>
 struct slot_words {
     using word = typename Key::raw_type;
@@ -44,11 +45,11 @@ struct slot_words {
     static constexpr word of_slot_0 = 1;
     static constexpr std::size_t slots_max = std::size_t{Key::index_mask} + 1;
 
-    /// Words of slots 0 and 1 of storage without memory: no key is alive.
+    /// The words of slots 0 and 1 of a storage without memory. No key is alive there.
     static constexpr word none[2] = {of_slot_0, 0};
 
     static constexpr std::size_t index(word w) noexcept { return w & Key::index_mask; }
-    /// The first key of slot `i`.
+    /// Returns the first key of slot `i`.
     static constexpr word first(std::size_t i) noexcept
     {
         return static_cast<word>(i) | Key::one_generation;
@@ -59,25 +60,26 @@ struct slot_words {
     }
     static constexpr bool is_detached(word w) noexcept { return w != 0 && index(w) == 0; }
 
-    /// The next key of the same slot. The result is below `key` when the generations are used up.
+    /// Returns the next key of the same slot. The result is below `key` when the generations are
+    /// used up.
     static constexpr word after(word key) noexcept
     {
         return static_cast<word>(key + Key::one_generation) & Key::value_max;
     }
 };
 
-/// 64 bits, one for each slot: 1 for a live slot.
+/// 64 bits, one for each slot. The bit of a live slot is 1.
 using slot_bits = std::uint64_t;
 inline constexpr std::size_t slots_per_bits = 64; ///< the slots that `slot_bits` describes
 
-/// The bit of the slot `i` in the `slot_bits` of its group.
+/// Returns the bit of the slot `i` in the `slot_bits` of its group.
 constexpr slot_bits slot_bit(std::size_t i) noexcept
 {
     return slot_bits{1} << i % slots_per_bits;
 }
 
-/// The index of the `T` that starts at `value` in the array of `count` elements at `first`; `count`
-/// or more if no element starts there.
+/// Returns the index of the `T` that starts at `value` in the array of `count` elements at `first`.
+/// Returns `count` or more if no element starts there.
 template <class T>
 std::size_t index_in_array(const void* value, const void* first, std::size_t count) noexcept
 {
@@ -95,7 +97,7 @@ std::size_t index_in_array(const void* value, const void* first, std::size_t cou
 //   grow<Throws>()  adds slots. Returns false or throws when memory is refused; then nothing has
 //                   changed
 
-/// Slots for `Count` values inside the object itself. Can be neither copied nor moved.
+/// Slots for `Count` values inside the object itself, which can be neither copied nor moved.
 template <class T, class Key, std::size_t Count>
 class fixed_slots {
     using words_of = slot_words<Key>;
@@ -144,7 +146,7 @@ public:
     void add_to(statistics&) const noexcept {}
 
 private:
-    // Mutable, because `word_of` and `value_of` are const, and the map decides whether a caller may
+    // Mutable, because `word_of` and `value_of` are const. The map decides whether a caller may
     // write.
     mutable word words_[words_count] = {words_of::of_slot_0};
     mutable slot_bits bits_[(slots + slots_per_bits - 1) / slots_per_bits] = {};
@@ -154,7 +156,7 @@ private:
     };
 };
 
-/// Storage of a `slot_map` for at most `Count` elements inside the map. Uses no heap.
+/// Storage of a `slot_map` for at most `Count` elements inside the map. Allocates nothing.
 ///
 ///     constinit mallard::slot_map<timer, mallard::key32, mallard::fixed<100>> timers;
 template <std::size_t Count>
@@ -164,8 +166,9 @@ struct fixed {
 };
 
 /// Slots in chunks of any source, found through a directory. All chunks have the same number of
-/// slots, a power of two. The directory is an array of pointers. It doubles when it is full, and
-/// only the directory is ever copied. A lookup has one load more than a lookup in `reserved_slots`.
+/// slots, a power of two. The directory is an array of pointers. The directory doubles when it is
+/// full, and nothing else is ever copied. A lookup needs one load more than a lookup in
+/// `reserved_slots`.
 ///
 ///     | words | bits | header | values |      one chunk
 template <class T, class Key, source Source>
@@ -178,7 +181,7 @@ private:
     static constexpr std::size_t chunk_bytes_wanted = std::size_t{1} << 14;
 
 public:
-    /// Slots in each chunk.
+    /// The number of slots in each chunk.
     static constexpr std::size_t slots = std::min(
         words_of::slots_max,
         std::max(std::bit_floor(chunk_bytes_wanted / (sizeof(T) + sizeof(word))), slots_per_bits));
@@ -242,7 +245,7 @@ public:
     std::size_t capacity() const noexcept { return at_.count * slots; }
     std::size_t limit() const noexcept { return words_of::slots_max; }
 
-    /// The slot of the value at an address; 0 if there is none. O(chunks).
+    /// Returns the slot of the value at an address, or 0 if there is none. O(chunks).
     std::size_t find(const void* value) const noexcept
     {
         for (std::size_t c = 0; c < at_.count; ++c) {
@@ -303,7 +306,7 @@ protected:
         return *at_byte<header>(chunk_begin, header_at_byte);
     }
 
-    /// Takes a chunk for the slots from `number * slots` on. No lookup finds the chunk yet.
+    /// Allocates a chunk for the slots from `number * slots` on. No lookup finds the chunk yet.
     template <bool Throws>
     word* take_chunk(std::size_t number) noexcept(!Throws)
     {
@@ -332,9 +335,10 @@ protected:
         at_.bytes += header_of(words).bytes;
     }
 
-    /// Enlarges the directory to `room` entries, a power of two. Each new entry points to the
-    /// words `stand_in`: those of the first chunk, or none that is a key. A key that reaches them
-    /// through such an entry is not alive, because the word that it finds holds another index.
+    /// Enlarges the directory to `room` entries, a power of two. Each new entry points to the words
+    /// `stand_in`. These are the words of the first chunk, or words that equal no key. A key that
+    /// reaches them through such an entry is not alive, because the word that it finds holds
+    /// another index.
     template <bool Throws>
     bool enlarge_directory(std::size_t room, word* stand_in) noexcept(!Throws)
     {
@@ -373,12 +377,13 @@ private:
 
 /// Slots in three arrays that grow in place: words, values, and a bit for each slot. Each array has
 /// a range of address space that is reserved for all slots that a key can name, or for the slots
-/// that fit in `BytesMax`. Growth doubles the committed part of each range by a system call,
-/// without a copy; the system adds pages when they are touched. When the system refuses the address
-/// space, the map asks for a quarter, then a sixteenth, and so on down to `slots_first` slots.
+/// that fit in `BytesMax`. To grow, the committed part of each range is doubled by a system call,
+/// without a copy. The system adds pages when they are touched. When the system cannot reserve the
+/// address space, the map requests a quarter, then a sixteenth, and so on down to `slots_first`
+/// slots.
 ///
-/// The words are stored apart from the values. So no padding is needed between word and value, but
-/// a lookup that misses the processor's cache loads one more cache line: see docs/decisions/0015.
+/// The words are stored apart from the values, so no padding is needed between word and value. But
+/// a lookup that misses the processor's cache loads one more cache line (docs/decisions/0015).
 template <class T, class Key, std::size_t BytesMax>
 class reserved_slots {
 protected:
@@ -388,7 +393,7 @@ protected:
     static constexpr std::size_t slot_bytes = sizeof(word) + sizeof(T) + 1;
     static constexpr std::size_t slots_max = std::min(
         words_of::slots_max, std::max(std::bit_floor(BytesMax / slot_bytes), std::size_t{2}));
-    /// The number of slots that are committed first: as many slots as fit in a page of words, or as
+    /// The number of slots that are committed first. It is as many as fit in a page of words, or as
     /// many as fit in 64 KiB of values, whichever is smaller.
     static constexpr std::size_t slots_first =
         std::min(slots_max, std::clamp(std::bit_floor((std::size_t{1} << 16) / sizeof(T)),
@@ -421,7 +426,7 @@ public:
         return at < at_.capacity ? at : 0;
     }
 
-    /// Doubles the number of slots, or adds fewer if the system grants only part of the memory.
+    /// Doubles the number of slots, or adds fewer if the system supplies only part of the memory.
     template <bool Throws>
     MALLARD_COLD bool grow() noexcept(!Throws)
     {
@@ -439,7 +444,7 @@ public:
         s.growths += at_.growths;
     }
 
-    /// The `errno` of the last refusal of memory by the system; see `pages`.
+    /// Returns the `errno` of the last failure to get memory from the system; see `pages`.
     int last_error() const noexcept { return at_.error; }
     const char* last_failure() const noexcept { return at_.failure; }
 
@@ -531,7 +536,7 @@ private:
 };
 
 /// Storage of a `slot_map` in at most `BytesMax` bytes of reserved address space. This is the
-/// default storage. Needs the library.
+/// default storage. Needs the compiled library.
 ///
 ///     mallard::slot_map<enemy, mallard::key32, mallard::reserved<1 << 30>> enemies;
 template <std::size_t BytesMax = std::size_t{1} << 36>

@@ -1,4 +1,4 @@
-// The base class of slot_map and secondary_map: lookup by key, and iteration over live slots.
+// The base class of slot_map and secondary_map, with lookup by key, and iteration over live slots.
 #pragma once
 
 #include <mallard/detail/base/fatal_objects.hpp>
@@ -13,8 +13,8 @@
 
 namespace mallard {
 
-/// The class that stores the slots. A tag such as `reserved<>` has this class as its member
-/// `slots`; for a source, the class is `chunked_slots`.
+/// Selects the class that stores the slots. A tag such as `reserved<>` has this class as its member
+/// `slots`. For a source, the class is `chunked_slots`.
 template <class Storage, class T, class Key>
 struct slots_in {
     using type = typename Storage::template slots<T, Key>;
@@ -24,7 +24,7 @@ struct slots_in<Source, T, Key> {
     using type = chunked_slots<T, Key, Source>;
 };
 
-/// Base class of `slot_map` and `secondary_map`. `Self` is the derived class.
+/// The base class of `slot_map` and `secondary_map`. `Self` is the derived class.
 template <class Self, class T, class Key, class Storage, check Checks>
 class slot_table {
     static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T>,
@@ -46,18 +46,18 @@ public:
     using iterator = iterator_of<false>;      ///< iterates over `{key, value}`
     using const_iterator = iterator_of<true>; ///< iterates over `{key, constant value}`
 
-    /// The element of a key, or null if the key is null or stale. Any key is safe, even a key
-    /// of another map.
+    /// Returns the element of a key, or null if the key is null or stale. Any key is safe, even a
+    /// key of another map.
     ///
     ///     if (enemy* const e = enemies.get(target)) e->health -= 1;
     [[nodiscard]] T* get(Key k) noexcept { return find(k); }
-    /// `get` for a constant map.
+    /// Returns the element of a key in a constant map, or null if the key is null or stale.
     [[nodiscard]] const T* get(Key k) const noexcept { return find(k); }
     /// Returns whether the map has an element with this key.
     [[nodiscard]] bool contains(Key k) const noexcept { return find(k) != nullptr; }
 
-    /// The elements of several keys. All pointers are null if a key names nothing, or if two
-    /// keys are the same; so the elements are always distinct.
+    /// Returns the elements of several keys. Returns only null pointers if a key finds no element,
+    /// or if two keys are the same. So the returned elements are always distinct.
     ///
     ///     auto const [a, b] = enemies.get_disjoint(first, second);
     template <std::same_as<Key>... Keys>
@@ -73,29 +73,29 @@ public:
         return good ? found : std::array<T*, sizeof...(Keys)>{};
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Whether there is no element.
+    /// Returns whether there is no element.
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
     /// Iterates over `{key, value}` in the order of slots:
     ///
     ///     for (auto [key, enemy] : enemies) ...
     ///
-    /// During an iteration, by iterators, `for_each` or `retain`, you may insert and erase
-    /// elements, even the current one. An element that stays is visited exactly once; an element
-    /// that is erased before its turn is not visited; an element that is inserted during the
-    /// iteration is visited once or not at all. An iterator whose element is erased may be
-    /// advanced, but not read.
+    /// During an iteration by iterators, `for_each` or `retain`, you may insert and erase elements,
+    /// even the current one. An element that stays is visited exactly once. An element that is
+    /// erased before its turn is not visited. An element that is inserted during the iteration is
+    /// visited once or not at all. An iterator whose element is erased may be advanced, but not
+    /// dereferenced.
     iterator begin() noexcept { return iterator(*this); }
     iterator end() noexcept { return {}; } ///< after the last element
-    /// The first element, in a constant map.
+    /// Returns an iterator to the first element, in a constant map.
     const_iterator begin() const noexcept { return const_iterator(*this); }
     const_iterator end() const noexcept { return {}; } ///< after the last element
 
     /// Calls `f(key, value)` for each element. Slightly faster than the iterators, with the same
-    /// rules for an `f` that inserts and erases. With secondary maps as further arguments, calls
-    /// `f(key, value, theirs...)` for the elements that have a value in each of those maps.
+    /// rules if `f` inserts and erases. With secondary maps as further arguments, calls `f(key,
+    /// value, theirs...)` for the elements that have a value in each of those maps.
     ///
     ///     enemies.for_each([](auto key, enemy& e, speed& s) { e.x += s; }, speeds);
     template <class F, class... Others>
@@ -103,7 +103,7 @@ public:
     {
         for_each_in(*this, f, others...);
     }
-    /// `for_each` for a constant map.
+    /// Calls `f(key, value)` for each element of a constant map, as the function above does.
     template <class F, class... Others>
     void for_each(F f, Others&... others) const
     {
@@ -131,11 +131,12 @@ public:
         return from.retain([&](Key k, T& value) { return !drop(k, value); });
     }
 
-    /// The slots. `storage().last_failure()` says why the system refused memory to `reserved<>`.
+    /// Returns the slots. `storage().last_failure()` returns why `reserved<>` got no memory from
+    /// the system.
     const slots_type& storage() const noexcept { return slots_; }
 
-    /// One bit for each of the 64 slots of group `w`: 1 if the slot may have a value. `for_each` of
-    /// another map calls this.
+    /// Returns one bit for each of the 64 slots in group `w`. The bit is 1 if the slot may have a
+    /// value. `for_each` of another map calls this function.
     slot_bits candidates(std::size_t w) const noexcept
     {
         if (w * slots_per_bits >= end_)
@@ -162,11 +163,11 @@ protected:
             return slots_.find(k.value());
         } else {
             std::size_t const i = slots_.bounded(k.value());
-            // A branch lets the processor load the value before the comparison is done.
+            // With a branch, the processor can load the value before the comparison is done.
             if (slots_.word_of(i) == k.value()) [[likely]] {
                 T* const value = slots_.value_of(i);
                 if (value == nullptr)
-                    __builtin_unreachable(); // tells callers that they need no second test
+                    __builtin_unreachable(); // so callers need no second test
                 return value;
             }
             return nullptr;
@@ -193,8 +194,8 @@ protected:
         slots_.bits_at(i / slots_per_bits) |= slot_bit(i);
         size_ += 1;
     }
-    /// Destroys the value of slot `i`. If the destructor looks the key up, it finds no element. The
-    /// caller writes the slot's word afterwards.
+    /// Destroys the value of slot `i`. A lookup of the key inside the destructor finds no element.
+    /// The caller writes the slot's word afterwards.
     void end_life(std::size_t i) noexcept
     {
         if constexpr (!std::is_trivially_destructible_v<T>)
@@ -205,7 +206,7 @@ protected:
         poison<checks_on>(slots_.value_of(i), sizeof(T));
     }
 
-    /// Moves the value out and ends the life of its slot, as `end_life` does.
+    /// Moves the value out, and then destroys what is left in the slot, as `end_life` does.
     std::optional<T> take(Key k)
     {
         T* const at = find(k);
@@ -253,7 +254,7 @@ private:
     {
         return w * slots_per_bits + static_cast<std::size_t>(std::countr_zero(live));
     }
-    /// The first group, from `w` on, whose slots may have values.
+    /// Returns the first group, from `w` on, whose slots may have values.
     std::size_t next_group(std::size_t w) const noexcept
     {
         if constexpr (is_scattered)
@@ -265,7 +266,7 @@ private:
     const T* get_at(std::size_t i) const noexcept { return slots_.value_of(i); }
 };
 
-/// Forward iterator over the live slots of a `slot_table`.
+/// A forward iterator over the live slots of a `slot_table`.
 template <class Self, class T, class Key, class Storage, check Checks>
 template <bool Const>
 class slot_table<Self, T, Key, Storage, Checks>::iterator_of {
@@ -293,7 +294,8 @@ public:
     {
         find_word();
     }
-    /// Converts an `iterator` to a `const_iterator`. The copy constructor stays implicit.
+    /// Converts an `iterator` to a `const_iterator`. The template leaves the copy constructor
+    /// implicit.
     template <bool Other>
         requires(Const && !Other)
     iterator_of(const iterator_of<Other>& other) noexcept
@@ -343,7 +345,7 @@ private:
         }
     }
 
-    // `live_` has a bit for each slot of group `w_` that is still to visit. The iterator points to
+    // `live_` has a bit for each slot of group `w_` that is not visited yet. The iterator points to
     // the lowest of these slots.
     table* of_ = nullptr;
     std::size_t w_ = none;

@@ -1,5 +1,5 @@
-// The free blocks of one size that one thread has cached, and the blocks of its chunks that other
-// threads free.
+// The free blocks of one size that one thread has cached, and the blocks in its chunks that other
+// threads have freed.
 #pragma once
 
 #include <mallard/detail/base/atomic_ref.hpp>
@@ -38,7 +38,7 @@ private:
 };
 
 /// A magazine (an array of free blocks) that another thread can close while the owner thread uses
-/// it. Each call of the owner compares `top` with a bound anyway; in a closed magazine this
+/// it. Each call of the owner compares `top` with a bound anyway. In a closed magazine, this
 /// comparison fails.
 ///
 /// The owner may call `try_pop` and `try_push` at any time between `thread_cache::announce` and
@@ -46,9 +46,9 @@ private:
 /// `thread_cache`).
 ///
 /// A thread that closes the magazine writes both bounds, and then waits until the owner has called
-/// `leave`. An owner that has read an old bound finishes its call before the closing thread
-/// continues. An owner that reads a new bound fails its call. The closing thread may write `top` at
-/// that moment; this is safe, because the owner does not use the `top` that it has read.
+/// `leave`. If the owner has read an old bound, it finishes its call before the closing thread
+/// continues. If the owner reads a new bound, its call fails. The closing thread may write `top` at
+/// that moment, which is safe, because the owner does not use the `top` that it has read.
 class closable_magazine : public basic_magazine<relaxed<void**>> {
     using base = basic_magazine<relaxed<void**>>;
     using address = std::uintptr_t;
@@ -91,8 +91,8 @@ public:
         end_.store(reinterpret_cast<address>(array() + capacity()), std::memory_order_release);
     }
 
-    /// Moves the blocks to a larger array: see `basic_magazine`. Requires an open magazine, and
-    /// leaves it open.
+    /// Moves the blocks to a larger array (see `basic_magazine`). Requires an open magazine, which
+    /// stays open.
     chunk move_to(chunk memory, std::size_t entries) noexcept
     {
         chunk const left = base::move_to(memory, entries);
@@ -118,12 +118,12 @@ private:
 template <class Chunks>
 class cached_blocks;
 
-/// The space that `remote_frees` needs in the header of a chunk: one bitmap, a cache line for its
-/// members, and up to a cache line of padding before them. The owner's hot path does not write to
-/// this space.
+/// The space for `remote_frees` in the header of a chunk. It consists of one bitmap, a cache line
+/// for the members, and up to a cache line of padding before them. The owner's hot path does not
+/// write to this space.
 inline constexpr header_shape remote_header{1, 2 * cache_line_bytes};
 
-/// Sets or clears the live bit of a slot atomically; returns the old value.
+/// Sets or clears the live bit of a slot atomically, and returns the old value.
 inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 {
     atomic_ref const bits(c->live_bits()[slot / pool_chunk::word_bits]);
@@ -140,16 +140,16 @@ inline bool exchange_live(pool_chunk* c, std::size_t slot, bool live) noexcept
 ///
 /// The inbox of an owner is the list of its chunks in which other threads freed blocks. The thread
 /// that makes a chunk's summary nonzero adds the chunk to the inbox. The owner removes the chunk
-/// before it clears the summary. So a chunk is never in the inbox twice, and one link is enough.
+/// before it clears the summary. So a chunk is never in the inbox twice, and needs only one link.
 ///
 ///     a thread that frees:  words |= bits; if the summary lacks the bit of the word:
 ///                           summary |= bit, and if the summary was 0, adds the chunk to the inbox
 ///     the owner:            next = link; summary = 0; then it takes and clears the words
 ///
 /// All threads see these operations in one order (seq_cst), so no bit is lost. Suppose that a
-/// thread sets a bit after the owner took that word. The owner cleared the summary before, so this
-/// thread or another one sets the summary bit again, and adds the chunk to the inbox again.
-/// tests/models/remote_return.pml checks this.
+/// thread sets a bit after the owner has read that word. The owner cleared the summary before, so
+/// this thread or another one sets the summary bit again, and adds the chunk to the inbox again.
+/// tests/models/remote_return.pml verifies this argument.
 template <class Chunks>
 struct remote_frees {
     using word = pool_chunk::word;
@@ -194,9 +194,10 @@ struct remote_frees {
     }
 };
 
-/// The free blocks of one size in one thread's cache: a magazine, and the bitmaps of the chunks
-/// that the cache owns. Every block that the thread frees goes to the magazine, even a block of
-/// another thread's chunk. The chunk of a block is looked up only when the magazine overflows.
+/// The free blocks of one size in one thread's cache. They are in a magazine, and in the bitmaps of
+/// the chunks that the cache owns. Every block that the thread frees goes to the magazine, even a
+/// block of another thread's chunk. The chunk of a block is looked up only when the magazine
+/// overflows.
 template <class Chunks>
 class cached_blocks {
     using remote = remote_frees<Chunks>;
@@ -207,8 +208,8 @@ public:
 
     closable_magazine magazine;
 
-    /// Removes and returns a block of the magazine, or a free block of a chunk that this cache
-    /// owns. Returns null if there is none.
+    /// Removes and returns a block from the magazine, or a free block from a chunk that this cache
+    /// owns. Returns null if there is no such block.
     void* take(const Chunks& chunks) noexcept
     {
         if (!magazine.empty())
@@ -216,9 +217,9 @@ public:
         return load([&](std::span<void*> room) { return take_own(chunks, room); });
     }
 
-    /// Moves blocks of `other` to this cache. Requires that this cache is empty, and that the
+    /// Moves blocks from `other` to this cache. Requires that this cache is empty, and that the
     /// caller may use the content of `other`. Returns one of these blocks, or null if `other` has
-    /// none.
+    /// no block.
     void* take_from(cached_blocks& other, const Chunks& chunks) noexcept
     {
         return load([&](std::span<void*> room) {
@@ -267,10 +268,10 @@ public:
         put_back_word(c, at, bits);
     }
 
-    /// Frees blocks of a chunk that this thread does not own. The function may still write to the
-    /// header of the chunk when the owner has already reused the freed blocks. So a chunk is
-    /// returned to the source only while no thread is in this function, namely under the lock, with
-    /// all caches frozen.
+    /// Frees blocks in a chunk that this thread does not own. The function may still write to the
+    /// header of the chunk when the owner has already reused the freed blocks. So a chunk may be
+    /// returned to the source only while no thread is in this function, namely under the lock and
+    /// with all caches frozen.
     static void free_remotely(pool_chunk* c, std::size_t at, word bits) noexcept
     {
         remote& r = remote::of(c);
@@ -325,15 +326,15 @@ public:
 
     chunk forget_array() noexcept { return magazine.forget_array(); }
 
-    std::size_t owns_chunks : 1 = false; // true even if none of its chunks has free blocks
+    std::size_t owns_chunks : 1 = false; // true even if its chunks have no free blocks
     // The refills since the start, in 63 bits, so that the object fits two cache lines.
     std::size_t refills : 63 = 0;
     event_count flushes;
     free_bitmap<Chunks> own; // free blocks of the chunks that this cache owns
 
 private:
-    /// Calls `f`, which writes blocks to an array. Loads all of these blocks except the last into
-    /// the magazine, and returns the last. Fills at most half of the array, so that a few frees
+    /// Calls `f`, which writes blocks to an array. Moves all of these blocks except the last to the
+    /// magazine, and returns the last. Fills at most half of the array, so that a few frees
     /// afterwards do not overflow the array.
     template <class F>
     void* load(F f) noexcept

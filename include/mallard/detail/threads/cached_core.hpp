@@ -1,5 +1,5 @@
-// The core of a `sync::thread_cached` pool or multipool: chunks that all threads share, and for
-// each thread a cache of free blocks.
+// The core of a `sync::thread_cached` pool or multipool. It has chunks that all threads share, and
+// a cache of free blocks for each thread.
 #pragma once
 
 #include <mallard/detail/pool/pool_core.hpp>
@@ -14,8 +14,8 @@ namespace mallard {
 template <pool_options Options>
 using shared_chunk_list = chunk_list<Options.with(reuse::ordered), remote_header>;
 
-/// The cache of one thread: free blocks of `N` sizes. Each size occupies two cache lines of 64
-/// bytes; no other thread writes to the line that contains the magazine.
+/// The cache of one thread, with free blocks of `N` sizes. Each size occupies two cache lines of 64
+/// bytes. No other thread writes to the line that contains the magazine.
 template <pool_options Options, std::size_t N>
 struct alignas(false_sharing_bytes) pool_thread_cache : thread_cache {
     std::array<cached_blocks<shared_chunk_list<Options>>, N> of;
@@ -30,14 +30,14 @@ struct alignas(false_sharing_bytes) pool_thread_cache : thread_cache {
 };
 
 /// Blocks of `N` sizes. A thread allocates from its own cache and frees to its own cache, without a
-/// lock or an atomic read-modify-write. Each chunk is owned by one cache, from the time when it is
-/// taken until it is returned to the source.
+/// lock or an atomic read-modify-write. Each chunk is owned by one cache, until the chunk is
+/// returned to the source.
 ///
-/// When its cache is empty, a thread looks for blocks in this order: blocks that other threads
-/// freed into its chunks; abandoned caches; the source; the caches of all threads, which are frozen
-/// during the search. So an allocation fails only if no block is free in any cache or chunk. If
-/// there is no memory for the cache of a thread, the thread allocates and frees under the lock,
-/// which is slow.
+/// When its cache is empty, a thread looks for blocks in this order: in its chunks, where other
+/// threads may have freed blocks; in abandoned caches; in the source; in the caches of all threads,
+/// which are frozen during the search. So an allocation fails only if no block is free in any cache
+/// or chunk. If there is no memory for the cache of a thread, the thread allocates and frees under
+/// the lock, which is slow.
 template <pool_options Options, std::size_t N>
 class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using cache = pool_thread_cache<Options, N>;
@@ -52,7 +52,7 @@ class cached_core : public thread_caches<pool_thread_cache<Options, N>> {
     using base::mine;
     using base::next;
     static constexpr bool checks_on = chunks::checks_on;
-    // An array that is returned must have room for a list link: see `later_source`.
+    // An array that is returned must have room for a list link (see `later_source`).
     static constexpr std::size_t entries_min = 4;
     static constexpr std::size_t entries_first = 64;
     static constexpr std::size_t entries_max = 1024;
@@ -82,7 +82,7 @@ public:
     {
         return layout_type(shape, Options.grow.limit).least_chunk();
     }
-    /// The bytes that a source needs for one block of this shape.
+    /// Returns how many bytes a source must have for one block of this shape.
     static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
     {
         return bytes_at_any_address(least_chunk(shape));
@@ -122,7 +122,7 @@ public:
         overflow(source, block, i);
     }
 
-    /// Allocates all blocks of `out`, or none.
+    /// Fills `out` with blocks. On failure, allocates nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -142,7 +142,7 @@ public:
                            [p](auto& c) { return c.find(p) != nullptr; });
     }
 
-    /// Whether `p` points into a chunk of size class `i`.
+    /// Returns whether `p` points into a chunk of size class `i`.
     bool owns(const void* p, std::size_t i) const noexcept
     {
         std::lock_guard const no_new_chunks(lock);
@@ -158,8 +158,8 @@ public:
         return validity::miss;
     }
 
-    /// Calls `f` for each block in use. The lock is held at the beginning only, so that `f` may
-    /// free blocks.
+    /// Calls `f` for each block in use. Holds the lock only at the beginning, so that `f` may free
+    /// blocks.
     template <class F>
     void for_each(F& f)
     {
@@ -272,11 +272,12 @@ private:
     {
     }
 
-    // --- Slow paths. A thread never waits for a lock while it is inside its cache, since that
-    // could deadlock: a thread that freezes the caches holds the lock, and waits until all other
-    // threads have left their caches.
+    // --- Slow paths. A thread never waits for a lock while it is inside its cache, because a
+    // thread that freezes the caches holds the lock, and waits until all other threads have left
+    // their caches. The two threads would deadlock.
 
-    /// The slow path of `allocate`: the thread's cache has no block, does not exist, or is frozen.
+    /// Runs the slow path of `allocate`, when the thread's cache has no block, does not exist, or
+    /// is frozen.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* refill(Source& source, std::size_t i) noexcept(!Throws)
     {
@@ -299,8 +300,8 @@ private:
         }
     }
 
-    /// The slow path of `deallocate`: the magazine is full, or the thread has no cache, or the
-    /// cache is frozen. A free never waits for a thread that grows the pool.
+    /// Runs the slow path of `deallocate`, when the magazine is full, or the thread has no cache,
+    /// or the cache is frozen. A free never waits for a thread that grows the pool.
     template <class Source>
     [[gnu::noinline]] void overflow(Source& source, void* block, std::size_t i) noexcept
     {
@@ -324,10 +325,10 @@ private:
         }
     }
 
-    /// Finds a block outside the cache `c` of this thread: in an abandoned cache, else in a new
-    /// chunk of the source, else in the cache of any thread. Returns null if there is none. Only
-    /// one thread at a time runs this function. The function first looks into `c` again, because
-    /// other threads may have freed blocks of its chunks while this thread waited.
+    /// Finds a block outside the cache `c` of this thread. Looks in abandoned caches, then requests
+    /// a chunk from the source, and then looks in the caches of all threads. Returns null if there
+    /// is no block. Only one thread at a time runs this function. The function first looks into `c`
+    /// again, because while this thread waited, other threads may have freed blocks in its chunks.
     template <bool Throws, class Source>
     void* grow(Source& source, std::size_t i, cache* c) noexcept(!Throws)
     {
@@ -346,7 +347,7 @@ private:
                 block = take_new(i, fresh, c, to);
         if (block == nullptr)
             block = take_from_all(i, to);
-        if constexpr (Throws) // asks once more, so that the source throws its own exception
+        if constexpr (Throws) // requests again, so that the source throws its own exception
             if (block == nullptr)
                 block = take_new(i, chunks_[i].template add_chunk<true>(from), c, to);
         if (block != nullptr)
@@ -354,8 +355,8 @@ private:
         return block;
     }
 
-    /// Takes a block from any cache, even from this thread's own cache, because a block may have
-    /// been freed during the call of the source.
+    /// Allocates a block from any cache, even from this thread's cache, because a block may have
+    /// been freed while the source was called.
     void* take_from_all(std::size_t i, blocks& to) noexcept
     {
         freeze_guard const frozen(*this);
@@ -372,7 +373,7 @@ private:
         return block;
     }
 
-    /// Allocates a block of a new chunk. The cache `c` becomes the owner of the chunk. If `c` is
+    /// Allocates a block from a new chunk. The cache `c` becomes the owner of the chunk. If `c` is
     /// null, the built-in cache becomes the owner.
     void* take_new(std::size_t i, pool_chunk* fresh, cache* c, blocks& to) noexcept
     {
@@ -399,15 +400,15 @@ private:
         return std::clamp(Options.cached_bytes / shape(i).bytes, entries_min, entries_max);
     }
 
-    /// Whether a full array should grow, which is so if the array has been empty since it was last
-    /// full.
+    /// Returns whether a full array should grow, which is so if the array was empty since it was
+    /// last full.
     bool is_too_small(closable_magazine& m, std::size_t i) const noexcept
     {
         return m.full() && m.capacity() < entries_limit(i) && (m.was_reloaded() || !m.has_memory());
     }
 
-    /// Enlarges the array unless another thread grows the pool. In that case a later free will
-    /// enlarge the array.
+    /// Enlarges the array, unless another thread grows the pool. In that case, a later free
+    /// enlarges the array.
     template <class Source>
     void try_enlarge(Source& source, closable_magazine& m, std::size_t i) noexcept
     {
@@ -419,7 +420,7 @@ private:
         enlarge(from, m, i);
     }
 
-    /// Enlarges the array of this thread's own magazine. The caller holds both locks.
+    /// Enlarges the array of this thread's magazine. The caller holds both locks.
     template <class Source>
     void enlarge(Source& from, closable_magazine& m, std::size_t i) noexcept
     {
@@ -475,7 +476,7 @@ private:
         for_each_size([this](std::size_t i, blocks& b) { b.rebuild(chunks_[i]); });
     }
 
-    /// Returns to the state of a new core, after `detach_all`.
+    /// Returns the core to the state of a new one, after `detach_all`.
     void restart() noexcept
     {
         arrays_bytes_ = 0;
@@ -504,8 +505,8 @@ private:
 
     // --- Functions for check::on.
 
-    /// Marks a block as allocated. The caller is inside its cache or holds the lock, because the
-    /// function reads the chunk of the block.
+    /// Marks a block as allocated. The caller is inside its cache or holds the lock, so that this
+    /// function may read the chunk of the block.
     [[gnu::always_inline]] void mark_allocated(void* block, std::size_t i) noexcept
     {
         unpoison<checks_on>(block, shape(i).bytes);
@@ -537,7 +538,7 @@ private:
         fatal_bad_free(block, address, shape(i).bytes, is_carved(chunks_[i], c, slot));
     }
 
-    // While all caches are frozen, with |x| for the number of blocks in x:
+    // These numbers agree while all caches are frozen, with |x| for the number of blocks in x:
     //   in use + |magazines| + |free bits| + |remote bits| + |bump ranges| + |not carved|
     //     ==  capacity of all chunks
     std::array<chunks, N> chunks_; // protected by `lock`, except for the constant layout

@@ -11,7 +11,7 @@ namespace mallard {
 template <class Core, std::size_t N>
 class core_array {
 public:
-    /// The bytes that a source needs for one block of this shape.
+    /// Returns how many bytes a source must have for one block of this shape.
     static constexpr std::size_t bytes_for_one(slot_shape shape) noexcept
     {
         return bytes_at_any_address(Core::least_chunk(shape));
@@ -38,7 +38,7 @@ public:
     {
         return std::any_of(cores_.begin(), cores_.end(), [p](auto& core) { return core.owns(p); });
     }
-    /// Whether `p` points into a chunk of size class `i`.
+    /// Returns whether `p` points into a chunk of size class `i`.
     bool owns(const void* p, std::size_t i) const noexcept { return cores_[i].owns(p); }
     validity classify(const void* p) const noexcept
     {

@@ -1,4 +1,5 @@
-// The core of a `sync::lock_free` pool: one chunk whose free blocks form a lock-free stack.
+// The core of a `sync::lock_free` pool. The pool has one chunk, whose free blocks form a lock-free
+// stack.
 #pragma once
 
 #include <mallard/detail/base/atomic_ref.hpp>
@@ -10,15 +11,16 @@
 
 namespace mallard {
 
-/// One chunk, taken from the source by the first allocation. Afterwards no call locks, waits or
-/// calls the source, so signal handlers and real-time threads may allocate and free.
+/// A pool with one chunk, which the first allocation requests from the source. Afterwards no call
+/// locks, waits or calls the source, so signal handlers and real-time threads may allocate and
+/// free.
 ///
 ///     chunk:    | block 0 | block 1 | ... | link 0, link 1, ... (32 bits each) |
 ///     stack_    the free blocks that were in use before, by index
 ///     carved_   { blocks of the chunk, blocks that were allocated at least once }
 ///
 /// The links of the stack are in an array next to the blocks, so blocks are never read. The link of
-/// a block in use has the value `in_use`: `classify`, `for_each` and `check::on` need no other
+/// a block in use has the value `in_use`, so `classify`, `for_each` and `check::on` need no other
 /// record.
 template <pool_options Options>
 class alignas(false_sharing_bytes) lock_free_core {
@@ -77,7 +79,7 @@ public:
         stack_.push(index_of(block), links());
     }
 
-    /// Allocates all blocks of `out`, or none.
+    /// Fills `out` with blocks. On failure, allocates nothing.
     template <bool Throws, class Source>
     bool allocate_batch(Source& source, std::span<void*> out) noexcept(!Throws)
     {
@@ -95,7 +97,7 @@ public:
         std::size_t const bytes = carved().blocks * shape().bytes;
         return bytes != 0 && blocks_ <= p && p < blocks_ + bytes;
     }
-    /// What the pool knows about an address. Exact unless another thread allocates or frees the
+    /// Classifies an address. The result is exact unless another thread allocates or frees the
     /// block at the same time.
     validity classify(const void* p) const noexcept
     {
@@ -114,7 +116,7 @@ public:
                 f(static_cast<void*>(address_of(i)));
     }
 
-    /// Adds the statistics of this pool to `s`. Exact while no other thread is inside a call.
+    /// Adds the statistics of this pool to `s`. They are exact if no other thread is inside a call.
     void add_to(statistics& s) const noexcept
     {
         std::lock_guard const no_new_chunk(growing_);
@@ -157,7 +159,7 @@ public:
     }
 
 private:
-    /// The content of the word `carved_`.
+    /// The value of the word `carved_`.
     struct carving {
         index used;   // the first `used` blocks of the chunk were allocated at least once
         index blocks; // number of blocks in the chunk; 0 if there is no chunk
@@ -179,7 +181,7 @@ private:
     std::byte* address_of(index i) const noexcept
     {
         if (blocks_ == nullptr)
-            __builtin_unreachable(); // tells callers that the result is not null
+            __builtin_unreachable(); // so callers need not test for null
         return blocks_ + i * shape().bytes;
     }
     atomic_ref<index> link_of(index i) const noexcept { return atomic_ref(links_[i]); }
@@ -188,7 +190,7 @@ private:
         return [this](std::size_t i) { return atomic_ref(links_[i]); };
     }
 
-    /// Whether a block is in use. Requires that the block was allocated at least once.
+    /// Returns whether a block is in use. Requires that the block was allocated at least once.
     bool is_in_use(index i) const noexcept
     {
         return link_of(i).load(std::memory_order_relaxed) == in_use;
@@ -225,11 +227,11 @@ private:
         }
         // After `pop` found the stack empty, one thread may have freed a block, and another thread
         // may have carved the last block. From now on every free block is in the stack, so a second
-        // `pop` decides.
+        // `pop` finds one unless no block is free.
         return pop();
     }
 
-    /// The slow path of `allocate`: no block is in the stack.
+    /// Runs the slow path of `allocate`, when no block is in the stack.
     template <bool Throws, class Source>
     [[gnu::noinline]] void* allocate_slowly(Source& source) noexcept(!Throws)
     {
@@ -242,8 +244,8 @@ private:
         return nullptr;
     }
 
-    /// Takes the only chunk, unless another thread has taken it. Returns false, or throws, if the
-    /// source has no memory.
+    /// Requests the only chunk, unless another thread has requested it. Returns false, or throws,
+    /// if the source has no memory.
     template <bool Throws, class Source>
     MALLARD_COLD bool take_chunk(Source& source) noexcept(!Throws)
     {
@@ -290,14 +292,15 @@ private:
             fatal_bad_free(block, address_of(i), shape().bytes, was_used);
     }
 
-    // At any time when no thread is inside a call:
+    // These numbers agree whenever no thread is inside a call:
     //   blocks in use + |stack| + |not carved|  ==  blocks of the chunk
     slot_shape shape_;
     slot_divider divide_;
     // `blocks_` and `links_` are written before a store to `carved_` publishes both.
     std::byte* blocks_ = nullptr;
     index* links_ = nullptr;     // `in_use`, or 1 + the index of the next block in the stack
-    mutable std::mutex growing_; // held while the chunk is taken; protects `chunk_` and `growth_`
+    mutable std::mutex growing_; // held while the chunk is allocated; protects `chunk_` and
+                                 // `growth_`
     chunk chunk_;
     growth_state<Options.grow> growth_;
     alignas(false_sharing_bytes) tagged_stack stack_;

@@ -1,4 +1,4 @@
-// The core of a `sync::mutex` pool: a `pool_core` behind a lock.
+// The core of a `sync::mutex` pool, which is a `pool_core` behind a lock.
 #pragma once
 
 #include <mallard/detail/pool/pool_core.hpp>
@@ -8,8 +8,8 @@ namespace mallard {
 
 /// A `pool_core` behind a lock. The lock is released while the source is called, so a thread that
 /// frees, or finds a free block, never waits for a thread that grows the pool. Threads grow the
-/// pool one at a time. Each looks for a free block again before it calls the source, so one new
-/// chunk can serve all waiting threads.
+/// pool one at a time. Each thread looks for a free block again before it calls the source, so one
+/// new chunk can serve all waiting threads.
 template <pool_options Options>
 class alignas(false_sharing_bytes) locked_core {
 public:
@@ -128,9 +128,9 @@ public:
     }
 
 private:
-    /// The source with which a free enlarges the magazine (the array of recently freed blocks).
-    /// Fails while another thread grows the pool, instead of waiting; a later free then enlarges
-    /// the array.
+    /// The source through which a free enlarges the magazine (the array of recently freed blocks).
+    /// While another thread grows the pool, this source fails instead of waiting, and a later free
+    /// enlarges the array.
     template <class Source>
     class impatient_source {
     public:
@@ -161,10 +161,10 @@ private:
         return f(unlocked);
     }
 
-    // The lock and the members that most calls write share a cache line.
+    // The lock shares a cache line with the members that most calls write.
     mutable std::mutex lock_;
     pool_core<Options> core_;
-    std::mutex growing_; // held while the source is called; taken before lock_
+    std::mutex growing_; // held while the source is called; locked before lock_
 };
 
 } // namespace mallard

@@ -12,8 +12,8 @@ namespace mallard {
 template <bool Shared>
 using mutex_if = std::conditional_t<Shared, std::mutex, no_mutex>;
 
-/// A source for an allocator behind a lock. Releases the lock of the caller, calls the real source,
-/// and locks again, even after an exception.
+/// The source of an allocator that holds a lock. Releases that lock, calls the actual source, and
+/// locks again, even after an exception.
 template <source Source>
 class unlocked_source {
 public:
@@ -53,9 +53,9 @@ private:
     std::unique_lock<std::mutex>& held_;
 };
 
-/// Collects chunks, and returns the chunks to the source in its destructor. Construct the object
-/// before you take a lock. Then the source is called after the lock is released. The links of the
-/// list are in the chunks themselves.
+/// Collects chunks, and returns them to the source in its destructor. If you construct the object
+/// before you lock, the source is called after the lock is released. The links of the list are in
+/// the chunks themselves.
 template <source Source>
 class later_source {
     struct node {
@@ -86,8 +86,8 @@ private:
     node* first_ = nullptr;
 };
 
-/// Puts a lock around a source that only one thread at a time may call. Converts to the source
-/// itself.
+/// Puts a lock around a source that only one thread at a time may call. Converts to the wrapped
+/// source.
 template <source Source>
 class locked_source {
 public:
@@ -119,12 +119,12 @@ private:
     std::mutex lock_;
 };
 
-/// The source that an allocator for several threads calls: `Source` itself if any thread may call
-/// it, otherwise `Source` behind a lock.
+/// The source that an allocator for several threads calls. It is `Source` itself if any thread may
+/// call it, and otherwise `Source` behind a lock.
 template <source Source>
 using shared_source = std::conditional_t<shareable<Source>, Source, locked_source<Source>>;
 
-/// The lock of a `shared_source`, or null.
+/// Returns the lock of a `shared_source`, or null.
 template <source Source>
 constexpr std::mutex* mutex_of(Source&) noexcept
 {

@@ -10,14 +10,14 @@ namespace mallard {
 
 /// A stack of indices in one word, {tag, 1 + index of the top}, after R. K. Treiber ("Systems
 /// Programming: Coping with Parallelism", 1986). The links between the indices are in an array of
-/// the caller's: `link_of(i)` is an atomic 32-bit word. It holds 1 + the index below `i` in the
-/// stack, or `in_use` while `i` is not in the stack.
+/// the caller. The link `link_of(i)` is an atomic 32-bit word, which holds 1 + the index below `i`
+/// in the stack, or `in_use` while `i` is not in the stack.
 ///
 /// A thread may read the link of an index that another thread has just popped. The compare-exchange
-/// of the reading thread then fails: each pop adds 1 to the tag, so the head differs even if the
+/// of the reading thread then fails. Each pop adds 1 to the tag, so the head differs even if the
 /// same index is on top again (ABA). The tag wraps after 2^32 pops. So the stack would be corrupted
 /// if a thread were suspended between its read of the head and its compare-exchange for exactly
-/// 2^32 pops, and the same index were then on top. tests/models/stack.pml checks pop and push.
+/// 2^32 pops, and the same index were then on top. tests/models/stack.pml verifies pop and push.
 class tagged_stack {
 public:
     using index = std::uint32_t;

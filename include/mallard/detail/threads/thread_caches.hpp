@@ -1,7 +1,6 @@
-// The thread caches of one shared allocator: the cache of each thread, and how a thread finds its
-// cache. The functions that run when a thread ends and at a fork are in src/os/threads_linux.cpp.
-// So `sync::thread_cached` and `shared_arena` need the library; all other modes of `sync` are
-// header-only.
+// The thread caches of one shared allocator, and how a thread finds its cache. The functions that
+// run when a thread exits and at a fork are in src/os/threads_linux.cpp. So `sync::thread_cached`
+// and `shared_arena` need the compiled library; all other modes of `sync` are header-only.
 #pragma once
 
 #include <mallard/detail/threads/locks.hpp>
@@ -27,10 +26,10 @@ struct listed {
 };
 } // namespace os
 
-/// The data that one thread keeps for one shared allocator; each allocator derives its own type.
-/// When the thread ends, its cache is abandoned until another thread reclaims it.
+/// The data that one thread keeps for one shared allocator. Each allocator derives its own type
+/// from this class. When the thread exits, its cache is abandoned until another thread reclaims it.
 ///
-/// The content of a cache may be used by
+/// The content of a cache may be used by these threads:
 ///   - the thread that owns the cache, between an `enter` that returns true and `leave`;
 ///   - the thread that owns the cache, while it holds the lock of the list;
 ///   - any thread that holds the lock of the list, if the cache is abandoned or the list is frozen.
@@ -50,8 +49,9 @@ public:
         announce();
         return frozen_.load(std::memory_order_acquire) == 0;
     }
-    /// The first half of `enter`. Records that the thread is inside, but does not test whether the
-    /// list is frozen. For caches whose calls fail while the cache is closed (see `set_open`).
+    /// Performs the first half of `enter`. Records that the thread is inside, but does not test
+    /// whether the list is frozen. This is for caches whose calls fail while the cache is closed
+    /// (see `set_open`).
     [[gnu::always_inline]] void announce() noexcept
     {
         busy_.store(1, std::memory_order_relaxed);
@@ -62,9 +62,9 @@ public:
     thread_cache* next_in_list() const noexcept { return next_in_list_; }
     bool is_abandoned() const noexcept { return thread_ == nullptr; }
 
-    /// Opens or closes the cache. A freeze closes the cache, and a thaw opens it. A derived type
-    /// whose calls use `announce` instead of `enter` needs its own `set_open`, which makes those
-    /// calls fail.
+    /// Opens or closes the cache. A freeze closes the cache, and a thaw opens it. If a derived type
+    /// calls `announce` instead of `enter`, it needs its own `set_open`, which makes its calls fail
+    /// while the cache is closed.
     void set_open(bool) noexcept {}
 
 private:
@@ -75,12 +75,12 @@ private:
 
     thread_cache* next_in_list_ = nullptr;
     thread_cache_list* list_ = nullptr;
-    // A thread that writes `thread_` or the next member holds the lock of the registry and the lock
-    // of the list; a reader needs only one of the two locks.
+    // A thread that writes `thread_` or the next member holds both the lock of the registry and the
+    // lock of the list. A reader needs only one of the two locks.
     os::thread_table* thread_ = nullptr;
     thread_cache* next_of_thread_ = nullptr;
     // These members are last, so that the data of a derived cache begin on the same cache line. A
-    // call writes to these members and to those data, and processors combine neighbouring stores of
+    // call writes to these members and to those data, and processors combine adjacent stores of
     // whole words (docs/decisions/0014).
     alignas(cache_line_bytes) std::atomic<flag> busy_{0};
     std::atomic<flag> frozen_{0};
@@ -88,7 +88,7 @@ private:
 
 namespace os {
 
-/// The caches of one thread. The two arrays find the caches of up to 64 allocators without a
+/// The caches of one thread. The two arrays find the caches for up to 64 allocators without a
 /// search. The list `caches` holds all caches.
 struct alignas(false_sharing_bytes) thread_table : listed<thread_table> {
     static constexpr std::size_t places = 64;
@@ -100,18 +100,18 @@ struct alignas(false_sharing_bytes) thread_table : listed<thread_table> {
     thread_cache* caches = nullptr;                // protected by the registry's lock
 };
 
-/// The table of a thread without caches. No thread writes to it.
+/// The table of a thread that has no caches. No thread writes to this object.
 extern thread_table empty_thread_table;
 
-/// This thread's table. The pointer takes 8 bytes of thread-local data in the initial-exec model. A
+/// This thread's table. The pointer uses 8 bytes of thread-local data in the initial-exec model. A
 /// library that is loaded at run time may use only little of such data.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local thread_table* this_thread_table;
 
 } // namespace os
 
-/// A mutex that its owner may lock again. Its constructor is constexpr; in some standard libraries
-/// the constructor of `std::recursive_mutex` is not. In the child of a fork, the thread that forked
-/// is still the owner.
+/// A mutex that its owner may lock again. Its constructor is constexpr, while in some standard
+/// libraries the constructor of `std::recursive_mutex` is not. In the child of a fork, the thread
+/// that forked is still the owner.
 class recursive_mutex {
 public:
     constexpr recursive_mutex() noexcept = default;
@@ -145,7 +145,7 @@ public:
     }
 
 private:
-    /// An address that differs in each thread.
+    /// Returns an address that differs in each thread.
     static const void* this_thread() noexcept { return &os::this_thread_table; }
 
     bool lock_again() noexcept
@@ -163,13 +163,13 @@ private:
 
 /// All thread caches of one shared allocator, and the allocator's locks.
 ///
-/// Locks, in the order in which a thread takes them:
+/// The locks, in the order in which a thread acquires them:
 ///   growing    held during every call of the source, so that no thread is inside the source
 ///              while a fork holds this lock
 ///   (the lock of the registry, inside the functions below)
 ///   lock       for all data that the threads share; the source is not called under it
 ///
-/// The base class links all lists whose caches are in use.
+/// The base class links all lists that have caches in use.
 class thread_cache_list : os::listed<thread_cache_list> {
 public:
     using open_function = void (*)(thread_cache&, bool open) noexcept;
@@ -178,7 +178,7 @@ public:
     thread_cache_list(const thread_cache_list&) = delete;
     thread_cache_list& operator=(const thread_cache_list&) = delete;
 
-    /// This thread's cache. If this is null, call `find_or_reclaim`.
+    /// Returns this thread's cache. If the result is null, call `find_or_reclaim`.
     [[gnu::always_inline]] thread_cache* mine() const noexcept
     {
         std::size_t const at = place_.load(std::memory_order_relaxed);
@@ -191,24 +191,25 @@ public:
     }
 
     /// Returns this thread's cache after `mine` returned null. The thread may have a cache that
-    /// `mine` could not see, because another list uses the same place in the table. Otherwise the
-    /// thread reclaims an abandoned cache. Returns null if there is no such cache, or no memory for
-    /// the table of a new thread.
+    /// `mine` did not find, because another list uses the same place in the table. Otherwise the
+    /// thread reclaims an abandoned cache. Returns null if no cache is abandoned, or if there is no
+    /// memory for the table of a new thread.
     thread_cache* find_or_reclaim() noexcept;
 
     /// Makes `fresh` this thread's cache. Returns false if there is no memory for the thread's
     /// table.
     bool attach(thread_cache& fresh) noexcept;
 
-    /// Adds a cache that belongs to no thread. Requires that no other thread knows of the list yet.
+    /// Adds a cache that belongs to no thread. Requires that no other thread can access the list
+    /// yet.
     constexpr void add_abandoned(thread_cache& c) noexcept
     {
         c.list_ = this;
         c.next_in_list_ = std::exchange(caches_, &c);
     }
 
-    /// Takes all caches away from their threads. Requires that no other thread is inside a call of
-    /// the allocator. Threads may end during this call.
+    /// Removes all caches from their threads. Requires that no other thread is inside a call to the
+    /// allocator. Threads may exit during this call.
     void detach_all() noexcept;
 
     /// Freezes all caches. Until `thaw`, the caller may use the content of every cache. The caller
@@ -224,17 +225,19 @@ public:
 
     thread_cache* caches() const noexcept { return caches_; }
 
-    /// Makes forks take the locks of this list, even before a cache is in use.
+    /// Makes every fork acquire the locks of this list, even before a cache is in use.
     void register_for_fork() noexcept;
 
-    /// Registers up to two more locks of the allocator that a fork has to take, so that no lock is
-    /// held in the child. Null stands for no lock. A lock must exist as long as the list.
+    /// Registers up to two more locks of the allocator, which a fork has to acquire, so that no
+    /// lock stays locked in the child. Null stands for no lock. A lock must exist as long as the
+    /// list.
     constexpr void hold_at_fork(std::mutex* one, std::mutex* other) noexcept
     {
         held_at_fork_ = {one, other};
     }
 
-    mutable recursive_mutex growing; // recursive: a new-handler may trim the pool that grows
+    mutable recursive_mutex growing; // recursive, because a new-handler may trim the pool that
+                                     // grows
     mutable std::mutex lock;
 
 protected:
@@ -251,7 +254,8 @@ private:
     std::atomic<std::uint32_t> place_ = 0;
 };
 
-/// Freezes a list as long as the guard exists. The caller holds the lock of the list.
+/// Freezes a list in its constructor, and thaws the list in its destructor. The caller holds the
+/// lock of the list.
 class freeze_guard {
 public:
     explicit freeze_guard(const thread_cache_list& list) noexcept : list_(list) { list_.freeze(); }
@@ -265,7 +269,7 @@ private:
 
 /// A `thread_cache_list` that also manages the memory of the caches. `Cache` derives from
 /// `thread_cache` and has a `chunk taken`. The first cache is built in, so an allocator that only
-/// one thread uses takes no memory for caches.
+/// one thread uses allocates no memory for caches.
 template <class Cache>
 class thread_caches : public thread_cache_list {
 public:
@@ -278,8 +282,8 @@ public:
         add_abandoned(built_in_);
     }
 
-    /// This thread's cache: found, reclaimed, or made from `args`. Returns null if there is no
-    /// memory for a cache.
+    /// Returns this thread's cache, which is found, reclaimed, or made from `args`. Returns null if
+    /// there is no memory for a cache.
     template <class Source, class... Args>
     Cache* find_or_make(Source& source, Args&... args) noexcept
     {
@@ -337,8 +341,8 @@ public:
     {
         release_abandoned(source, [](const Cache&) { return true; });
     }
-    /// Discards all caches, and does not return their memory. Called when the source frees all of
-    /// its memory in one call.
+    /// Discards all caches without returning their memory. Called when the source frees all of its
+    /// memory in one call.
     void forget_all() noexcept
     {
         forget_caches();

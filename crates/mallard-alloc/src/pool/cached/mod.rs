@@ -48,7 +48,7 @@ pub struct CachedCore<S: Source> {
     source: S,
 }
 
-// Between any two calls, with |x| for the number of blocks in x:
+// These numbers agree between any two calls, with |x| for the number of blocks in x:
 //
 //   live + |magazines| + |free bits| + |remote bits| + |never used|  ==  capacity of all chunks
 struct Shared {

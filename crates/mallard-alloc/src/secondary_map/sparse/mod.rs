@@ -12,8 +12,8 @@ use crate::slot_map::key::{Bits, Key, Words};
 use core::alloc::Layout;
 use table::Table;
 
-/// Values for a few keys of a [`SlotMap`](crate::SlotMap): a hash table that allocates memory only
-/// for keys that have a value.
+/// Stores values for a few keys of a [`SlotMap`](crate::SlotMap). The map is a hash table, which
+/// allocates memory only for keys that have a value.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap, SparseSecondaryMap};

@@ -15,11 +15,11 @@ const BY_NUMBER_MIN: usize = 4096;
 //
 // Direct entries are indexed by chunk number, and their number is a power of two. In a slot map all
 // entries are direct. Only a secondary map can get a key whose chunk number is far beyond all
-// others: a key of a very large map, or a made-up key. With direct entries alone, such a key would
-// take 64 MiB for one value (docs/decisions/0035-far-chunks.md). So the number of direct entries is
-// at most 1,024 times the number of chunks, or 4,096 if that is more. Chunks with greater numbers
-// are far: their entries are sorted by number and found by binary search. Far entries become direct
-// when there are enough chunks.
+// others, such as a key of a very large map, or a made-up key. With direct entries alone, such a
+// key would use 64 MiB for one value (docs/decisions/0035-far-chunks.md). So the number of direct
+// entries is at most 1,024 times the number of chunks, or 4,096 if that is more. Chunks with larger
+// numbers are far. Their entries are sorted by number, and found by binary search. Far entries
+// become direct when there are enough chunks.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
     /// Returns the place of a chunk number: its direct entry, used or not, or the entry of the far
     /// chunk.
