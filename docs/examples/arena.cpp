@@ -36,7 +36,7 @@ int main()
     {
         int closed = 0;
         mallard::arena<> scratch;
-        auto& text = scratch.own<std::string>("on the heap: longer than a string itself");
+        auto& text = scratch.own<std::string>("a text that does not fit into the string object");
         scratch.defer([&] { ++closed; });
         text += '!';
         scratch.reset(); // calls the function, then destroys the string: newest first

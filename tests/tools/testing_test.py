@@ -34,7 +34,7 @@ from readers import Case  # noqa: E402
 class Crates(unittest.TestCase):
     def test_a_changed_crate_affects_the_crates_that_depend_on_it(self):
         affected = changes.crates_affected(table.read(), {"crates/mallard-measure/src/lib.rs"})
-        self.assertEqual(affected, ["mallard-measure", "mallard-record", "mallard-cli", "bench-report"])
+        self.assertEqual(affected, ["mallard-measure", "mallard-record", "mallard-top", "mallard-cli", "bench-report"])
         self.assertIn("mallard-trace", changes.crates_affected(table.read(), {"crates/mallard-alloc/src/lib.rs"}))
 
 

@@ -21,6 +21,7 @@ mod query;
 mod record;
 mod replay;
 mod report;
+mod top;
 mod trial;
 
 use clap::{Parser, Subcommand};
@@ -54,6 +55,7 @@ commands! {
     #[command(hide = true)]
     WhoseMalloc(mallocs::probe::WhoseMalloc),
     Record(growth::Command),
+    Top(top::Command),
     Stats(look::stats::Command),
     Sites(look::sites::Command),
     Diff(diff::Command),

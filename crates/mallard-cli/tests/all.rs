@@ -33,6 +33,7 @@ mod server;
 mod situations;
 mod sql;
 mod support;
+mod top;
 mod trial;
 mod trial_input;
 mod width;

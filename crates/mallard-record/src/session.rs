@@ -87,6 +87,33 @@ pub struct Outcome {
     pub forked: u64,
 }
 
+/// Sees a recording while the program runs, for a live view.
+pub trait Observer {
+    /// Receives the next records of a thread: whole records with their texts and frames.
+    fn records(&mut self, owner: Owner, records: &[u8]);
+
+    /// Receives the memory and CPU time of a process.
+    fn memory(&mut self, process: u32, memory: &Memory);
+
+    /// Receives the CPU time of a thread, in nanoseconds.
+    fn cpu(&mut self, thread: u32, cpu_ns: u64);
+
+    /// Shows what was received. All events before the time `t`, in ticks, have been received. Called some
+    /// 100 times a second, because the ring fills up otherwise.
+    fn show(&mut self, t: u64, log: Log);
+}
+
+/// What a session has written to the event log.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// The size of the event log in bytes.
+    pub bytes: u64,
+    /// Whether the session writes no further events, because of the maximum size or of an error.
+    pub is_closed: bool,
+    /// The number of events that were dropped because the ring was full.
+    pub lost: u64,
+}
+
 /// The error that the stream has reached the maximum size that the user allows.
 struct Full;
 
@@ -115,6 +142,8 @@ pub struct Session {
     lost_written: u64,
     write_error: Option<io::Error>,
     reached_max_bytes: bool,
+    /// While there is an observer, the program is recorded even if nothing can be written.
+    observer: Option<Box<dyn Observer>>,
 }
 
 impl Session {
@@ -148,7 +177,19 @@ impl Session {
             lost_written: 0,
             write_error: None,
             reached_max_bytes: false,
+            observer: None,
         }
+    }
+
+    /// Returns this session with an observer. If the event log is full, the session continues for
+    /// the observer, and writes no further events.
+    pub fn with_observer(self, observer: impl Observer + 'static) -> Session {
+        Session { observer: Some(Box::new(observer)), ..self }
+    }
+
+    /// Returns the process id of the program.
+    pub fn process(&self) -> u32 {
+        self.running.process()
     }
 
     /// Records until the program and all followed processes have ended. In a running process,
@@ -201,7 +242,7 @@ impl Session {
         let written = self.file.stream_position().unwrap_or(0);
         if written > self.limits.max_bytes && !self.reached_max_bytes {
             self.reached_max_bytes = true;
-            self.ring.set_recording(false);
+            self.ring.set_recording(self.observer.is_some());
         }
     }
 
@@ -226,6 +267,7 @@ impl Session {
             self.ring.seal_segments_of(|owner| !is_thread_alive(owner));
         }
         let (writer, lost) = (&mut self.writer, &mut self.lost_written);
+        let mut observer = self.observer.as_deref_mut();
         let recorded = &mut self.recorded;
         let (mut file, max_bytes) = (&self.file, self.limits.max_bytes);
         let mut is_full = self.reached_max_bytes;
@@ -235,7 +277,12 @@ impl Session {
         let mut write = |owner: Owner, records: &[u8]| {
             if !is_full && file.stream_position().is_ok_and(|written| written > max_bytes) {
                 is_full = true;
-                return Err(Full);
+                if observer.is_none() {
+                    return Err(Full);
+                }
+            }
+            if let Some(observer) = &mut observer {
+                observer.records(owner, records);
             }
             let known = samplers.get(&owner.system_process);
             let is_new = known.is_none_or(|&(process, _)| process < owner.process);
@@ -248,7 +295,7 @@ impl Session {
                 recorded.saw(owner.system_process, last);
                 *end = last.saturating_add(1).max(*end);
             }
-            if let Some(w) = writer {
+            if let (Some(w), false) = (&mut *writer, is_full && observer.is_some()) {
                 if let Err(e) = w.piece(owner.thread.into(), t, records) {
                     error = Some(e);
                     *writer = None;
@@ -295,7 +342,20 @@ impl Session {
         self.samplers.retain(|process, _| !over.contains_key(process));
         let samplers = &self.samplers;
         self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
+        self.show(t);
         self.passed = ticks::now(self.start.clock);
+    }
+
+    fn show(&mut self, t: u64) {
+        let Some(observer) = &mut self.observer else { return };
+        observer.show(
+            t,
+            Log {
+                bytes: self.file.stream_position().unwrap_or(0),
+                is_closed: self.reached_max_bytes || self.writer.is_none(),
+                lost: self.ring.lost_full() + self.ring.lost_nested(),
+            },
+        );
     }
 
     /// Returns the ids of the processes that have ended since the last pass, and the earliest time
@@ -317,23 +377,24 @@ impl Session {
     /// Closes the stream after a failed write. The program continues without being recorded.
     fn fail(&mut self, error: io::Error) {
         self.writer = None;
-        self.ring.set_recording(false);
+        self.ring.set_recording(self.observer.is_some());
         self.write_error.get_or_insert(error);
     }
 
     fn write_samples(&mut self, t: u64, last: bool) -> io::Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
+        // After the maximum size, only the observer gets samples.
+        let is_full = self.reached_max_bytes && self.observer.is_some();
+        let mut writer = self.writer.as_mut().filter(|_| !is_full);
         for (process, sampler) in self.samplers.values_mut() {
             if let Some(memory) = sampler.memory() {
-                write_memory(writer, t, *process, &memory)?;
+                self.observer.iter_mut().for_each(|observer| observer.memory(*process, &memory));
+                writer.iter_mut().try_for_each(|w| write_memory(w, t, *process, &memory))?;
             }
             for (thread, cpu_ns) in sampler.threads(last) {
-                if let Some(owner) = self.threads.get(&thread) {
-                    writer.record(&Record {
-                        stack: owner.thread,
-                        ..Record::new(op::CPU, t, cpu_ns, 0)
-                    })?;
-                }
+                let Some(owner) = self.threads.get(&thread) else { continue };
+                self.observer.iter_mut().for_each(|observer| observer.cpu(owner.thread, cpu_ns));
+                let cpu = Record { stack: owner.thread, ..Record::new(op::CPU, t, cpu_ns, 0) };
+                writer.iter_mut().try_for_each(|w| w.record(&cpu))?;
             }
         }
         Ok(())
@@ -353,7 +414,8 @@ impl Session {
     }
 
     fn checkpoint(&mut self, t: u64, ns: u64) -> io::Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let is_full = self.reached_max_bytes && self.observer.is_some();
+        let Some(writer) = self.writer.as_mut().filter(|_| !is_full) else { return Ok(()) };
         writer.checkpoint(t, ns)?;
         writer.flush()
     }

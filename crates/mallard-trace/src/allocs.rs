@@ -1,7 +1,8 @@
 //! Derives the table `allocs` of a trace from the events. The table has a row for each block.
 //!
-//! Traces do not store this table (`docs/decisions/0041-no-table-of-blocks.md`). A fleet may store
-//! it, since a query of a fleet reads the rows of many runs.
+//! A trace does not contain this table (`docs/decisions/0041-no-table-of-blocks.md`). A fleet,
+//! which combines the traces of many runs, may contain it, so that queries do not derive it for
+//! each run.
 
 use crate::error::Result;
 use crate::hash::NumberMap;
@@ -32,10 +33,10 @@ struct End {
     tid: i32,
 }
 
-/// Derives the rows of the table `allocs`: first the blocks that were freed, in the order of their
-/// frees, then all others, in the order of their allocations. Calls `pass_on` with at most
-/// [`GROUP_ROWS`] rows at a time, and stops if `pass_on` returns false. Uses 88 bytes of memory for
-/// each block in use, and memory for two groups of rows.
+/// Derives the rows of the table `allocs`: first the freed blocks, in the order of their frees,
+/// then all other blocks, in the order of their allocations. Passes at most [`GROUP_ROWS`] rows to
+/// each call of `pass_on`, and stops if `pass_on` returns false. Uses 88 bytes of memory for each
+/// block in use, and memory for two groups of rows.
 pub fn derive(events: &Table, pass_on: &mut dyn FnMut(Vec<Column>) -> bool) -> Result<()> {
     let (in_use, rows) = (NumberMap::default(), Vec::new());
     let mut blocks = Blocks { in_use, rows, proc: -1, is_wanted: true, pass_on };
@@ -133,7 +134,7 @@ impl Visitor<ThreadRow<'_>> for Blocks<'_> {
 
     fn leave(&mut self, _: ThreadRow, _: Left) {}
 
-    /// Does nothing: the table leaves the end empty for blocks that a reset freed.
+    /// Does nothing, because the table has no time of a free for blocks that a reset freed.
     fn reset(&mut self, _: ThreadRow) {}
 
     fn pass(&mut self) {}

@@ -21,7 +21,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns what the site of the block needs to update its figures when the block is freed.
+    /// Returns the fields of the block that its site needs to update its figures when the block is
+    /// freed.
     #[inline]
     pub fn ended(&self) -> Ended {
         Ended { site: self.site, id: self.id, addr: self.addr, size: self.size }
@@ -31,8 +32,8 @@ impl Block {
 type Table = NumberMap<u64, Block>;
 
 /// The blocks in use. Each process and each traced allocator has a separate table, because a block
-/// of one allocator may lie within a block of another. Uses 64 to 140 bytes of memory for each
-/// block in use.
+/// of one allocator may lie within a block of another. The tables use 64 to 140 bytes of memory for
+/// each block in use.
 #[derive(Default)]
 pub struct Blocks {
     tables: Vec<Table>,
@@ -59,8 +60,8 @@ impl Blocks {
         self.next
     }
 
-    /// Adds a block. If the table still has a block at the same address, the event stream lacks the
-    /// free of that older block. Returns the older block.
+    /// Adds a block. If the table already has a block at the same address, returns that older
+    /// block, whose free is missing in the event stream.
     #[inline]
     pub fn insert(&mut self, table: usize, block: Block) -> Option<Block> {
         self.tables[table].insert(block.addr, block)

@@ -2,9 +2,9 @@
 
 use crate::format::{self, Header};
 
-/// Converts times by the straight line through the last two checkpoints. A checkpoint gives one
-/// moment both in ticks and in nanoseconds. Before the first checkpoint, the slope follows from the
-/// frequency in the header.
+/// Converts clock ticks to times along a straight line through the last two checkpoints. A
+/// checkpoint gives one moment both in ticks and in nanoseconds. Before the first checkpoint, the
+/// slope of the line comes from the clock frequency in the header.
 #[derive(Debug, Clone)]
 pub struct Clock {
     /// A point on the line: tick `t` is at `ns` nanoseconds.
@@ -12,14 +12,15 @@ pub struct Clock {
     ns: f64,
     /// Nanoseconds per tick.
     slope: f64,
-    /// The last checkpoint, where the next line begins.
+    /// The last checkpoint (ticks, nanoseconds), where the next line begins.
     last: (u64, u64),
     ns_per_tick: f64,
     is_ns: bool,
 }
 
 impl Clock {
-    /// Starts with the time and the frequency in the header. A frequency of 0 counts as 1 GHz.
+    /// Makes a clock from the time and the frequency in the header. A frequency of 0 counts as 1
+    /// GHz.
     pub fn new(header: &Header) -> Self {
         let hz = if header.clock_hz == 0 { 1_000_000_000 } else { header.clock_hz };
         let ns_per_tick = 1e9 / hz as f64;

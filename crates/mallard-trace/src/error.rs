@@ -25,7 +25,7 @@ pub enum ErrorKind {
     Missing,
     /// A replay plan is invalid, or does not fit the trace.
     Plan,
-    /// The trace or the plan cannot be replayed, or can be replayed only if the caller insists.
+    /// The trace or the plan cannot be replayed, or only with an option that forces the replay.
     Refused,
 }
 
@@ -53,7 +53,7 @@ impl Error {
         Error { kind, what: what.into(), state: state.into(), help: help.into() }
     }
 
-    /// Makes an error about a trace whose bytes contradict each other.
+    /// Makes an error about a trace whose content is inconsistent.
     pub(crate) fn damaged(what: impl Into<String>, state: &str) -> Self {
         let help = "copy the trace again, or record again: mallard record -o NAME -- PROGRAM";
         Error::new(ErrorKind::Damaged, what, state, help)

@@ -1,7 +1,7 @@
-//! What the measures D, V, L, U, C and F mean.
+//! Explains the measures D, V, L, U, C and F.
 //!
-//! These texts are the only definition in words. `--explain`, the report and the table in
-//! docs/guide.md use them.
+//! These texts are the only definition of the measures in words. The option `--explain`, the report
+//! and the table in docs/guide.md use them.
 
 /// The explanation of one measure: its letter, name and unit, and how it is computed.
 pub struct Explanation {
@@ -50,7 +50,7 @@ pub const EXPLANATIONS: [Explanation; 6] = [
         letter: 'L',
         word: "locality",
         unit: "ratio",
-        question: "How full of the part's blocks are the pages that they lie on?",
+        question: "Of the pages that the part's blocks touch, what share do these blocks fill?",
         low: "they are scattered: a separate allocator keeps them together",
         high: "they are packed: nothing to gain",
         text: "At the largest extent of the site: the bytes of its blocks, divided by the bytes of \
@@ -122,8 +122,7 @@ mod tests {
 
     #[test]
     fn low_locality_and_high_fragmentability_both_suggest_a_local_allocator() {
-        // L is high where blocks fill their pages, and F is high where blocks do not fill their
-        // pages.
+        // L is high if the blocks of a site fill their pages. F is high if they do not.
         let [l, f] = ['L', 'F'].map(|letter| explain(letter).unwrap());
         assert!(l.low.contains("separate allocator") && f.high.contains("separate allocator"));
         assert!(l.high.contains("nothing to gain") && f.low.contains("nothing to gain"));

@@ -7,19 +7,21 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 pub const VERSION: u32 = 1;
 /// The first bytes of a stream.
 pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
-/// A number whose bytes are reversed on a machine with the other byte order.
+/// A number that shows the byte order of the writer. On a machine with the other byte order, its
+/// bytes are reversed.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header, in bytes. Newer writers may write a longer header.
 pub const HEADER_BYTES: usize = 64;
 /// Size of a record, in bytes.
 pub const RECORD_BYTES: usize = 32;
-/// The lowest bit of the alignment in [`Record::what`]. The bits below hold the size.
+/// The lowest bit of the alignment in [`Record::what`]. The lower bits contain the size.
 pub const ALIGN_SHIFT: u32 = 40;
-/// The lowest bit of the op, the kind of record, in [`Record::what`].
+/// The lowest bit of the op (the kind of the record) in [`Record::what`].
 pub const OP_SHIFT: u32 = 46;
 /// The lowest bit of the flags in [`Record::what`].
 pub const FLAGS_SHIFT: u32 = 52;
-/// The largest size that a record can hold. A larger size has the flag [`flag::SIZE_CUT`].
+/// The maximum size in bytes that a record can hold. For a larger size, the record has this value
+/// and the flag [`flag::SIZE_CUT`].
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
 /// The maximum length of a text in bytes. A reader treats a stream with a longer text as corrupt.
 pub const TEXT_BYTES_MAX: usize = 1 << 16;
@@ -72,8 +74,8 @@ pub mod op {
     pub const END: u8 = 63;
 }
 
-/// What a record is about. Readers match on this type without a default case. If you add a kind,
-/// each reader therefore fails to compile until it handles the kind.
+/// What a record is about. Readers match on this type without a default case. So if you add a kind,
+/// a reader does not compile until it handles the new kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A traced allocator has returned a block.
@@ -84,9 +86,9 @@ pub enum Kind {
     TracedReset,
     /// A call of malloc or a related function that allocates.
     Allocation,
-    /// A realloc is about to begin. The record has the block that is resized.
+    /// The first record of a call of realloc, made before the call. It has the block to resize.
     ReallocFrom,
-    /// A realloc is done. The record has the block that it returned.
+    /// The second record of a call of realloc, made after the call. It has the returned block.
     ReallocTo,
     /// A call of free or a related function.
     Free,
@@ -114,11 +116,11 @@ pub enum Kind {
     RegionEnd,
     /// The next part of a region's name that is too long for one record.
     RegionName,
-    /// The thread of the events that follow this record.
+    /// A switch to another thread, to which the records that follow belong.
     Thread,
     /// The name of a traced allocator.
     Name,
-    /// A number of missing events.
+    /// The number of events that are missing in the stream at this place.
     Lost,
     /// The end of the stream.
     End,
@@ -223,14 +225,14 @@ impl Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Record {
-    /// When the allocation returned, or when the free began, in ticks.
+    /// The time in ticks at which the allocation returned, or at which the free began.
     pub t: u64,
     /// The address of the block.
     pub addr: u64,
     /// Bit fields, the lowest first: 40 bits of size, 6 of log2 of the alignment, 6 of op, 12 of
     /// flags.
     pub what: u64,
-    /// A packed call stack, or the number of a traced allocator. Which of them depends on the op.
+    /// A packed call stack, or the number of a traced allocator, depending on the op.
     pub stack: u32,
     /// The duration of the call in ticks; 0 if it was not measured.
     pub dur: u32,
@@ -273,14 +275,15 @@ impl Record {
         (self.what >> FLAGS_SHIFT & 0xfff) as u16
     }
 
-    /// Returns the number of outer frames that the event shares with the previous event of its
-    /// thread.
+    /// Returns the number of outermost frames that the call stack shares with that of the previous
+    /// event of the thread.
     #[inline]
     pub fn kept(&self) -> usize {
         (self.stack >> 16) as usize
     }
 
-    /// Returns the number of inner frames that are new. Their return addresses follow the record.
+    /// Returns the number of innermost frames that are new. The return addresses of these frames
+    /// follow the record.
     #[inline]
     pub fn fresh(&self) -> usize {
         (self.stack & 0xffff) as usize
@@ -325,8 +328,8 @@ impl Record {
         parts.iter().enumerate().map(record).collect()
     }
 
-    /// Returns the number of bytes after the record that belong to the record: a text, or return
-    /// addresses. In the stream, padding extends these bytes to whole records.
+    /// Returns the number of bytes that follow the record and belong to it: a text, or return
+    /// addresses. In the stream, padding after these bytes extends them to whole records.
     #[inline]
     pub fn tail_bytes(&self) -> u64 {
         let op = self.op();
@@ -340,8 +343,8 @@ impl Record {
     }
 }
 
-/// Packs a size, an alignment, an op and flags into [`Record::what`]. Reduces a larger size to
-/// [`SIZE_MAX`] and sets [`flag::SIZE_CUT`].
+/// Packs a size, an alignment, an op and flags into [`Record::what`]. Reduces a size above
+/// [`SIZE_MAX`] to [`SIZE_MAX`], and sets [`flag::SIZE_CUT`].
 pub fn pack(size: u64, align_log2: u8, op: u8, flags: u16) -> u64 {
     let cut = if size >= SIZE_MAX { flag::SIZE_CUT } else { 0 };
     size.min(SIZE_MAX)
@@ -362,7 +365,7 @@ pub fn is_family(op: u8) -> bool {
     (op::FAMILY_FIRST..=op::FAMILY_LAST).contains(&op)
 }
 
-/// Returns whether `op` is the begin or the end of a region that the program marks.
+/// Returns whether `op` marks the begin or the end of a region.
 #[inline]
 pub fn is_mark(op: u8) -> bool {
     matches!(op, op::REGION_BEGIN | op::REGION_END)

@@ -1,11 +1,11 @@
-//! Tracks the live bytes of a site over time, and finds whether they only grow.
+//! Tracks how many bytes of a site are in use over time, and finds out whether they only grow.
 
 use crate::slices::{Width, SLICES};
 
 /// The number of time windows that are compared to find out whether a site only grows.
 pub const WINDOWS: usize = 8;
 
-/// The live bytes of a site at the end of each time slice.
+/// The live bytes (bytes in use) of a site at the end of each time slice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Levels {
     at: [f32; SLICES],
@@ -15,7 +15,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Stores `live` as the level of the slices before `slice` that have no level yet. Must be
+    /// Stores `live` as the level of all slices before `slice` that have no level yet. Must be
     /// called before the live bytes change. `width` is the current slice width.
     #[inline]
     pub fn note(&mut self, width: Width, slice: usize, live: f64) {
@@ -34,8 +34,8 @@ impl Levels {
         self.known = slice as u8;
     }
 
-    /// Doubles the slice width until it is `width`. Each wider slice gets the level of its second
-    /// half, because that is the level at its end.
+    /// Doubles the slice width until the width is `width`. The level of a wider slice is the level
+    /// at its end, which is that of the second of the two slices it replaces.
     #[cold]
     fn widen(&mut self, width: Width) {
         while self.width < width {
@@ -60,10 +60,10 @@ impl Levels {
 }
 
 /// Returns whether the live bytes only grow. `windows` has the minimum level of each window,
-/// because blocks that come and go do not raise the minimum. At least six of the seven differences
-/// between neighbouring windows must be rises, and no fall may exceed 5 % of the last level. The
-/// second half of the time must add a quarter of the last level, and the last quarter 5 %, so that
-/// a program that only fills its tables at the start does not count as growing.
+/// because blocks that are soon freed do not raise the minimum. At least six of the seven
+/// differences between neighbouring windows must be rises, and no fall may exceed 5 % of the last
+/// level. The second half of the time must add 25 % of the last level, and the last quarter 5 %, so
+/// that a program that only fills its tables at the start does not count as growing.
 pub fn only_grows(windows: &[f64; WINDOWS]) -> bool {
     let last = windows[WINDOWS - 1];
     let rises = windows.windows(2).filter(|pair| pair[1] > pair[0]).count();

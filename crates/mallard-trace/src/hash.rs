@@ -9,8 +9,8 @@ pub(crate) fn mix(key: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Hashes one number. The hash does not resist chosen keys, because only a forged trace has keys
-/// that collide on purpose.
+/// Hashes one number. Keys that collide on purpose can make tables slow, but only a forged trace
+/// has such keys.
 #[derive(Default)]
 pub(crate) struct MixHasher(u64);
 

@@ -1,5 +1,5 @@
-//! Tracks the memory of the recorded processes through the events: which blocks are on which pages,
-//! and which pages the system reports as resident.
+//! Tracks the memory of the recorded processes while events are read: on which pages blocks are,
+//! and which pages are resident according to the kernel.
 
 use crate::hash::NumberMap;
 use crate::memory::Parts;
@@ -14,11 +14,11 @@ pub(crate) struct Mapped {
     pub start: u64,
     /// The address after the last byte.
     pub end: u64,
-    /// Resident bytes that no file backs. 0 if the mapping no longer exists.
+    /// The number of resident bytes that no file backs. 0 if the mapping no longer exists.
     pub anonymous: u64,
 }
 
-/// What the system reported about the mappings of a process at one moment.
+/// What the kernel reported about the mappings of a process at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MappedChange {
     /// Resident bytes of the recorder that are backed by files.
@@ -27,14 +27,14 @@ pub(crate) struct MappedChange {
     pub mappings: Vec<Mapped>,
 }
 
-/// The resident memory of a process, as the system reported it at one moment.
+/// The resident memory of a process, as the kernel reported it at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     /// Resident bytes of the process.
     pub rss: u64,
     /// Resident bytes that no file backs.
     pub anonymous: u64,
-    /// The changes of the mappings. `None` if only the two sums were read: reading the mappings
+    /// The changes of the mappings. `None` if only the two sums were read. Reading the mappings
     /// takes long, so they are read less often.
     pub mapped: Option<MappedChange>,
 }
@@ -56,7 +56,7 @@ struct AtMappings {
     stacks: u64,
     /// Resident bytes of the recorder that are backed by files.
     recorder: u64,
-    /// Number of untouched pages within large blocks.
+    /// The number of pages within large blocks that were never touched.
     untouched: u64,
 }
 
@@ -87,8 +87,8 @@ impl Process {
         self.at_mappings = Some(now);
     }
 
-    /// Divides `rss` resident bytes into parts. No file backs `anonymous` of the bytes, so these
-    /// are in stacks or in heaps. Returns `None` before the mappings were read.
+    /// Divides `rss` resident bytes into parts. `anonymous` of these bytes are backed by no file,
+    /// so they are in stacks or heaps. Returns `None` if the mappings were not read yet.
     fn parts(&self, rss: u64, anonymous: u64) -> Option<Parts> {
         let at_mappings = self.at_mappings?;
         let anonymous = anonymous.min(rss);
@@ -116,18 +116,19 @@ impl Process {
 /// The heaps and mappings of all processes.
 #[derive(Default)]
 pub(crate) struct Heaps {
-    /// The processes, indexed by their table of blocks. The entries of traced allocators, which
-    /// have tables too, are `None`.
+    /// The processes. Each process has the index of its table of blocks. Traced allocators have
+    /// tables, too, but their entries here are `None`.
     processes: Vec<Option<Box<Process>>>,
-    /// What the system reported for samples that the reader has not reached yet, by sample number.
+    /// The resident memory at samples that the reader has not reached yet, by sample number.
     announced: NumberMap<u64, Resident>,
     rounding: Rounding,
     is_whole: bool,
 }
 
 impl Heaps {
-    /// Makes an empty set of processes. If `is_whole` is false, the stream has only some of the
-    /// blocks. The pages of the other blocks are then unknown, so [`Heaps::parts`] returns `None`.
+    /// Makes an empty set of processes. `is_whole` is false if the stream is sampled and therefore
+    /// lacks some blocks. The pages of these blocks are unknown, so [`Heaps::parts`] then returns
+    /// `None`.
     pub fn new(is_whole: bool) -> Self {
         Heaps { is_whole, ..Heaps::default() }
     }
@@ -143,7 +144,7 @@ impl Heaps {
         first.map_or(self.rounding, |process| process.occupancy.rounding())
     }
 
-    /// Stores what the system reported for a sample, until [`Heaps::parts`] asks for that sample.
+    /// Stores the resident memory at a sample until [`Heaps::parts`] asks for that sample.
     pub fn announce(&mut self, number: u64, resident: Resident) {
         self.announced.insert(number, resident);
     }
@@ -184,7 +185,7 @@ impl Heaps {
     }
 
     /// Divides the resident memory of a process at a sample into parts. Returns `None` if the
-    /// system did not report the resident memory, or if the mappings of the process were never
+    /// kernel did not report the resident memory, or if the mappings of the process were never
     /// read.
     pub fn parts(&mut self, number: u64, table: usize) -> Option<Parts> {
         let resident = self.announced.remove(&number).filter(|_| self.is_whole)?;
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!((parts.code, parts.recorder), (0x4000, 0x2000));
         let sum: i64 = parts.named().iter().map(|&(_, bytes)| bytes).sum();
         assert_eq!(sum, parts.resident);
-        // Until the mappings are read again, each change of `anonymous` counts as a change of the
+        // Until the mappings are read again, a change of `anonymous` counts as a change of the
         // heap.
         heaps.add(0, 0x12010, 4000);
         heaps.announce(6, Resident { rss: 0xb000, anonymous: 0x5000, mapped: None });

@@ -1,9 +1,9 @@
-//! Imports a file of the profiler heaptrack: a raw file of `heaptrack -r`, or an interpreted file,
-//! which has names in place of addresses.
+//! Imports a file of the profiler heaptrack. The file is either a raw file of `heaptrack -r`, which
+//! has addresses, or an interpreted file, which has the names of functions instead.
 //!
-//! Both kinds are text with one line for each event, either plain or compressed with zstd or gzip.
-//! Numbers are hexadecimal. [`crate::manifest::lack`] lists what such a file lacks in comparison
-//! with a recording of Mallard.
+//! Both kinds are text with one line for each event, uncompressed or compressed with zstd or gzip.
+//! Numbers are hexadecimal. [`crate::manifest::lack`] lists what such a file lacks compared with a
+//! recording of Mallard.
 
 mod convert;
 mod input;
@@ -27,8 +27,8 @@ pub fn is_heaptrack(path: &Path) -> bool {
     input::begins_with(path, b"v ")
 }
 
-/// Makes a trace from a file of heaptrack, as the new directory `to`. If anything fails, `to` is
-/// unchanged: it is still missing, or still the earlier trace.
+/// Makes a trace from a heaptrack file, as the new directory `to`. If an error occurs, `to` stays
+/// as it was: missing, or the earlier trace.
 pub fn import(
     file: &Path,
     to: &Path,
@@ -79,7 +79,7 @@ fn notes(read: &convert::Read, known: RunNotes) -> RunNotes {
     }
 }
 
-/// Makes an unnamed temporary file on the disk that will hold the trace.
+/// Makes an unnamed temporary file in the directory in which the trace will be.
 fn spool_beside(to: &Path) -> Result<File> {
     let parent = parent_of(to)?;
     tempfile::tempfile_in(parent).map_err(|error| no_room(to, &error))

@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// The largest size whose bucket is a size class of Mallard. Larger sizes use logarithmic buckets.
+/// The largest size in bytes whose bucket is a size class of Mallard. Larger sizes have logarithmic
+/// buckets.
 const CLASS_BYTES_MAX: u64 = 32768;
 /// Number of logarithmic buckets for each power of two.
 const STEPS: u64 = 4;
@@ -20,7 +21,7 @@ static CLASS_OF: LazyLock<Vec<u8>> = LazyLock::new(|| {
     (0..=CLASS_BYTES_MAX / 8).map(|units| class(units * 8)).collect()
 });
 
-/// Returns the bucket of a size. Buckets of larger sizes have larger numbers.
+/// Returns the bucket of a size. A larger size never has a smaller bucket number.
 #[inline]
 pub fn size_bucket(size: u64) -> u16 {
     if size <= CLASS_BYTES_MAX {
@@ -66,7 +67,7 @@ pub fn log_bound(bucket: u16) -> u64 {
 pub struct Histogram {
     /// Bucket and count, in the order in which the buckets first occurred.
     counts: Vec<(u16, f64)>,
-    /// The index in `counts` of the bucket counted last. The next count is often in the same
+    /// The index in `counts` of the most recently used bucket. The next count is often for the same
     /// bucket.
     last: usize,
 }

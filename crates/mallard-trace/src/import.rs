@@ -33,14 +33,13 @@ pub struct Options {
     /// Directories with debug information that are searched before /usr/lib/debug, by build-id and
     /// by the path of the program.
     pub debug_folders: Vec<PathBuf>,
-    /// Whether to leave functions as `module+0x…`, without a lookup of their names.
+    /// Whether to name functions `module+0x…` without looking up their real names.
     pub without_symbols: bool,
-    /// For how long debug information that is missing here may be fetched. The program
-    /// debuginfod-find fetches it from the servers that DEBUGINFOD_URLS names. `None`: nothing is
-    /// fetched.
+    /// The maximum time for fetching missing debug information. The program debuginfod-find fetches
+    /// it from the servers that DEBUGINFOD_URLS names. With `None`, nothing is fetched.
     pub fetch_for: Option<Duration>,
-    /// Whether to leave out paths, arguments, environment and host: see [`Manifest::redact`]. Of a
-    /// path, the file name stays.
+    /// Whether to leave out paths, arguments, environment and host, as [`Manifest::redact`]
+    /// describes. The file name at the end of a path is kept.
     pub redact: bool,
     /// Maximum number of records to read.
     pub records_max: Option<u64>,
@@ -48,8 +47,8 @@ pub struct Options {
     pub notes: RunNotes,
 }
 
-/// Makes a trace from the event stream in a file, as the new directory `to`. If anything fails,
-/// `to` is unchanged: it is still missing, or still the earlier trace.
+/// Makes a trace from the event stream in a file, as the new directory `to`. If an error occurs,
+/// `to` stays as it was: missing, or the earlier trace.
 pub fn import(
     stream: &Path,
     to: &Path,
@@ -70,8 +69,8 @@ pub fn import_from<R: Read>(
     import_known(reader, to, options, None, progress)
 }
 
-/// Does the same as [`import_from`]. `known` has the symbols if another program has already looked
-/// them up.
+/// Does the same as [`import_from`]. `known` has the functions of the frames if another program has
+/// already looked them up.
 pub(crate) fn import_known<R: Read>(
     mut reader: Reader<R>,
     to: &Path,

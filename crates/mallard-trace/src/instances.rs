@@ -1,9 +1,9 @@
-//! Finds when the instances of regions end.
+//! Finds out when the instances of regions end.
 //!
-//! A region is a function, or code that the program marks. While the region runs on a thread, the
-//! thread has an open instance of the region. [`Entries`] finds out from call stacks which
-//! functions are still running, and [`Marks`] tracks the marks. The search for regions and the
-//! compiler of replays both use these two types.
+//! A region is a function, or code that the program marks. An instance of a region is open while a
+//! thread runs the region. [`Entries`] finds out from call stacks which functions are still
+//! running, and [`Marks`] tracks the marks. The search for regions and the replay compiler use both
+//! types.
 
 use crate::format::Kind;
 use crate::hash::NumberMap;
@@ -14,7 +14,7 @@ struct Entry {
     /// The depth of this call stack. `length` is the number of regions on it.
     depth: u16,
     length: u16,
-    /// The next outer entry; 0 if there is none.
+    /// The index of the next outer entry, or 0 if there is none.
     outer: u32,
     /// The index of the list of all regions on the call stack.
     list: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Entries {
     entries: Vec<Entry>,
     /// The innermost entry and the depth of each node in the call stack tree.
     nodes: Vec<(u32, u16)>,
-    /// The lists of regions: where each begins and ends in `members`.
+    /// The lists of regions, each as its first index and end index in `members`.
     lists: Vec<(u32, u32)>,
     members: Vec<u16>,
 }
@@ -35,10 +35,11 @@ pub(crate) struct Entries {
 pub(crate) struct Running<'a> {
     /// All regions on the call stack, the outermost first.
     list: &'a [u16],
-    /// How many of these regions are in the same call as at the previous event of the thread.
+    /// The number of these regions whose call was already running at the previous event of the
+    /// thread.
     kept: usize,
-    /// How many of these regions were at the same depth on the call stack of the previous event,
-    /// unless the table of call stacks is corrupt.
+    /// The number of these regions that were at the same depth on the call stack of the previous
+    /// event. This number is unreliable if the table of call stacks is corrupt.
     pub same: usize,
 }
 
@@ -56,8 +57,8 @@ impl<'a> Running<'a> {
 }
 
 impl Entries {
-    /// Finds the call stacks that enter regions. `nodes` has the parent and the innermost frame of each
-    /// call stack, and `regions_of` has the regions of each frame.
+    /// Finds the call stacks that enter regions. `nodes` has the parent and the innermost frame of
+    /// each call stack, and `regions_of` has the regions of each frame.
     pub fn new(nodes: &[(u32, u32)], regions_of: &NumberMap<u32, Vec<u16>>) -> Entries {
         let mut all = Entries {
             entries: vec![Entry::default()],
@@ -100,8 +101,8 @@ impl Entries {
             self.members.push(region);
             self.lists.push((new, self.members.len() as u32));
         }
-        // Skip an entry of the same depth, because all entries in a chain of `outer` must differ in
-        // depth.
+        // Entries in a chain of `outer` must have different depths, so an entry of the same depth
+        // is skipped.
         let outer = if before.depth == depth { before.outer } else { outer };
         self.entries.push(Entry { depth, length: before.length + 1, outer, list });
         self.entries.len() as u32 - 1
@@ -143,12 +144,12 @@ impl Entries {
     }
 
     /// Returns the innermost entry whose call is still running at an event of a thread. `node` is
-    /// the call stack of the event, and `fresh` is how many of its frames are new since the
+    /// the call stack of the event, and `fresh` is the number of its frames that are new since the
     /// previous event of the thread.
     ///
-    /// A frame is a return address and the address of its stack slot. Both together identify the
-    /// running call of the *next inner* function. So a function is in the same call as before only
-    /// if the frame of its caller has not changed.
+    /// A frame is a return address, together with the address of its stack slot. The two identify
+    /// the running call of the *next inner* function. So a function is in the same call as before
+    /// only if the frame of its caller has not changed.
     #[inline]
     fn going_on(&self, node: i32, fresh: u16) -> u32 {
         let (mut entry, depth) = self.node(node);
@@ -189,8 +190,8 @@ impl<T> Default for Marks<T> {
 }
 
 impl<T: Copy + PartialEq> Marks<T> {
-    /// Begins or ends a marked region. Ending a region also ends the regions inside of it. Calls
-    /// `over` with each region of which no instance remains open.
+    /// Begins or ends a marked region. Ending a region also ends the regions inside it. Calls
+    /// `over` for each region that has no open instance any more.
     pub fn step(&mut self, kind: Kind, mark: T, mut over: impl FnMut(T)) {
         if kind == Kind::RegionBegin {
             return self.0.push(mark);

@@ -17,7 +17,7 @@ use crate::tables::schema::EVENTS;
 use crate::tables::{Tables, GROUP_ROWS};
 use rows::EventRows;
 
-/// An event of a thread, with its call stack as a node of the call stack tree.
+/// An event of a thread. The call stack is a node of the call stack tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub t: u64,
@@ -35,8 +35,8 @@ pub(crate) struct Call {
 /// The mmap threshold: a malloc maps blocks of at least this size directly, which may take long.
 const SIZE_OF_MAPPINGS: u64 = 128 << 10;
 
-/// The maximum time in ns that is counted for a call whose block is not mapped directly. If the
-/// call took longer, another thread probably had the core in the meantime.
+/// The maximum duration in ns of a call whose block is not mapped directly. If a call took longer,
+/// another thread probably used the CPU core in the meantime, so the excess is not counted.
 const SMALL_NS_MAX: i32 = 1_000_000;
 
 impl Call {
@@ -70,10 +70,10 @@ pub(crate) enum Message {
     Thread { thread: u32, tid: i32, process: i32, is_forked: bool },
     /// A checkpoint: tick `t` is at `ns` nanoseconds since the stream was opened.
     Checkpoint { t: u64, ns: u64 },
-    /// The resident memory of a process at the moment of the sample `number`. This message precedes
-    /// the MEMORY event of the sample.
+    /// The resident memory of a process at the sample `number`. The message precedes the MEMORY
+    /// event of this sample.
     Resident { number: u64, resident: Resident },
-    /// How the malloc rounds sizes, in processes that allocate for the first time from now on.
+    /// How malloc rounds sizes in processes that first allocate after this message.
     Rounding(Rounding),
     /// The next events, in time order. They include events of the kinds MEMORY and PROCESS_END. In
     /// a MEMORY event, `addr` is the number of the sample.
@@ -136,8 +136,8 @@ struct ThreadState {
 
 /// A realloc that has begun and not returned.
 struct Realloc {
-    /// The block to resize, if it is known. Until the realloc is done, the block is in no table,
-    /// since another thread may get its address.
+    /// The block to resize, if it is known. The block is in no table until realloc has returned,
+    /// since another thread may already have got its address.
     block: Option<Block>,
     addr: u64,
     table: u32,
@@ -162,8 +162,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes a ledger without events. If `has_addresses` is false, the addresses of the calls only
-    /// distinguish blocks, and the rows of `events` have no addresses.
+    /// Makes a ledger without events. If `has_addresses` is false, addresses only distinguish
+    /// blocks, and the rows of `events` contain no addresses.
     pub fn new(clock: Clock, sample_bytes: u64, tables: Tables, has_addresses: bool) -> Self {
         Ledger {
             clock,
@@ -237,7 +237,7 @@ impl Ledger {
                 self.event(call, ns, -1, None, false);
             }
             ProcessEnd => self.end_process(call.table as usize, ns),
-            // No `Call` is ever made from records of these kinds.
+            // These records are never converted into a `Call`.
             Memory | UnknownCall | Module | Process | ThreadStart | ThreadEnd | Cpu
             | Checkpoint | RegionName | Thread | Name | Lost | End | Unknown => {}
         }
@@ -324,8 +324,8 @@ impl Ledger {
             Some(Realloc { block, addr: call.addr, table: call.table, fresh: call.fresh });
     }
 
-    /// Adds the block of a pending realloc to its table again, because the second record of the
-    /// realloc is missing.
+    /// Adds the block of an unfinished realloc to its table again, because the second record of
+    /// this realloc is missing.
     fn abandon_realloc(&mut self, thread: usize, ns: i64) {
         let Some(realloc) = self.threads[thread].realloc.take() else { return };
         self.counts.broken_reallocs += 1;
@@ -344,8 +344,8 @@ impl Ledger {
         let realloc = self.threads[call.thread as usize].realloc.take();
         self.counts.reallocs += 1;
         self.counts.broken_reallocs += u64::from(realloc.is_none());
-        // One row stands for both records of the realloc. So a frame that is new in the first
-        // record is new in the row.
+        // Both records of the realloc become one row, so frames that are new in the first record
+        // must count as new in the row.
         let fresh = realloc.as_ref().map_or(0, |realloc| realloc.fresh).max(call.fresh);
         let call = &Call { fresh, ..*call };
         let (old, from) = realloc.map_or((None, 0), |realloc| (realloc.block, realloc.addr));
@@ -396,8 +396,8 @@ impl Ledger {
         }
     }
 
-    /// Counts the blocks that are still in use, and waits until all rows are written. Returns the
-    /// results.
+    /// Counts the blocks that are still in use, and waits until all rows have been written. Returns
+    /// the results.
     pub fn finish(mut self) -> crate::error::Result<Settled> {
         for thread in 0..self.threads.len() {
             self.abandon_realloc(thread, self.last_ns);
@@ -424,7 +424,7 @@ impl Ledger {
     }
 }
 
-/// A call, and the block that it frees or resizes, if that block is known.
+/// A call, together with the block that it frees or resizes, if the block is known.
 #[derive(Clone, Copy)]
 struct Joined<'a> {
     kind: Kind,

@@ -32,6 +32,7 @@ pub mod import;
 mod instances;
 mod ledger;
 mod lifetimes;
+pub mod live;
 pub mod manifest;
 pub mod measures;
 mod memory;

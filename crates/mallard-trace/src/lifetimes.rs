@@ -1,15 +1,15 @@
-//! Joins allocations with frees: finds which block an event allocates, resizes or frees.
+//! Joins allocations with frees: finds out which block an event allocates, resizes or frees.
 //!
-//! The ledger joins the calls of an event stream by the addresses of the blocks, and assigns IDs to
-//! the blocks. All later readers join the rows of the table `events` by these IDs. Each reader
-//! stores different data about a block, so each has a separate table of blocks.
+//! The ledger joins the calls of an event stream by block addresses, and assigns IDs to the blocks.
+//! Readers of the table `events` join its rows by these IDs. Each reader has its own table of
+//! blocks, because it stores different data about a block.
 
 use crate::format::Kind;
 use crate::rows::Row;
 
 /// An event, with the data that [`join`] needs.
 pub(crate) trait Event: Copy {
-    /// Returns what the event is about.
+    /// Returns the kind of the event.
     fn kind(&self) -> Kind;
     /// Returns whether the block that a free or a realloc refers to is known.
     fn has_old(&self) -> bool;
@@ -19,8 +19,8 @@ pub(crate) trait Event: Copy {
     fn size(&self) -> u64;
 }
 
-/// Handles what events do to the blocks of a program. [`join`] calls one of the functions for each
-/// event.
+/// Handles the effects of events on the blocks of a program. [`join`] calls one of the functions
+/// for each event.
 pub(crate) trait Visitor<E: Event> {
     /// The type that the functions return for each event.
     type Done;
@@ -44,7 +44,7 @@ pub(crate) trait Visitor<E: Event> {
     fn pass(&mut self) -> Self::Done;
 }
 
-/// Why a call leaves all blocks unchanged.
+/// The reason why a call has no effect on any block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// An allocation failed.
@@ -71,7 +71,8 @@ pub(crate) fn join<E: Event, V: Visitor<E>>(visitor: &mut V, event: E) -> V::Don
             (_, false) => visitor.leave(event, Left::ReallocFailed),
         },
         TracedReset => visitor.reset(event),
-        // Only the second record of a realloc counts. Marks belong to regions: see `instances`.
+        // Only the second record of a realloc counts. The module `instances` handles the marks of
+        // regions.
         ReallocFrom | RegionBegin | RegionEnd => visitor.pass(),
         // The table `events` has no rows of these kinds.
         UnknownCall | Module | Process | ProcessEnd | ThreadStart | ThreadEnd | Memory | Cpu

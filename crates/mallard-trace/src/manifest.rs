@@ -13,19 +13,19 @@ use std::path::Path;
 /// The name of the manifest in the directory of a trace. A directory without this file is not a
 /// trace.
 pub const FILE: &str = "manifest.json";
-/// The version of the tables. A reader rejects newer versions.
+/// The version of the tables. A reader rejects a trace with a newer version.
 pub const SCHEMA: u32 = 1;
 const FORMAT: &str = "mallard trace";
 /// What an imported trace may lack, as [`Manifest::lacks`] returns it.
 pub mod lack {
-    /// One thread stands for all threads of the program.
+    /// All events belong to one thread, although the program may have had several threads.
     pub const THREADS: &str = "threads";
     /// Times have a resolution of only 10 ms.
     pub const TIMES: &str = "lifetimes finer than 10 ms";
     /// No free has a call stack.
     pub const FREE_STACKS: &str = "call stacks of frees";
-    /// No event has an address. A free counts as a free of the latest block with the same size and
-    /// call stack.
+    /// No event has a real address. A free is assumed to free the latest block with the same size
+    /// and call stack.
     pub const ADDRESSES: &str = "addresses of blocks";
     /// Blocks from before the recording are missing, because the recorder was attached to a running
     /// program.
@@ -79,7 +79,8 @@ pub struct Stream {
     pub sample_bytes: u64,
     /// Number of records in the stream.
     pub records: u64,
-    /// How the stream ends: `complete`, `cut`, or `damaged: ...`.
+    /// How the stream ends: `complete`, `cut` for a stream without an end record, or `damaged:
+    /// ...`.
     pub ending: String,
 }
 
@@ -87,13 +88,14 @@ pub struct Stream {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
-    /// The buffer was full.
+    /// Events that were lost because the buffer was full.
     pub full: u64,
-    /// A signal handler allocated while an event was written.
+    /// Events that were lost because a signal handler allocated while another event was being
+    /// written.
     pub nested: u64,
-    /// The stream could not be written.
+    /// Events that were lost because the stream could not be written.
     pub write: u64,
-    /// The writer did not record the cause.
+    /// Events that were lost for an unknown reason.
     pub unknown: u64,
 }
 
@@ -104,13 +106,13 @@ impl Losses {
     }
 }
 
-/// How often each kind of irregularity occurred in the stream.
+/// The number of irregularities of each kind in the stream.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repairs {
-    /// Events that came too late in the stream to be sorted by time.
+    /// Events that arrived too late in the stream to be sorted by time.
     pub inversions: u64,
-    /// Call stacks that claimed to share more outer frames than the previous call stack had.
+    /// Call stacks that refer to more outer frames of the previous call stack than it had.
     pub broken_stacks: u64,
     /// Call stacks that lack outer frames.
     pub cut_stacks: u64,
@@ -155,7 +157,7 @@ impl Manifest {
         self.notes = std::mem::take(&mut self.notes).redacted();
     }
 
-    /// Returns the value that `format` must have.
+    /// Returns the only valid value of `format`.
     pub fn format() -> String {
         FORMAT.to_string()
     }
@@ -171,8 +173,8 @@ impl Manifest {
         self.notes.lacks.as_deref().unwrap_or_default()
     }
 
-    /// Describes where an imported trace comes from and what it lacks, such as "imported from
-    /// heaptrack 1.4.0: no threads, no call stacks of frees". For a recording that began in a
+    /// Describes the origin of an imported trace and what it lacks, such as "imported from
+    /// heaptrack 1.4.0: no threads, no call stacks of frees". If the recorder was attached to a
     /// running process, describes which blocks are missing. Returns `None` for other recordings of
     /// Mallard.
     pub fn origin(&self) -> Option<String> {
@@ -188,7 +190,7 @@ impl Manifest {
         Some(format!("imported from {from}: no {}", self.lacks().join(", no ")))
     }
 
-    /// Returns whether the trace has `what`, a constant of [`lack`].
+    /// Returns whether the trace has `what`, a constant of [`lack`] that imported traces may lack.
     pub fn has(&self, what: &str) -> bool {
         !self.lacks().iter().any(|lack| lack == what)
     }
@@ -218,7 +220,8 @@ impl Manifest {
         Manifest::parse(&bytes, &name.to_string())
     }
 
-    /// Parses a manifest. Checks the version first, since a newer manifest may have other members.
+    /// Parses a manifest. Checks the version first, because a newer manifest may have other
+    /// members.
     fn parse(bytes: &[u8], name: &str) -> Result<Manifest> {
         #[derive(Deserialize)]
         struct Head {

@@ -1,15 +1,16 @@
-//! D, V, L, U, C and F: six measures of how a program, or one of its sites, uses memory.
+//! Computes D, V, L, U, C and F: six measures of how a program, or one of its sites, uses memory.
 //!
-//! Each measure has one function that computes it, and [`explain`] describes it in words. D, V, L,
-//! U and C are from John Lakos ("Local ('arena') memory allocators", ACCU 2017). Bleaney added F.
+//! Each measure has one function that computes it. The function [`explain`] describes a measure in
+//! words. D, V, L, U and C are from John Lakos ("Local ('arena') memory allocators", ACCU 2017).
+//! Bleaney added F.
 
 pub use crate::explanations::{explain, Explanation, EXPLANATIONS};
 
 use crate::slices::SLICES;
 use serde::{Deserialize, Serialize};
 
-/// A measure has a value only with at least this many observations. With fewer, the output is "too
-/// few".
+/// The minimum number of observations for which a measure has a value. With fewer observations, the
+/// output is "too few".
 pub const OBSERVATIONS_MIN: i64 = 1000;
 /// Size of a page, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
@@ -21,9 +22,9 @@ const REPETITIONS: usize = 400;
 pub struct Estimate {
     /// The value; `None` if there are too few observations, or if the stream lacks the data.
     pub value: Option<f64>,
-    /// The lower end of the interval.
+    /// The lower bound of the interval.
     pub low: Option<f64>,
-    /// The upper end of the interval.
+    /// The upper bound of the interval.
     pub high: Option<f64>,
     /// Number of observations.
     pub n: i64,
@@ -39,15 +40,16 @@ impl Estimate {
         self.n < OBSERVATIONS_MIN
     }
 
-    /// Makes an estimate whose interval has the central 95 % of the values in `repetitions`.
+    /// Makes an estimate. Its 95 % interval contains the central 95 % of the values in
+    /// `repetitions`.
     fn of(n: i64, value: f64, mut repetitions: Vec<f64>) -> Self {
         repetitions.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {
             let index = (share * (repetitions.len() as f64 - 1.0)).round();
             repetitions.get(index as usize).copied()
         };
-        // `min` and `max` keep the value within the interval, which rounding might otherwise
-        // prevent.
+        // Rounding might put the value outside the interval, so `min` and `max` extend the
+        // interval.
         let (low, high) = (at(0.025), at(0.975));
         Estimate {
             value: Some(value),
@@ -87,8 +89,8 @@ pub fn variation(n: i64, counts: &[f64]) -> Estimate {
         return Estimate::none(n);
     }
     let total: f64 = counts.iter().sum();
-    // In a sampled stream, one observation counts as several calls. The width of the interval must
-    // depend on `n`, the number of observations.
+    // In a sampled stream, one observation stands for several calls. The width of the interval must
+    // depend on the number of observations, `n`.
     let scale = n as f64 / total;
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -110,9 +112,9 @@ pub(crate) fn entropy(counts: &[f64]) -> f64 {
 /// Counts the pages that blocks touch, by how full they are.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    /// Number of pages by the bytes of each page that are in blocks, rounded up to multiples of 64.
+    /// The number of pages, by the bytes in blocks on a page, rounded up to a multiple of 64.
     steps: Vec<f64>,
-    /// Sum of these bytes over all pages.
+    /// The sum of the bytes in blocks over all pages.
     bytes: f64,
     pages: f64,
 }
@@ -120,11 +122,11 @@ pub struct Pages {
 impl Pages {
     const STEP: u64 = PAGE_BYTES / 64;
 
-    /// Adds `pages` pages. On each of them, `bytes` bytes are in blocks.
+    /// Adds `pages` pages, on each of which `bytes` bytes are in blocks.
     pub fn add(&mut self, pages: u64, bytes: u64) {
         self.steps.resize(PAGE_BYTES as usize / Self::STEP as usize + 1, 0.0);
-        // The sum may exceed the page size: if a realloc has made a block larger since, blocks that
-        // lived at different moments overlap.
+        // The sum may exceed the page size, because a block that a realloc has enlarged may overlap
+        // with a block that existed earlier.
         let bytes = bytes.min(PAGE_BYTES);
         self.steps[bytes.div_ceil(Self::STEP) as usize] += pages as f64;
         self.bytes += bytes as f64 * pages as f64;
@@ -176,8 +178,8 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
         return Estimate::none(n);
     }
     // In a bootstrap resample, each block occurs 0, 1, 2, ... times, with variance 1. So the
-    // variance of the bytes at the peak is the sum of the squared sizes. The same holds for all
-    // other blocks.
+    // variance of the bytes at the peak is the sum of the squared sizes of the blocks at the peak.
+    // The variance of the other bytes is the sum of the squared sizes of the other blocks.
     let (rest, rest_squares) = ((all - peak).max(0.0), (all_squares - peak_squares).max(0.0));
     let mut random = Random::new(n as u64);
     let repeat = |_| {
@@ -192,9 +194,9 @@ pub fn utilisation(n: i64, peak: f64, all: f64, peak_squares: f64, all_squares: 
     Estimate::of(n, (peak / all).min(1.0), (0..REPETITIONS).map(repeat).collect())
 }
 
-/// Computes C: the mean number of other threads inside a call, divided by the number of other
-/// threads. For each of `n` calls, the number of other threads inside a call was counted. `sum` is
-/// the sum of these numbers, `squares` the sum of their squares.
+/// Computes C: the mean number of other threads that are inside a call at the same time, divided by
+/// the number of other threads. `n` is the number of calls for which the other threads were
+/// counted, `sum` is the sum of the counts, and `squares` is the sum of the squared counts.
 pub fn contention(n: i64, sum: f64, squares: f64, threads: usize) -> Estimate {
     if n < OBSERVATIONS_MIN {
         return Estimate::none(n);
@@ -243,8 +245,8 @@ impl Random {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Returns a Poisson-distributed random number. Uses the normal distribution for means above
-    /// 30.
+    /// Returns a Poisson-distributed random number. For means above 30, approximates the
+    /// distribution by a normal distribution.
     fn poisson(&mut self, mean: f64) -> f64 {
         if mean > 30.0 {
             return (mean + mean.sqrt() * self.normal()).round().max(0.0);

@@ -1,12 +1,12 @@
-//! The parts of a program's resident memory, and the largest part as the cause.
+//! Divides a program's resident memory into parts, and finds the largest part.
 
 use serde::{Deserialize, Serialize};
 
 /// Declares the parts of the resident memory, and the code that handles all parts in the same way.
 macro_rules! parts {
     ($($(#[doc = $doc:literal])* $part:ident,)*) => {
-        /// The parts of the resident memory of a process at one moment, in bytes. The sum of all other
-        /// members is `resident`.
+        /// The parts of the resident memory of a process at one moment, in bytes. The sum of all
+        /// other members is `resident`.
         ///
         /// The heap is all mappings that have ever held a block from malloc or a related function.
         /// The resident bytes of the heap are divided into `live`, `rounding`, `fragmented` and
@@ -58,13 +58,13 @@ parts! {
     resident,
     /// Resident bytes that the program requested in live blocks, without the bytes in `rounding`.
     live,
-    /// Bytes that the malloc adds to live blocks: headers, and the unused end of a size class. They
-    /// are computed from the rounding rule of the malloc, since the system does not report them.
+    /// Bytes that malloc adds to live blocks: headers, and the unused end of a size class. These
+    /// bytes are computed from the rounding rule of the malloc, since no other source reports them.
     rounding,
     /// Free bytes on pages with a live block.
     fragmented,
-    /// Heap pages without a live block: freed memory that the malloc has not returned, or its
-    /// metadata.
+    /// Heap pages without a live block. They are freed memory that malloc has not returned to the
+    /// system, or metadata of the malloc.
     kept,
     /// Memory backed by files, such as code and constants, and shared memory.
     code,
@@ -154,10 +154,10 @@ pub struct Growing {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySummary {
-    /// The rule by which `rounding` was computed: `glibc`, or `classes` for a malloc with size
-    /// classes.
+    /// The rounding rule from which `rounding` was computed: `glibc`, or `classes` for a malloc
+    /// with size classes.
     pub rounding: String,
-    /// The number of moments with known parts. If the number is 0, the trace does not have the parts.
+    /// The number of moments with known parts. 0 if the trace does not have the parts.
     pub moments: u64,
     /// The moment with the maximum of resident bytes.
     pub peak: Moment,
@@ -169,11 +169,11 @@ pub struct MemorySummary {
     pub cause: Cause,
     /// The share of the cause in the resident memory without the recorder, from 0 to 1.
     pub share: f64,
-    /// The sites that only grow, the largest first. At most 100.
+    /// The sites whose live bytes only grow, the largest first. At most 100.
     pub growing: Vec<Growing>,
-    /// Number of sites that only grow.
+    /// The number of sites whose live bytes only grow.
     pub growing_sites: u64,
-    /// Live bytes of the sites that only grow, at the end.
+    /// The live bytes at the end in sites whose live bytes only grow.
     pub growing_bytes: i64,
 }
 
@@ -241,14 +241,14 @@ pub(crate) struct Sums {
     peak: Moment,
     end: Moment,
     moments: u64,
-    /// For each part except `resident`, the sum of bytes times nanoseconds. `weight` is the sum of
-    /// the nanoseconds.
+    /// The integral over time (bytes times nanoseconds) of each part except `resident`. `weight` is
+    /// the total number of nanoseconds.
     weighted: [f64; 7],
     weight: f64,
 }
 
 impl Sums {
-    /// Adds the parts of a process at a moment.
+    /// Adds the parts of one process at one moment.
     pub fn add(&mut self, t_ns: i64, process: u32, parts: &Parts) {
         self.pass(t_ns);
         self.moments += 1;
@@ -332,7 +332,7 @@ mod tests {
         let summary = sums.finish(40);
         assert_eq!((summary.peak.t_ns, summary.peak.parts), (10, parts(150, 50)));
         assert_eq!(summary.end, Moment { t_ns: 20, parts: parts(50, 150) });
-        // 10 ns each of (100, 0), (150, 50), (50, 150) and (0, 100), as (live, kept).
+        // The heap has (live, kept) = (100, 0), (150, 50), (50, 150) and (0, 100), for 10 ns each.
         assert_eq!(summary.mean.parts, parts(75, 75));
         assert_eq!(summary.moments, 3);
     }

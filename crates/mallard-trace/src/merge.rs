@@ -1,8 +1,8 @@
 //! Sorts the events of all threads by time, with bounded memory.
 //!
-//! The events of one thread are in order. Events of different threads are out of order by at most
-//! the time between two checkpoints. So at a checkpoint, all events before its time can be sorted
-//! and passed on.
+//! The stream has the events of a single thread in order. Events of different threads are out of
+//! order by at most the time between two checkpoints. So at a checkpoint, all events before the
+//! time of the checkpoint can be sorted and passed to the caller.
 
 /// An item with a time, in ticks.
 pub trait Timed {
@@ -10,7 +10,7 @@ pub trait Timed {
     fn t(&self) -> u64;
 }
 
-/// Holds events back while events with an earlier time may still arrive.
+/// Stores events as long as events with an earlier time may still arrive.
 pub struct Merge<T> {
     held: Vec<T>,
     held_max: usize,
@@ -20,8 +20,8 @@ pub struct Merge<T> {
 }
 
 impl<T: Timed> Merge<T> {
-    /// Makes a buffer for at most `held_max` events. If a stream has more events between two
-    /// checkpoints, the caller passes on the earlier half without a checkpoint.
+    /// Makes a buffer for at most `held_max` events. If more events occur between two checkpoints,
+    /// the caller must take the earlier half out of the buffer without a checkpoint.
     pub fn new(held_max: usize) -> Self {
         Merge { held: Vec::new(), held_max: held_max.max(2), last: 0, inversions: 0 }
     }
@@ -34,34 +34,34 @@ impl<T: Timed> Merge<T> {
         self.held.len() >= self.held_max
     }
 
-    /// Calls `each` with all events before `t`, in time order.
+    /// Removes all events before `t`, and calls `each` with them in time order.
     pub fn before(&mut self, t: u64, each: impl FnMut(T)) {
         self.sort();
         let count = self.held.partition_point(|event| event.t() < t);
         self.pass(count, each);
     }
 
-    /// Calls `each` with the earlier half of the events, in time order.
+    /// Removes the earlier half of the events, and calls `each` with them in time order.
     pub fn half(&mut self, each: impl FnMut(T)) {
         self.sort();
         self.pass(self.held.len() / 2, each);
     }
 
-    /// Calls `each` with all events, in time order.
+    /// Removes all events, and calls `each` with them in time order.
     pub fn all(&mut self, each: impl FnMut(T)) {
         self.sort();
         self.pass(self.held.len(), each);
     }
 
-    /// Returns the number of events that were passed on after an event with a later time. The
-    /// thread of such an event was stopped between the call and the writing of the event. No block
-    /// is affected.
+    /// Returns the number of events that were passed to the caller after an event with a later
+    /// time. The thread of such an event was stopped after its call, before it could write the
+    /// event. Blocks are still assigned correctly.
     pub fn inversions(&self) -> u64 {
         self.inversions
     }
 
-    /// Sorts by time. The sort is stable, so events of one thread at the same tick stay in order.
-    /// The sort is fast on sorted runs, and the events of each thread are such a run.
+    /// Sorts the events by time. The sort is stable, so events of one thread at the same tick stay
+    /// in order. The sort is fast, because the events of each thread are already sorted.
     fn sort(&mut self) {
         self.held.sort_by_key(Timed::t);
     }

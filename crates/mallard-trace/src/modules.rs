@@ -245,15 +245,30 @@ impl Modules {
         &self.mappings
     }
 
+    /// Returns the files of all modules that are known so far.
+    pub fn files(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// Returns the frames from the index `first` on. Looks up again each frame whose module was
+    /// unknown when the frame was added.
+    pub fn frames_from(&self, first: usize) -> Vec<Frame> {
+        let frames = self.frames.get(first..).unwrap_or_default();
+        frames.iter().map(|frame| located(&self.spaces, frame).unwrap_or(frame.clone())).collect()
+    }
+
+    /// Returns the number of frames.
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Returns all modules and frames. Looks up again each frame whose module was unknown when the
     /// frame was added.
     pub fn into_frames(self) -> (Vec<Module>, Vec<Frame>) {
         let Modules { modules, spaces, mut frames, .. } = self;
         for frame in &mut frames[FRAME_FIRST as usize..] {
-            if let Frame::Unknown { space, address } = *frame {
-                if let Some((module, offset)) = locate(&spaces[space as usize], address) {
-                    *frame = Frame::Code { module, offset };
-                }
+            if let Some(code) = located(&spaces, frame) {
+                *frame = code;
             }
         }
         (modules, frames)
@@ -264,6 +279,14 @@ impl Modules {
 fn overlapping(space: &Space, start: u64, end: u64) -> Vec<u64> {
     let before = space.range(..start).next_back().filter(|(_, (stop, ..))| *stop > start);
     before.into_iter().chain(space.range(start..end)).map(|(&begin, _)| begin).collect()
+}
+
+/// Returns the code of a frame whose module was unknown before. `None` if the module is known or
+/// still unknown.
+fn located(spaces: &[Space], frame: &Frame) -> Option<Frame> {
+    let &Frame::Unknown { space, address } = frame else { return None };
+    let (module, offset) = locate(&spaces[space as usize], address)?;
+    Some(Frame::Code { module, offset })
 }
 
 /// Returns the module of a return address, and the offset in the file. A call may be the last

@@ -1,7 +1,7 @@
-//! Names of functions: which of them are allocation wrappers, and how to shorten them.
+//! Recognises the names of allocation wrappers and of library functions, and shortens names.
 
-/// Functions that only pass an allocation on, such as `xmalloc`. Output for people leaves them out;
-/// a trace contains them.
+/// Functions that only pass an allocation on, such as `xmalloc`. A trace contains them, but output
+/// for people leaves them out.
 const WRAPPERS: [&str; 22] = [
     "operator new",
     "operator delete",
@@ -27,8 +27,8 @@ const WRAPPERS: [&str; 22] = [
     "g_malloc",
 ];
 
-/// The names of two placeholder frames in a call stack: for unknown outer frames, and for frames
-/// that the recorder left out of a deep stack.
+/// The names of two placeholder frames in a call stack. The first stands for unknown outer frames,
+/// the second for frames that the recorder left out of a deep call stack.
 pub(crate) const MISSING: [&str; 2] = ["[outer frames unknown]", "[frames left out]"];
 
 /// Prefixes of functions in standard libraries, which users cannot change.
@@ -44,8 +44,8 @@ const STANDARD: [&str; 9] = [
     "__cxxabiv1::",
 ];
 
-/// Functions that start a program or a thread. All other calls of the program or thread are inside
-/// them.
+/// Functions that start a program or a thread. They call, directly or indirectly, all other
+/// functions of the program or thread.
 const STARTS: [&str; 11] = [
     "main",
     "_start",
@@ -96,9 +96,9 @@ pub fn is_standard(function: &str) -> bool {
     STANDARD.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Removes the return type, with which the names of template functions begin: `void parse<…>`.
-/// Spaces do not always end a return type: names of operators may have spaces, and so may
-/// `(anonymous namespace)` and suffixes such as ` [clone .cold]`.
+/// Removes the return type from the name of a template function, such as `void parse<…>`. Not every
+/// space ends a return type: the names of operators, `(anonymous namespace)`, and suffixes such as
+/// ` [clone .cold]` have spaces, too.
 fn without_result(shown: &str) -> &str {
     let name = shown.find(" [").map_or(shown, |end| &shown[..end]);
     let end = (0..name.len())
@@ -117,7 +117,7 @@ fn without_result(shown: &str) -> &str {
     &shown[begin..]
 }
 
-/// Returns whether `text` has the whole word `word` at the position `at`, and not a longer name.
+/// Returns whether the word `word` is at the position `at`, and is not a part of a longer name.
 fn is_word_at(text: &str, at: usize, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     text[at..].starts_with(word)
@@ -178,8 +178,8 @@ pub fn short(function: &str) -> String {
                 continue;
             }
             '(' if depth == 0 && !text.is_empty() && !rest.starts_with("(anonymous") => {
-                // Skips the arguments. The name continues after the arguments only for a function
-                // or lambda inside this function. `const` is left out.
+                // Skips the arguments. Only the name of a function or lambda inside this function
+                // continues after them. `const` is left out.
                 let Some(end) = matching(rest) else { break };
                 rest = &rest[end..];
                 if !rest.starts_with("::") && !text.ends_with("{lambda") {
@@ -192,8 +192,8 @@ pub fn short(function: &str) -> String {
         }
         rest = &rest[c.len_utf8()..];
     }
-    // Only the name of a template function begins with a return type. Other names may have spaces,
-    // for example names of marked regions.
+    // Only the names of template functions begin with a return type. In other names, such as those
+    // of marked regions, a space does not end a return type.
     match function.contains('<') && function.contains('(') {
         true => without_result(&text).to_string(),
         false => text,
@@ -212,7 +212,7 @@ fn without_deduced_result(function: &str) -> &str {
     }
 }
 
-/// Returns whether a text ends with the whole word `word`, and not with a longer name.
+/// Returns whether a text ends with the word `word`, and not with a longer name that ends the same.
 fn is_word(text: &str, word: &str) -> bool {
     let before = text.strip_suffix(word).map(|before| before.chars().next_back());
     before.is_some_and(|last| last.is_none_or(|c| !c.is_alphanumeric() && c != '_'))

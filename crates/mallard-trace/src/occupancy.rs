@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 /// The number of pages in a group. A group covers 256 KiB of addresses.
 const PAGES: u64 = 64;
-/// A block that fills at least this many whole pages is large: its whole pages are stored as a
-/// range.
+/// The number of whole pages from which a block is large. The whole pages of a large block are
+/// stored as a range.
 const LARGE_PAGES_MIN: u64 = PAGES;
 
 /// The bytes of live blocks on one or several pages.
@@ -26,8 +26,8 @@ impl Bytes {
         self.taken += more.taken;
     }
 
-    /// Subtracts without going below 0. Sums may be wrong, because blocks of a corrupt stream
-    /// overlap.
+    /// Subtracts bytes, but never below 0. In a corrupt stream, blocks may overlap, so sums may be
+    /// wrong.
     fn subtract(&mut self, less: Bytes) {
         self.asked = self.asked.saturating_sub(less.asked);
         self.taken = self.taken.saturating_sub(less.taken);
@@ -45,7 +45,8 @@ pub(crate) struct Filled {
     shared: u64,
     /// The bytes of live blocks on the shared pages.
     bytes: Bytes,
-    /// Number of pages that one block fills. The program may never have touched such a page.
+    /// The number of pages that a single block fills. The program may never have touched such a
+    /// page.
     whole: u64,
     /// Whether any of the pages has ever had a block.
     has_had_blocks: bool,
@@ -57,9 +58,9 @@ impl Filled {
         self.has_had_blocks
     }
 
-    /// Estimates how many pages within large blocks are untouched, if `resident` bytes are on these
-    /// pages and around them. Shared pages count as touched, since the malloc touched them when it
-    /// allocated their blocks.
+    /// Estimates the number of untouched pages within large blocks. `resident` is the number of
+    /// resident bytes on these and the surrounding pages. Pages that several blocks share count as
+    /// touched, because malloc touched them when it allocated the blocks.
     pub fn untouched(&self, resident: u64) -> u64 {
         let rest = (resident / PAGE_BYTES).saturating_sub(self.shared);
         self.whole.saturating_sub(rest)
@@ -142,8 +143,8 @@ impl Group {
 /// The pages of one process that hold live blocks.
 ///
 /// Uses 0.6 KiB of memory for each 256 KiB of addresses in which a block begins or ends, and an
-/// entry for each block of 256 KiB or more. Stores which pages have ever had a block, because that
-/// distinguishes the heap from other memory.
+/// entry for each block of 256 KiB or more. Also stores which pages have ever had a block, because
+/// only pages of the heap have blocks.
 pub(crate) struct Occupancy {
     rounding: Rounding,
     index: NumberMap<u64, u32>,
@@ -157,7 +158,7 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// Makes the pages of a process without blocks.
+    /// Makes a set of pages without blocks.
     pub fn new(rounding: Rounding) -> Self {
         Occupancy {
             rounding,
@@ -236,7 +237,7 @@ impl Occupancy {
         index
     }
 
-    /// Sorts the groups. Must be called after blocks were added and before [`Occupancy::within`].
+    /// Sorts the groups by address. Must be called between adding blocks and [`Occupancy::within`].
     pub fn sort(&mut self) {
         if self.sorted.len() != self.groups.len() {
             self.sorted = self.index.iter().map(|(&number, &index)| (number, index)).collect();
@@ -291,8 +292,8 @@ pub(crate) struct Heap {
 }
 
 impl Filled {
-    /// Divides the `resident` bytes on these pages and around them into parts. Returns `None` if
-    /// the pages never had a block.
+    /// Divides `resident` bytes, which are on these pages and the surrounding pages, into parts.
+    /// Returns `None` if no page ever had a block.
     pub fn divide(&self, resident: u64) -> Option<Heap> {
         if !self.has_had_blocks {
             return None;
@@ -350,7 +351,7 @@ mod tests {
         let heap = occupancy.within(0x1000_0000, 0x2000_0000).divide(1 << 20).unwrap();
         assert_eq!((heap.kept, heap.live + heap.rounding + heap.fragmented), (0, 1 << 20));
         assert!(heap.live > (1 << 20) - 8192, "{heap:?}");
-        // A range that begins within a large block contains a part of its pages.
+        // A range that begins within a large block contains only a part of the block's pages.
         let part = occupancy.within(0x1100_0000, 0x2000_0000);
         assert_eq!(part.whole * PAGE_BYTES, (64 << 20) - (16 << 20));
     }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Maximum number of calls in the list. If more threads are inside a call simultaneously, the
-/// others are not counted.
+/// The maximum number of calls in the list. If more threads are inside a call at the same time, the
+/// additional threads are not counted.
 const CALLS_MAX: usize = 64;
 
 /// A call whose duration was measured.
@@ -24,14 +24,14 @@ pub struct TimedCall {
 #[derive(Default)]
 pub struct Overlaps {
     calls: VecDeque<(TimedCall, u32)>,
-    /// Whether calls of two threads were added. Before that, no calls can overlap.
+    /// Whether calls of at least two threads were added. Otherwise, no calls can overlap.
     has_threads: bool,
 }
 
 impl Overlaps {
-    /// Adds the call that returned last. If the list is then too long, calls `each` for the oldest
-    /// call with its site and the number of other threads that were inside a call at the same time.
-    /// Calls `each` for no call while only one thread has called.
+    /// Adds the call that returned last. If the list is full, removes the oldest call, and calls
+    /// `each` with its site and the number of other threads that were inside a call at the same
+    /// time. Does not call `each` as long as all calls are from one thread.
     pub fn add(&mut self, call: TimedCall, each: &mut impl FnMut(u32, u32)) {
         if !self.has_threads {
             self.has_threads =

@@ -1,4 +1,4 @@
-//! The parts of a program's resident memory over time: see [`split`].
+//! Computes the parts of a program's resident memory over time, with the function [`split`].
 
 pub use crate::memory::{Cause, Growing, MemorySummary, Moment, Parts, Split};
 
@@ -33,8 +33,8 @@ pub fn rows(trace: &Trace) -> Result<Vec<Row>> {
 }
 
 /// Divides the resident memory into parts at each of `moments`, which are in nanoseconds since the
-/// stream was opened, in any order. The parts of a process at a moment are those of its last row up
-/// to the moment. They are 0 before the first row and after the process has exited.
+/// stream was opened, in any order. At a moment, the parts of a process are those of its latest row
+/// up to the moment. They are 0 before its first row and after its exit.
 pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let rows = rows(trace)?;
     if rows.is_empty() {
@@ -44,7 +44,8 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     let mut split = Split::new(moments.len());
     let mut order: Vec<usize> = (0..moments.len()).collect();
     order.sort_unstable_by_key(|&index| moments[index]);
-    // All changes in time order: a row with new parts, or the exit of a process (`None`).
+    // All changes in time order. A change is a row with new parts, or the exit of a process
+    // (`None`).
     let mut happens: Vec<(i64, i32, Option<&Parts>)> =
         rows.iter().map(|row| (row.t_ns, row.process, Some(&row.parts))).collect();
     happens.extend(ends.into_iter().map(|(t_ns, process)| (t_ns, process as i32, None)));
@@ -63,7 +64,8 @@ pub fn split(trace: &Trace, moments: &[i64]) -> Result<Split> {
     Ok(split)
 }
 
-/// Returns when processes lost their memory, by exit or `exec`, as (time in ns, process).
+/// Returns the moments at which processes lost their memory, by exit or `exec`, each as (time in
+/// ns, process).
 fn ends(trace: &Trace) -> Result<Vec<(i64, i64)>> {
     let table = trace.table(&PROCESSES)?;
     let (processes, parents) = (table.i64s("proc")?, table.i64s("parent")?);

@@ -9,23 +9,23 @@ pub(crate) enum Rounding {
     /// block with a separate mapping uses whole pages.
     #[default]
     Glibc,
-    /// Size classes: multiples of 16 up to 128, then four classes for each power of two. jemalloc,
-    /// mimalloc, tcmalloc and Mallard's malloc round like this. Some of them have a few more
-    /// classes.
+    /// The rule of size classes: multiples of 16 up to 128, then four classes for each power of
+    /// two. jemalloc, mimalloc, tcmalloc and Mallard's malloc have such classes. Some of them have
+    /// a few additional classes.
     Classes,
 }
 
 /// The list of known mallocs. All of them except glibc's have size classes.
 const MALLOCS: &str = include_str!("../../../spec/allocators.csv");
-/// The largest size that is rounded up to a class. Larger blocks are rounded up to whole pages,
-/// because the rest of their class is never touched.
+/// The largest size in bytes that is rounded up to a class. For a larger block, the size is rounded
+/// up to whole pages, because the rest of its class is never touched.
 const CLASS_BYTES_MAX: u64 = 32 << 10;
-/// The smallest size for which glibc makes a separate mapping.
+/// The smallest size in bytes for which glibc makes a separate mapping.
 const GLIBC_MAPPED_MIN: u64 = 128 << 10;
 
 impl Rounding {
-    /// Returns the rule of the malloc in a file, judged by the file name. Returns `None` unless the
-    /// name belongs to a malloc with size classes.
+    /// Returns the rule of the malloc in a file. The file name determines the malloc. Returns
+    /// `None` if the name belongs to no malloc with size classes.
     pub fn of_module(path: &str) -> Option<Rounding> {
         Rounding::in_list(path, MALLOCS)
     }
@@ -81,8 +81,8 @@ mod tests {
     fn glibc_adds_a_header_and_rounds_to_16() {
         let taken = |addr, size| Rounding::Glibc.taken(addr, size);
         assert_eq!([0, 1, 24, 25, 40, 41].map(|size| taken(32, size)), [32, 32, 32, 48, 48, 64]);
-        // A block with a separate mapping has a header of 16 bytes, and its end is the end of a
-        // page.
+        // A block with a separate mapping begins after a header of 16 bytes, and ends at the end of
+        // a page.
         assert_eq!(taken(0x7000_0010, 200_000), 200_688);
         assert_eq!((taken(0x7000_0010, 200_000) + 16) % 4096, 0);
         assert_eq!(taken(0x7000_0020, 200_000), 200_016);

@@ -5,7 +5,7 @@ use crate::format::{op, SIZE_MAX};
 use crate::tables::{Column, Pieces, Table, Values};
 use std::sync::mpsc::{sync_channel, SyncSender};
 
-/// Which of the optional columns are read.
+/// The optional columns to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted {
     /// Column of the process. Only traces with several processes need it.
@@ -29,8 +29,8 @@ pub(crate) struct Row {
     pub align: u8,
     /// ID of the block, or -1.
     pub alloc: i64,
-    /// ID of the block before a realloc. -1 if the block is unknown, [`NULL`] if the realloc got a
-    /// null pointer.
+    /// ID of the block before a realloc. -1 if the block is unknown, and [`NULL`] if the program
+    /// passed a null pointer to realloc.
     pub old_alloc: i64,
     /// The call stack, or -1 if it is unknown.
     pub stack: i32,
@@ -42,7 +42,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the ID of the block that a free or a realloc got; negative if there is none.
+    /// Returns the ID of the block that was passed to free or realloc. Negative if there is no
+    /// block.
     #[inline]
     pub fn old_block(&self) -> i64 {
         if self.op == op::REALLOC_TO {
@@ -53,7 +54,7 @@ impl Row {
     }
 }
 
-/// Stands for null in a column of 64-bit integers.
+/// The value that stands for null in a column of 64-bit integers.
 pub(crate) const NULL: i64 = i64::MIN;
 
 /// Number of rows in a batch.
@@ -77,8 +78,8 @@ impl Reader {
     }
 }
 
-/// Reads all rows of the table `events` on another thread, up to a few batches ahead of `visit`.
-/// Calls `visit` with each batch in order. Stops at the first error.
+/// Reads all rows of the table `events` on another thread, and calls `visit` with each batch in
+/// order. The thread reads a few batches in advance. Stops at the first error.
 pub(crate) fn read_ahead(
     events: &Table,
     wanted: Wanted,
@@ -216,7 +217,7 @@ fn i64s(column: Option<Column>) -> Vec<i64> {
     }
 }
 
-/// Inserts `none` where a row has no value.
+/// Inserts the value `none` for each row without a value.
 fn spread<T: Copy>(values: Vec<T>, present: Option<Vec<i16>>, none: T) -> Vec<T> {
     let Some(present) = present else { return values };
     let mut values = values.into_iter();

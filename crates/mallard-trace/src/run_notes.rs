@@ -1,5 +1,5 @@
-//! What `mallard record` notes about the run: the program, its figures, the machine, and the cost
-//! of recording.
+//! Defines the notes of `mallard record` about a run: the program, its figures, the machine, and
+//! the cost of recording.
 
 use crate::system_text::{from_json, to_json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -41,8 +41,8 @@ impl<'de> Deserialize<'de> for SystemText {
     }
 }
 
-/// Declares the notes, each with a function that returns what remains of the note in a redacted
-/// trace. A note that a trace does not have is `None`, and is not written.
+/// Declares the notes. Each has a function that returns what remains of the note in a redacted
+/// trace. If a trace does not have a note, its value is `None`, and it is not written.
 macro_rules! notes {
     ($($(#[$doc:meta])* $name:ident: $type:ty => $redact:ident,)*) => {
         /// Notes about the recorded run. A trace lacks the notes that its recorder, or the program
@@ -54,8 +54,8 @@ macro_rules! notes {
         }
 
         impl RunNotes {
-            /// Returns the notes without those that might reveal whose program was recorded, and
-            /// where.
+            /// Returns the notes without those that might reveal who recorded the program or where
+            /// the program was recorded.
             pub fn redacted(self) -> RunNotes {
                 let names = ["paths", "arguments", "environment", "host"];
                 let redacted = Some(names.map(String::from).to_vec());
@@ -70,8 +70,8 @@ notes! {
     allocates_by: String => removed,
     /// The words of the command line. In an imported trace, the whole line is one word.
     arguments: Vec<SystemText> => removed,
-    /// For how long the process had run when the recording began, in seconds. Blocks allocated
-    /// before that appear only in frees.
+    /// The age of the process in seconds when the recording began. Blocks that were allocated
+    /// earlier appear only in frees.
     attached_after: f64 => kept,
     /// The number of processors that the program could use.
     cores: u64 => kept,
@@ -99,9 +99,9 @@ notes! {
     load_seconds: f64 => kept,
     /// How often the load command ran.
     loads: u64 => kept,
-    /// Page faults for which the kernel read from a disk.
+    /// The number of page faults for which the kernel read from a disk.
     major_faults: u64 => kept,
-    /// Other page faults.
+    /// The number of other page faults.
     minor_faults: u64 => kept,
     /// The mean time of a page fault, in ns.
     ns_per_fault: f64 => kept,
@@ -131,8 +131,7 @@ notes! {
     time_step_ns: u64 => kept,
     /// CPU time of processes that were not recorded, in ns.
     unrecorded_ns: u64 => kept,
-    /// The number of events that were seen after the recording had stopped. They are not in the
-    /// trace.
+    /// The number of events after the end of the recording, which are not in the trace.
     unwritten: u64 => kept,
     /// CPU time outside the kernel, in ns.
     user_ns: u64 => kept,
@@ -163,7 +162,7 @@ fn removed<T>(_: T) -> Option<T> {
     None
 }
 
-/// Leaves the name of a file, and removes the directory.
+/// Removes the directory from a path, and returns the file name.
 fn file_name(path: SystemText) -> Option<SystemText> {
     Some(Path::new(&path.0).file_name().unwrap_or_default().into())
 }

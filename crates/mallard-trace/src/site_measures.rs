@@ -1,4 +1,5 @@
-//! Computes the rows of the table `sites` from the counts that were updated at each event.
+//! Computes the rows of the table `sites` from counts that the import of a trace updates at each
+//! event.
 
 use crate::histogram::{log_bound, size_bound};
 use crate::measures;

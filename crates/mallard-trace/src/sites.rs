@@ -1,9 +1,9 @@
-//! Counts the blocks of each call stack that allocates: live bytes, peaks and lifetimes.
+//! Counts the blocks of each call stack that allocates (site): live bytes, peaks and lifetimes.
 //!
-//! All numbers are updated at each event, in time order. A new peak of the whole program does not
-//! update each site. Instead, a site stores its live bytes at that peak just before its next
-//! change. When a block that was in use at the site's last peak is freed, its pages are added to
-//! the pages of the peak. A higher peak discards all these pages.
+//! All numbers are updated at each event, in time order. A new peak of the whole program would
+//! change all sites. Instead, a site stores its live bytes at that peak later, just before they
+//! change next. When a block is freed that was in use at the site's last peak, its pages are added
+//! to the pages of the peak. A higher peak discards these pages.
 
 use crate::growth::{self, Levels};
 use crate::histogram::{log_bucket, size_bucket, Histogram};
@@ -12,22 +12,22 @@ use crate::memory::{Growing, MemorySummary};
 use crate::slices::{Slices, Width};
 use crate::touched::Touched;
 
-/// The maximum number of sites. Further call stacks are counted together, as the site of the empty
-/// call stack.
+/// The maximum number of sites. Additional call stacks are counted together, in the site of the
+/// empty call stack.
 const SITES_MAX: usize = 1 << 19;
 /// The maximum length of the list of sites whose memory only grows.
 const GROWING_MAX: usize = 100;
-/// A site with fewer live blocks does not count as growing.
+/// The minimum number of live blocks of a site that counts as growing.
 const GROWING_BLOCKS_MIN: f64 = 8.0;
-/// Stands for no site, at a node of the call stack tree.
+/// The value at a node of the call stack tree that has no site.
 const NO_SITE: u32 = u32::MAX;
 
-/// The counts of the blocks that one call stack has allocated. In a sampled stream, sums are estimates
-/// for all blocks.
+/// The counts of the blocks that one call stack has allocated. In a sampled stream, sums are
+/// estimates for all blocks.
 #[derive(Debug, Clone, Default)]
 #[repr(C)] // the fields that each event changes come first, to touch few cache lines
 pub struct Site {
-    /// Which peak of the whole program `at_peak_bytes` belongs to. The peaks are counted.
+    /// The serial number of the program's peak to which `at_peak_bytes` belongs.
     epoch: u64,
     /// Bytes in use.
     pub live_bytes: f64,
@@ -56,8 +56,8 @@ pub struct Site {
     pub peak_t: i64,
     /// The ID of the first block that was allocated after the moment of `peak_bytes`.
     peak_next: i64,
-    /// The pages of blocks that were in use when the site had its peak of `touched_at` bytes, and
-    /// that were freed since then.
+    /// The pages of blocks that were in use when the site had `touched_at` bytes in use at its
+    /// peak, and that have been freed since.
     touched: Touched,
     /// The value of `peak_bytes` for which `touched` was collected.
     touched_at: f64,
@@ -67,20 +67,21 @@ pub struct Site {
     pub at_peak_bytes: f64,
     /// Number of freed blocks.
     pub frees: f64,
-    /// Blocks freed by a thread other than the thread that allocated them.
+    /// The number of blocks that another thread freed than the one that allocated them.
     pub cross_thread: f64,
-    /// Blocks freed before their thread allocated another block.
+    /// The number of blocks that were freed before their thread allocated another block.
     pub short_lived: f64,
-    /// Time of the timed calls, in nanoseconds. After `finish`, the estimated time of all calls.
+    /// The total time in ns of the calls whose time was measured. After `finish`, the estimated
+    /// time of all calls.
     pub call_ns: i64,
     /// Number of timed calls.
     pub timed: i64,
-    /// For each timed call, the number of other threads inside a timed call: the sum, and the sum
-    /// of squares. After `finish`, estimates for threads inside any call.
+    /// The number of other threads inside a timed call during each timed call: the sum, and the sum
+    /// of squares. After `finish`, estimates of the number of threads inside any call.
     pub overlaps: (f64, f64),
-    /// Sizes of blocks. A block that was resized in place counts with its last size.
+    /// The sizes of the blocks. A block that was resized in place counts with its last size.
     pub sizes: Histogram,
-    /// Lifetimes of freed blocks, in nanoseconds.
+    /// The lifetimes of the freed blocks, in nanoseconds.
     pub lives: Histogram,
     /// Number of calls in each time slice.
     pub ops: Slices,
@@ -100,7 +101,7 @@ impl Site {
         self.alignments.count_ones()
     }
 
-    /// Updates `at_peak_bytes` after a new peak of the whole program. Must be called before
+    /// Stores `at_peak_bytes` if the whole program has had a new peak. Must be called before
     /// `live_bytes` changes.
     #[inline]
     fn note_peak(&mut self, epoch: u64) {
@@ -110,8 +111,8 @@ impl Site {
         }
     }
 
-    /// Adds the pages of a block to the pages of the peak, if the block was in use then. Must be
-    /// called for each block when it is freed, or after the last event.
+    /// Adds the pages of a block to the pages of the peak, if the block was in use at the peak.
+    /// Must be called for each block when it is freed, or after the last event.
     #[inline]
     fn end_block(&mut self, block: &Ended) {
         if block.id < self.peak_next && self.peak_allocs >= OBSERVATIONS_MIN as f64 {
@@ -119,7 +120,8 @@ impl Site {
         }
     }
 
-    /// Returns the pages of the last peak. First discards the pages of an earlier, lower peak.
+    /// Returns the pages of the last peak. If they belong to an earlier, lower peak, discards them
+    /// first.
     fn touched_now(&mut self) -> &mut Touched {
         if self.touched_at != self.peak_bytes {
             self.touched_at = self.peak_bytes;
@@ -310,8 +312,8 @@ impl Sites {
         self.epoch += u64::from(self.whole.peak_bytes > before);
     }
 
-    /// Counts the free of a block of a site. `free.is_a_call` is false if the stream lacks the
-    /// free.
+    /// Counts the free of a block of a site. `free.is_a_call` is false if the stream has no call
+    /// that freed the block.
     #[inline]
     pub fn free(&mut self, block: &Ended, free: &Free, now: &Now) {
         let weight = self.weight(block.size);
@@ -337,7 +339,7 @@ impl Sites {
         let weight = self.weight(block.size);
         let site = &mut self.sites[block.site as usize];
         site.note_peak(self.epoch);
-        // The level of this slice is the live bytes before the process exited.
+        // In this slice, the level is the number of live bytes before the process exited.
         site.levels.note(self.width, slice + 1, site.live_bytes);
         for site in [site, &mut self.whole] {
             site.shrink(block, weight);
@@ -352,8 +354,7 @@ impl Sites {
         self.whole.end_block(block);
     }
 
-    /// Counts a realloc that did not move the block. From now on, the block counts with its new
-    /// size.
+    /// Counts a realloc that did not move the block. The block then counts with its new size.
     pub fn resize(&mut self, index: u32, from: u64, to: u64, now: &Now) {
         let (weight, new_weight) = (self.weight(from), self.weight(to));
         let blocks = new_weight - weight;
@@ -377,7 +378,7 @@ impl Sites {
         self.grow_whole(bytes, blocks, square, now);
     }
 
-    /// Counts a realloc that moved its block. Does not count the new block: `allocate` does.
+    /// Counts a realloc that moved its block. `allocate` counts the new block.
     pub fn moved(&mut self, index: u32, size: u64) {
         self.sites[index as usize].reallocs += self.weight(size);
     }
@@ -396,7 +397,7 @@ impl Sites {
         site.timed += 1;
     }
 
-    /// Counts that `others` other threads were inside a call during a timed call of the site.
+    /// Adds a timed call of the site, during which `others` other threads were inside a call.
     #[inline]
     pub fn overlap(&mut self, index: u32, others: f64) {
         let overlaps = &mut self.sites[index as usize].overlaps;
@@ -410,7 +411,7 @@ impl Sites {
     }
 
     /// Returns the sites that allocated, the totals of the whole program, and the slice width.
-    /// `end_ns` is when the program ended.
+    /// `end_ns` is the time when the program ended.
     pub fn finish(mut self, end_ns: i64) -> Finished {
         let slices = self.width.slice(end_ns) + 1;
         let (epoch, width) = (self.epoch, self.width);
@@ -442,8 +443,8 @@ impl Sites {
                 *high = site.size_range.1.max(*high);
             }
         }
-        // The recorder times one in N calls of each thread. So only one in N of the calls that
-        // overlap a timed call was timed as well.
+        // In each thread, the recorder times one of N calls. So of the calls that overlap with a
+        // timed call, only one of N was timed, too.
         let calls_per_timed = whole.allocs / whole.timed.max(1) as f64;
         for site in self.sites.iter_mut().chain([&mut *whole]) {
             site.call_ns = (site.call_ns as f64 * calls_per_timed) as i64;
@@ -458,8 +459,8 @@ impl Sites {
 }
 
 impl Finished {
-    /// Lists the sites whose live bytes only grow, and finds the cause of the size of the resident
-    /// memory.
+    /// Lists the sites whose live bytes only grow, and determines which part of the resident memory
+    /// causes its size.
     pub fn find_growing(&self, memory: &mut MemorySummary) {
         let mut growing: Vec<Growing> = self.sites.iter().filter_map(Site::growth).collect();
         growing.sort_unstable_by_key(|site| (-site.live_bytes, site.stack));

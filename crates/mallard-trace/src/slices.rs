@@ -1,11 +1,12 @@
-//! Counts over time, in a fixed number of time slices, however long the recording is.
+//! Counts events over time, in a fixed number of time slices. The slices of a longer recording are
+//! longer.
 
 /// Number of time slices.
 pub const SLICES: usize = 32;
 const FIRST_SLICE_NS: i64 = 1_000_000;
 
-/// The length of a time slice. The length doubles when all slices together are shorter than the
-/// trace.
+/// The length of a time slice. The length doubles when the trace becomes longer than all slices
+/// together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd)]
 pub struct Width(u8);
 

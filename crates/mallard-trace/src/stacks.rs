@@ -1,7 +1,7 @@
-//! Call stacks as nodes of one prefix tree.
+//! Stores call stacks as nodes of a prefix tree.
 //!
-//! A node represents a call stack. Its parent represents the stack without the innermost frame.
-//! Node 0 is the empty stack, and also represents an unknown stack.
+//! A node represents a call stack. The parent of the node represents the call stack without its
+//! innermost frame. Node 0 represents the empty call stack, and also unknown call stacks.
 
 use crate::hash::mix;
 use hashbrown::HashTable;
@@ -44,12 +44,12 @@ impl Tree {
         }
     }
 
-    /// Returns the child of `parent` for `frame`, and adds it if necessary. If the tree is full,
-    /// returns `parent`.
+    /// Returns the child of `parent` for `frame`. Adds the child if it does not exist, or returns
+    /// `parent` if the tree is full.
     ///
-    /// Most calls look up the same child as the previous call. To check that child costs one cache
-    /// miss, for its node, which the next call reads anyway. A lookup in the hash table costs three
-    /// cache misses.
+    /// Most calls look up the same child as the previous call. Checking that child costs one cache
+    /// miss, for its node, which the next call reads anyway. A lookup in the hash table would cost
+    /// three cache misses.
     #[inline]
     pub fn child(&mut self, parent: u32, frame: u32) -> u32 {
         let last = self.nodes[parent as usize].last_child;
@@ -95,7 +95,7 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// Returns how often a new node was not added, because the tree was full.
+    /// Returns the number of nodes that were not added because the tree was full.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -113,14 +113,14 @@ fn hash_of(parent: u32, frame: u32) -> u64 {
 }
 
 /// The current call stack of one thread: the nodes of its frames, the outermost first.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ThreadStack {
     nodes: Vec<u32>,
 }
 
 impl ThreadStack {
-    /// Removes all but the outermost `kept` frames. Returns the node of the remaining stack, and
-    /// whether there were at least `kept` frames.
+    /// Removes all frames but the outermost `kept` frames. Returns the node of the remaining call
+    /// stack, and whether the call stack had at least `kept` frames.
     #[inline]
     pub fn keep(&mut self, kept: usize) -> (u32, bool) {
         let had = kept <= self.nodes.len();

@@ -1,8 +1,8 @@
-//! Computes the figures that a report shows about the blocks of a program: the bytes in use over
-//! time, sizes and lifetimes, frees by pairs of threads, and addresses.
+//! Computes the figures for a report about the blocks of a program: bytes in use over time, sizes
+//! and lifetimes, frees by pairs of threads, and addresses.
 //!
 //! One pass over the events computes all figures, for the whole program and for a few chosen sites.
-//! Uses at most 64 MiB of memory, in addition to the memory of [`crate::walk`].
+//! The pass uses at most 64 MiB of memory, in addition to the memory of [`crate::walk`].
 
 mod chosen;
 mod frees;
@@ -32,7 +32,7 @@ pub struct Options {
     pub sites: Vec<u32>,
     /// The maximum number of moments in the timeline.
     pub moments: usize,
-    /// The maximum number of moments at which the bytes in use of each chosen site are stored.
+    /// The maximum number of moments for which the bytes in use are stored for each chosen site.
     pub site_moments: usize,
     /// The maximum number of moments in the address map.
     pub map_moments: usize,
@@ -65,16 +65,17 @@ pub struct Survey {
     pub heat: Heat,
     /// The threads with the most events. The last entry may be the totals of all other threads.
     pub threads: Vec<ThreadSums>,
-    /// For each pair of threads with frees: the index in `threads` of the allocating thread, the
-    /// index of the freeing thread, and the number of frees.
+    /// The number of frees for each pair of threads, as (index of the allocating thread, index of
+    /// the freeing thread, number of frees). The indices are those of `threads`.
     pub frees: Vec<(usize, usize, f64)>,
-    /// At which addresses the blocks were, over time.
+    /// The addresses of the blocks over time.
     pub map: AddressMap,
-    /// The moments of [`SiteSurvey::live`].
+    /// The moments for which [`SiteSurvey::live`] has values.
     pub site_moments: Vec<i64>,
     /// The figures of the chosen sites, in the order of [`Options::sites`].
     pub sites: Vec<SiteSurvey>,
-    /// One in this many small blocks was included. Greater than 1 if too many blocks were in use.
+    /// The sampling rate of small blocks: one in this many was included. Greater than 1 if too many
+    /// blocks were in use.
     pub one_in: u32,
 }
 
@@ -97,7 +98,7 @@ struct Surveyor {
     peak: Peak,
 }
 
-/// The peak of the bytes in use, as the manifest states it.
+/// The peak of the bytes in use, from the manifest.
 struct Peak {
     t_ns: i64,
     bytes: i64,
@@ -105,7 +106,7 @@ struct Peak {
 }
 
 impl Peak {
-    /// Returns whether the bytes in use are at their peak just before the next event, which is at
+    /// Returns whether the bytes in use have their peak just before the next event, whose time is
     /// `t_ns`.
     #[inline]
     fn was_reached(&self, t_ns: i64, live: f64) -> bool {

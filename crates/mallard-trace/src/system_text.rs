@@ -1,13 +1,13 @@
-//! Text from the operating system: names of processes and threads, paths, arguments, and
-//! environment variables. Such text is bytes, and need not be UTF-8.
+//! Converts text from the operating system: names of processes and threads, paths, arguments, and
+//! environment variables. Such a text consists of bytes that need not be UTF-8.
 
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Returns the name of a thread or process as readable text. The kernel truncates names to 15
-/// bytes, which may cut the last character; the rest of such a character is left out. Other bytes
-/// that are not UTF-8 are replaced by U+FFFD.
+/// Converts the name of a thread or process to readable text. The kernel truncates names to 15
+/// bytes. If this cuts the last character, its remaining bytes are left out. Other bytes that are
+/// not UTF-8 are replaced by U+FFFD.
 pub fn name_of_kernel(name: &[u8]) -> String {
     let last = name.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let is_cut = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());

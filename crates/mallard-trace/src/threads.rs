@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
     pub tid: i32,
-    /// When the thread started. `None` if that is unknown.
+    /// The time when the thread started. `None` if unknown.
     pub t0: Option<i64>,
-    /// When the thread exited. `None` if that is unknown.
+    /// The time when the thread exited. `None` if unknown.
     pub t1: Option<i64>,
     /// Number of events of the thread.
     pub events: u64,
@@ -26,12 +26,12 @@ pub(crate) struct Process {
     pub threads: Vec<Recorded>,
     /// Number of other processes with events.
     pub others: u64,
-    /// The share of the process in the events of all processes, or in their CPU time, whichever is
-    /// smaller.
+    /// The share of the process in all events, or its share in the CPU time of all processes,
+    /// whichever is smaller.
     pub share: f64,
 }
 
-/// How much the threads of a process did.
+/// The CPU time and the number of events of the threads of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     /// CPU time in ns; 0 if it is unknown.
@@ -40,7 +40,7 @@ struct Work {
 }
 
 impl Work {
-    /// Returns the share in the events of all processes, or in their CPU time, whichever is
+    /// Returns the share in all events, or the share in the CPU time of all processes, whichever is
     /// smaller.
     fn share_of(self, all: Work) -> f64 {
         let share = |part: u64, all: u64| if all == 0 { 1.0 } else { part as f64 / all as f64 };
@@ -49,9 +49,9 @@ impl Work {
 }
 
 impl Process {
-    /// Reads the threads of the process `wanted` or, if that is `None`, of the process with the
-    /// most CPU time. If CPU times are equal, or if that of any thread is unknown, the number of
-    /// events decides.
+    /// Reads the threads of the process `wanted`. If `wanted` is `None`, chooses the process with
+    /// the most CPU time. If CPU times are equal, or if the CPU time of any thread is unknown,
+    /// chooses the process with the most events.
     pub fn read(trace: &Trace, wanted: Option<i32>) -> Result<Process> {
         let table = trace.table(&THREADS)?;
         let (tids, processes) = (table.i64s("tid")?, table.i64s("proc")?);
@@ -61,8 +61,8 @@ impl Process {
         let mut counts: NumberMap<u32, Work> = NumberMap::default();
         let mut all = Work::default();
         let rows = || (0..tids.len()).filter(|&row| events[row] > 0);
-        // If one CPU time is unknown, none counts: many processes may have been too short for a CPU
-        // sample.
+        // If any CPU time is unknown, CPU times are not compared, because many processes may have
+        // exited before their CPU time was read.
         let is_timed = rows().all(|row| cpu[row] >= 0);
         for row in rows() {
             for work in [counts.entry(processes[row] as u32).or_default(), &mut all] {

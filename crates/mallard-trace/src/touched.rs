@@ -1,21 +1,23 @@
-//! Counts the pages that blocks touch, by how full they are.
+//! Counts the pages that blocks touch, by the number of bytes in blocks on each page.
 
 use crate::measures::{Pages, PAGE_BYTES};
 
-/// The number of entries at which entries for the same page are merged for the first time.
+/// The number of entries from which entries for the same page are merged.
 const ENTRIES_MIN: usize = 1 << 16;
 
 /// The pages that some blocks touch.
 ///
-/// Uses 16 bytes of memory for each page, and up to twice as much while entries are not merged yet.
+/// Uses 16 bytes of memory for each page, and up to twice as much until entries for the same page
+/// are merged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Touched {
-    /// The first and the last page of each block, with the bytes of the block on that page.
+    /// Entries for the first and the last page of each block, with the number of the block's bytes
+    /// on that page.
     entries: Vec<(u64, u32)>,
-    /// The number of entries at which entries are merged next.
+    /// The number of entries at which entries for the same page are merged next.
     limit: usize,
     /// The number of pages between the first and the last page of a block. No other block touches
-    /// such a page.
+    /// these pages.
     between: u64,
 }
 
@@ -58,7 +60,7 @@ impl Touched {
         });
     }
 
-    /// Returns the pages, counted by how full they are.
+    /// Returns the pages, grouped by the number of bytes in blocks on each page.
     pub fn pages(&mut self) -> Pages {
         self.join();
         let mut pages = Pages::default();

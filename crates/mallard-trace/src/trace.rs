@@ -147,6 +147,19 @@ pub struct FrameInfo<'a> {
     pub is_inlined: bool,
 }
 
+impl FrameInfo<'_> {
+    /// Returns the file and line of a call without directories, such as `parser.cpp:120`. If the file
+    /// is unknown, returns the module.
+    pub fn place(&self) -> String {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+        match (name(self.file), self.line) {
+            (file, _) if file.is_empty() => name(self.module),
+            (file, Some(line)) => format!("{file}:{line}"),
+            (file, None) => file,
+        }
+    }
+}
+
 /// The call stacks of a trace.
 pub struct Stacks {
     /// Parent and frame of each node. The index of a parent is less than those of its children.

@@ -1,12 +1,12 @@
-//! Follows the blocks of a program through the table `events`, in time order.
+//! Tracks the blocks of a program through the table `events`, in time order.
 //!
 //! In the table, the row of a free has the ID of the block, but neither the size nor the call stack
-//! of the block. This module joins allocations and frees, so that a [`Visitor`] gets each block
-//! when the block is allocated, resized and freed.
+//! of the block. This module joins allocations and frees, so that a [`Visitor`] gets all data of a
+//! block when the block is allocated, resized and freed.
 //!
 //! Uses memory for some hundred thousand rows, and 49 to 98 bytes for each block in use. If more
-//! than [`Limits::blocks`] blocks are in use, the walk follows only some of the small blocks, each
-//! of which then stands for several: see [`Walked::one_in`].
+//! than [`Limits::blocks`] blocks are in use, the walk tracks only some of the small blocks. Each
+//! tracked small block then stands for several blocks ([`Walked::one_in`]).
 
 mod live;
 mod owners;
@@ -21,21 +21,21 @@ use crate::tables::schema::EVENTS;
 use crate::trace::Trace;
 use owners::Owners;
 
-/// Why a block is no longer in use.
+/// The reason why a block is no longer in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A thread freed the block. The thread has the same index as in [`Block::thread`].
     Call(u32),
     /// The process of the block exited.
     ProcessEnd,
-    /// The address was allocated again, although the trace lacks the free.
+    /// The address was allocated again, because the free of the block is missing in the trace.
     Reuse,
 }
 
 /// Handles what happens to the blocks of a program, in time order.
 pub trait Visitor {
-    /// Called before an event at `t_ns`, with the blocks that are in use until then. The last call
-    /// comes after all events. Its `t_ns` is `i64::MAX`.
+    /// Called before an event at `t_ns`, with the blocks that are in use until this event. The last
+    /// call follows all events, and its `t_ns` is `i64::MAX`.
     fn before(&mut self, t_ns: i64, live: &Live);
 
     /// Called when the allocator has returned a new block.
@@ -48,32 +48,32 @@ pub trait Visitor {
     /// Called when a block is no longer in use.
     fn end(&mut self, t_ns: i64, block: &Block, cause: Cause);
 
-    /// Called when the walk has begun to follow fewer blocks, so that the weights of blocks have
-    /// changed. The visitor must recompute its sums over the blocks in use.
+    /// Called when the walk has begun to track fewer blocks. The weights of blocks have changed, so
+    /// sums over the blocks in use must be recomputed.
     fn recount(&mut self, live: &Live);
 }
 
-/// Limits for following the blocks of a trace.
+/// Limits of a walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The maximum number of blocks in use that are followed.
+    /// The maximum number of blocks in use that are tracked.
     pub blocks: usize,
 }
 
 impl Default for Limits {
-    /// The table of blocks uses at most 617 MiB: 411 MiB, and half as much again while the table
-    /// grows.
+    /// Returns a limit with which the table of blocks uses at most 617 MiB: 411 MiB, and half as
+    /// much again while the table grows.
     fn default() -> Limits {
         Limits { blocks: 7_000_000 }
     }
 }
 
-/// The results of following the blocks of a trace.
+/// The results of a walk.
 pub struct Walked {
     /// The blocks still in use after the last event. Blocks of processes that have exited are not
     /// included.
     pub live: Live,
-    /// One in this many small blocks was followed.
+    /// The sampling rate of small blocks: one in this many was tracked.
     pub one_in: u32,
     /// The time of the last event.
     pub last_ns: i64,

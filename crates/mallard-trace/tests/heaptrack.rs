@@ -33,7 +33,7 @@ fn trace_of(text: &str) -> (tempfile::TempDir, Trace) {
 /// and bytes in use at the peak of the program.
 type Sums = [i64; 5];
 
-/// A random program as a raw and as an interpreted file, with the sums of the model.
+/// A random program as a raw and as an interpreted file, with the totals that a model computed.
 struct Program {
     raw: String,
     interpreted: String,
@@ -135,7 +135,7 @@ fn sites_of(trace: &Trace) -> BTreeMap<String, Sums> {
 }
 
 #[test]
-fn raw_and_interpreted_heaptrack_files_of_random_programs_have_the_sums_of_a_model() {
+fn raw_and_interpreted_heaptrack_files_of_random_programs_give_the_same_totals_as_a_model() {
     for seed in seeds(60) {
         let program = program(seed);
         for (form, text) in [("raw", &program.raw), ("interpreted", &program.interpreted)] {

@@ -1,4 +1,4 @@
-//! Gates, which are limits for the change of a number between two traces.
+//! Parses and checks gates, which are limits for the change of a number between two traces.
 
 use super::metrics::{Metric, OF_PROGRAMS};
 use mallard_measure::output::units::percent;
@@ -20,7 +20,7 @@ pub struct Gate {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// A share of the number before.
+    /// A share of the number in the first trace.
     Share(f64),
     /// A number of bytes, blocks, calls or nanoseconds.
     Absolute(i64),
@@ -50,7 +50,7 @@ impl FromStr for Gate {
     }
 }
 
-/// Parses the amount of a limit: a share, or a number with a unit of the metric.
+/// Parses the amount of a limit, which is a share, or a number with a unit of the metric.
 fn limit(metric: Metric, sign: i64, amount: &str) -> Result<Limit, String> {
     if let Some(number) = amount.strip_suffix('%') {
         return match number.trim().parse::<f64>() {
@@ -74,7 +74,7 @@ fn limit(metric: Metric, sign: i64, amount: &str) -> Result<Limit, String> {
 }
 
 impl Gate {
-    /// Whether the change of a number passes the gate.
+    /// Returns whether the change of a number passes the gate.
     pub fn passes(&self, before: i64, after: i64) -> bool {
         let change = i128::from(after) - i128::from(before);
         let order = match self.limit {
@@ -132,7 +132,7 @@ mod tests {
         assert!(passes("peak<+5%", 100, 104) && !passes("peak<+5%", 100, 105));
         assert!(passes("peak<=+5%", 100, 105) && !passes("peak<=+5%", 100, 106));
         assert!(passes("peak<-5%", 100, 94) && !passes("peak<-5%", 100, 96));
-        // If the number before is 0, every growth exceeds a share of it.
+        // If the number in the first trace is 0, every growth exceeds every share of that number.
         assert!(passes("peak<=+5%", 0, 0) && !passes("peak<+5%", 0, 1));
         assert!(!passes("peak<+0%", 10, 10) && passes("peak<=-0%", 10, 10));
     }

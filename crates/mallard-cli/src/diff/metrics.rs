@@ -87,7 +87,8 @@ impl Numbers {
         Numbers([row.bytes, row.allocs, row.at_peak_bytes, row.live_bytes, calls])
     }
 
-    /// Returns the number of one metric. It is 0 for `rss` and `time`, which a site does not have.
+    /// Returns the number of one metric. Returns 0 for `rss` and `time`, which a site does not
+    /// have.
     pub fn get(&self, metric: Metric) -> i64 {
         OF_SITES.iter().position(|&known| known == metric).map_or(0, |index| self.0[index])
     }
@@ -111,7 +112,8 @@ impl Numbers {
     }
 }
 
-/// Returns the number of the whole program for a metric. `None` if the trace does not have it.
+/// Returns the number of the whole program for a metric. Returns `None` if the trace does not
+/// contain that number.
 pub fn of_program(manifest: &Manifest, metric: Metric) -> Option<i64> {
     match metric {
         Metric::Rss => manifest.notes.peak_rss.and_then(|rss| i64::try_from(rss).ok()),

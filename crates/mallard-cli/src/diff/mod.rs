@@ -1,4 +1,4 @@
-//! `mallard diff`: prints what has changed from one trace to another.
+//! Implements `mallard diff`, which prints the changes from one trace to another.
 
 mod gate;
 mod metrics;

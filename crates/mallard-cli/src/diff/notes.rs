@@ -1,4 +1,4 @@
-//! Makes remarks on two traces that are hard to compare.
+//! Makes remarks for the user if two traces are hard to compare.
 
 use crate::output::missing::{incomplete, losses};
 use crate::record::recorded;

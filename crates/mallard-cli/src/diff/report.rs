@@ -13,9 +13,9 @@ use serde_json::{json, Map, Value};
 
 /// Two traces and the differences between them.
 pub struct Difference {
-    /// The trace before.
+    /// The trace before the change of the program.
     pub before: Trace,
-    /// The trace after.
+    /// The trace after the change of the program.
     pub after: Trace,
     /// The call stacks of both traces, the largest change first.
     pub sites: Vec<Site>,
@@ -25,13 +25,13 @@ pub struct Difference {
     pub gates: Vec<Gate>,
 }
 
-/// Which part of a difference is shown.
+/// The options for the output of a difference.
 pub struct Shown {
     /// The number by which call stacks are ordered.
     pub sort: Metric,
-    /// How many call stacks are listed; 0 for all.
+    /// The maximum number of listed call stacks; 0 for all.
     pub top: usize,
-    /// How many functions of each call stack are listed; 0 for all.
+    /// The maximum number of listed functions in each call stack; 0 for all.
     pub depth: usize,
     /// Whether all functions are listed, with names in full.
     pub is_full: bool,
@@ -39,9 +39,10 @@ pub struct Shown {
 
 /// The gates that failed, as a message.
 pub struct Failed {
-    /// Which gates failed, and by how much.
+    /// A sentence with the gates that failed, and with the changes of their numbers.
     pub what: String,
-    /// The metric for the list of call stacks that explains the first failed gate best.
+    /// The metric by which to sort the call stacks so that the list explains the first failed gate
+    /// best.
     pub sort: &'static str,
 }
 
@@ -54,7 +55,7 @@ pub fn ordered(mut sites: Vec<Site>, sort: Metric) -> Vec<Site> {
     sites
 }
 
-/// How many call stacks are new, gone, grown and shrunk.
+/// The numbers of new, gone, grown and shrunk call stacks.
 struct Counted {
     new: u64,
     gone: u64,
@@ -86,8 +87,8 @@ impl Difference {
         gate.outcome(before, after)
     }
 
-    /// Returns the numbers of a metric before and after. A number that a trace does not have counts
-    /// as 0.
+    /// Returns the numbers of a metric in the first and in the second trace. A number that a trace
+    /// does not have counts as 0.
     fn numbers(&self, metric: Metric) -> (i64, i64) {
         let number = |trace: &Trace| of_program(trace.manifest(), metric).unwrap_or(0);
         (number(&self.before), number(&self.after))
@@ -261,7 +262,7 @@ fn functions(all: &[Function], shown: &Shown) -> Vec<String> {
     let chosen = if shown.is_full { info.clone() } else { frames::without_wrappers(&info) };
     let depth = if shown.depth == 0 { chosen.len() } else { shown.depth };
     let line = |frame: &FrameInfo| match shown.is_full {
-        true => format!("{}  {}", frame.function, frames::place(frame)).trim_end().to_string(),
+        true => format!("{}  {}", frame.function, frame.place()).trim_end().to_string(),
         false => frames::line(frame, frames::LISTED),
     };
     let mut lines: Vec<String> = chosen.iter().take(depth).map(line).collect();
@@ -285,7 +286,7 @@ fn site_json(site: &Site, sort: Metric) -> Value {
     })
 }
 
-/// Formats a change as a share of the number before, with its sign.
+/// Formats a change as a share of the number in the first trace, with its sign.
 fn share(change: i64, before: i64) -> String {
     match (change, before) {
         (0, _) => "0 %".to_string(),

@@ -19,8 +19,8 @@ pub struct Function {
     pub place: Place,
 }
 
-/// The source position of a function. Functions are not compared by position, because a line moves
-/// when code before it changes.
+/// The source position of a function. Functions are compared without their positions, because the
+/// line of a function moves when code before the function changes.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The source file; empty if it is not known.
@@ -80,7 +80,7 @@ impl Site {
     }
 }
 
-/// Functions of both traces, each with a number, and the call stacks as lists of these numbers.
+/// Functions of both traces, each with an index, and the call stacks as lists of these indices.
 #[derive(Default)]
 pub struct Matching {
     numbers: HashMap<Function, u32>,

@@ -19,17 +19,6 @@ pub fn without_wrappers<'a>(functions: &[FrameInfo<'a>]) -> Vec<FrameInfo<'a>> {
     functions[first..].to_vec()
 }
 
-/// Returns the file and line of a call without directories, such as `parser.cpp:120`. If the file
-/// is unknown, returns the module.
-pub fn place(frame: &FrameInfo) -> String {
-    let file = frame.file.rsplit('/').next().unwrap_or_default();
-    match (file, frame.line) {
-        ("", _) => module(frame).to_string(),
-        (file, Some(line)) => format!("{file}:{line}"),
-        (file, None) => file.to_string(),
-    }
-}
-
 /// The number of spaces before a function in a list.
 pub const LISTED: usize = 8;
 
@@ -41,7 +30,7 @@ pub fn line(frame: &FrameInfo, before: usize) -> String {
     if shown != name {
         return shown;
     }
-    let place = place(frame);
+    let place = frame.place();
     let used = before + place.chars().count() + 2;
     let name = shortened(&name, width().saturating_sub(used).max(NAME_MIN));
     format!("{name}  {place}").trim_end().to_string()
@@ -99,7 +88,7 @@ mod tests {
         ];
         let shown = without_wrappers(&all);
         assert_eq!(shown.len(), 1);
-        assert_eq!(place(&shown[0]), "a.cpp:3");
+        assert_eq!(shown[0].place(), "a.cpp:3");
         assert_eq!(without_wrappers(&all[..1]).len(), 1);
     }
 }

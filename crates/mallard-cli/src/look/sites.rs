@@ -1,4 +1,4 @@
-//! `mallard sites`: prints which call stacks allocate, how much, and how.
+//! Implements `mallard sites`, which prints the call stacks that allocate, with their figures.
 
 use super::{frames, lifetime, open};
 use crate::output::debuginfod::how_to_name;
@@ -209,13 +209,13 @@ impl Command {
         }
         let shown = if self.full { all.clone() } else { frames::without_wrappers(&all) };
         let line = |f: &FrameInfo| match self.full {
-            true => format!("{}  {}", f.function, frames::place(f)).trim_end().to_string(),
+            true => format!("{}  {}", f.function, f.place()).trim_end().to_string(),
             false => frames::line(f, frames::LISTED),
         };
         shown.iter().map(line).collect()
     }
 
-    /// Describes how functions that are shown without a name can get names. `None` if all have
+    /// Describes how functions without a name can get names. Returns `None` if all functions have
     /// names.
     fn unnamed(&self, stacks: &Stacks, sites: &[SiteRow]) -> Option<String> {
         sites.iter().find_map(|site| {
@@ -239,9 +239,9 @@ impl Command {
     }
 }
 
-/// Cuts call stacks to `depth` functions (0 cuts none), and adds how many functions follow. If
+/// Cuts call stacks to `depth` functions (0 cuts no stack), and adds how many functions follow. If
 /// several stacks would look the same, they get as many more functions as are needed to distinguish
-/// them. Some stacks differ only in the place within a line, so more functions would not help.
+/// them. Some stacks differ only in the position within a line, so more functions would not help.
 fn told_apart(all: Vec<Vec<String>>, depth: usize) -> Vec<Vec<String>> {
     let longest = all.iter().map(Vec::len).max().unwrap_or(0);
     let begin = if depth == 0 { longest } else { depth };

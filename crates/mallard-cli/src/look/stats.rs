@@ -1,4 +1,4 @@
-//! `mallard stats`: prints the figures of a trace.
+//! Implements `mallard stats`, which prints the figures of a trace.
 
 use super::line;
 use super::{lifetime, memory, open, sites};
@@ -187,7 +187,8 @@ fn run(manifest: &Manifest) -> String {
     text
 }
 
-/// Formats the mean time of a free, as a part of a sentence. Empty if the time is unknown.
+/// Formats the mean time of a free, as a part of a sentence. Returns an empty text if the time is
+/// unknown.
 fn of_free(manifest: &Manifest) -> String {
     let ns = manifest.notes.ns_per_free.filter(|&ns| ns > 0.0);
     ns.map_or(String::new(), |ns| format!(", a free {}", time(ns)))

@@ -21,6 +21,7 @@ use mallard_record::session::{Limits, Outcome, Session, Start};
 use mallard_record::subject::Subject;
 use mallard_record::ticks;
 use mallard_record::unrecorded::RecordedTime;
+use mallard_top::Top;
 use mallard_trace::format::Header;
 use mallard_trace::stream::{Compression, Writer};
 use std::ffi::OsString;
@@ -83,6 +84,7 @@ impl Command {
             verbose: false,
             growth: None,
             pid: None,
+            top: None,
             prints_begin: false,
             streams,
             program: program.to_vec(),
@@ -100,6 +102,12 @@ impl Command {
     ) -> Command {
         let command = Command::of(&[], output, &[], work, Streams::default(), debuginfod);
         Command { pid: Some(process), prints_begin: !quiet, ..command }
+    }
+
+    /// Returns this recording with a live view. The event log has at most `max_size` bytes, and no
+    /// call stacks of frees, which the view does not show.
+    pub fn with_top(self, top: mallard_top::Options, max_size: u64) -> Command {
+        Command { top: Some(top), max_size, no_free_stacks: true, quiet: false, ..self }
     }
 
     /// Runs the program, and returns its exit status.
@@ -146,6 +154,8 @@ impl Command {
         );
         let subject = Subject::Started(running);
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let session = self.observed(session, &names, &name);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
         let served = serving.map(Serving::finish);
         self.finish(&path, names, header, outcome, served, findings, ends_by_signals)
@@ -163,7 +173,7 @@ impl Command {
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
         let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
-        if self.prints_begin || (!self.quiet && !self.json) {
+        if self.prints_begin || (!self.quiet && !self.json && self.top.is_none()) {
             let end = match self.work.repeated_for {
                 Some(for_time) => format!("for {}", units::time(for_time.as_nanos() as f64)),
                 None => "until Ctrl-C".to_string(),
@@ -176,6 +186,7 @@ impl Command {
             RecordedTime::new(process, &path, self.follow.contains(&Follow::Fork), header.clock_hz);
         let subject = Subject::Attached(Box::new(attached));
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
+        let session = self.observed(session, &names, &target.name);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
         self.finish(&path, names, header, outcome, None, Vec::new(), ends_by_signals)
     }
@@ -201,6 +212,15 @@ impl Command {
             .map_err(|e| names.unwritable(&e))?;
         let start = Start { clock, ns: start_ns, begin: Instant::now() };
         Ok(Begun { ring, names, file, header, writer, start })
+    }
+
+    /// Opens the live view, if there is one. If the terminal cannot show a screen, the view is a line of
+    /// text for each interval.
+    fn observed(&self, session: Session, names: &names::Names, name: &str) -> Session {
+        let Some(top) = &self.top else { return session };
+        let subject = format!("{name} (process {})", session.process());
+        let options = mallard_top::Options { subject, trace: names.trace.clone(), ..top.clone() };
+        session.with_observer(Top::open(options))
     }
 
     fn limits(&self) -> Limits {

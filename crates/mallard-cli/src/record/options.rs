@@ -88,6 +88,9 @@ pub struct Command {
     /// What is printed before the summary of a running process.
     #[arg(skip)]
     pub(super) growth: Option<Growth>,
+    /// A live view of the recording, which is discarded at the end unless the view keeps it.
+    #[arg(skip)]
+    pub(super) top: Option<mallard_top::Options>,
     /// Whether the command prints that a recording has begun, although it is quiet.
     #[arg(skip)]
     pub(super) prints_begin: bool,

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The factor by which a trace may be larger than `--max-size`.
@@ -65,6 +66,11 @@ impl Summary<'_> {
         if !self.outcome.is_attached {
             self.names.remove_stream();
             return Err(self.not_loaded());
+        }
+        if self.command.top.as_ref().is_some_and(|top| !top.keeps.load(Ordering::Relaxed)) {
+            self.names.remove_stream();
+            tell(format!("mallard: {}; the recording was not saved", self.end()));
+            return Ok(status);
         }
         let fault_ns = ns_per_fault();
         let options = Options {

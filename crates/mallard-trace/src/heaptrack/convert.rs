@@ -9,13 +9,13 @@ use crate::stream::{Compression, Writer};
 use std::fs::File;
 use std::io;
 
-/// The resolution of the times in a heaptrack file.
+/// The resolution of the times in a heaptrack file, in nanoseconds.
 pub(super) const STEP_NS: u64 = 10_000_000;
 /// The latest format version that this module reads.
 pub(super) const VERSION_MAX: u64 = 3;
 /// When the program starts, in ticks of the stream's clock.
 const START: u64 = STEP_NS;
-/// Events are written together when they amount to this many bytes.
+/// The number of bytes from which collected events are written to the stream.
 const PIECE_BYTES: usize = 1 << 16;
 /// The maximum number of events between two checkpoints.
 const EVENTS_MAX: u64 = 1 << 18;
@@ -37,7 +37,8 @@ pub(super) struct Read {
     pub peak_rss: Option<u64>,
     /// Whether heaptrack was attached to a running program.
     pub was_attached: bool,
-    /// The names of functions. `None` unless heaptrack_interpret has written them into the file.
+    /// The functions of the file, if heaptrack_interpret has looked up their names. `None` for a
+    /// raw file.
     pub known: Option<Known>,
 }
 
@@ -157,8 +158,8 @@ impl Converter {
 
     fn stack(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         let (code, parent) = (numbers.must()?, numbers.must()?);
-        // An interpreted file refers to code by index. A raw file refers to code by the address of
-        // the last byte of the call instruction.
+        // An interpreted file identifies code by an index. A raw file identifies code by the
+        // address of the last byte of the call instruction.
         let is_raw = self.code.is_empty();
         if !is_raw && !self.code.has(code) {
             return Err(Fault::Line(format!("there is no code {code:x} yet")));
@@ -276,7 +277,7 @@ impl Converter {
     }
 }
 
-/// Checks that a path is not longer than the system allows.
+/// Returns the path. Fails if the path is longer than the system allows.
 fn path_of(path: &str) -> Result<&str, Fault> {
     if path.len() > PATH_BYTES_MAX {
         return Err(Fault::Line("the path is too long".to_string()));

@@ -91,7 +91,7 @@ impl Lines {
         self.number
     }
 
-    /// Returns an error which reports that the last line is malformed.
+    /// Returns the error for a malformed line, which is the line that was read last.
     pub fn damaged(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Damaged,

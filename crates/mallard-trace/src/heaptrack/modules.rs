@@ -1,4 +1,4 @@
-//! Finds which parts of a module are mapped, from the lines of a raw heaptrack file.
+//! Finds the mapped parts of a module, from the lines of a raw heaptrack file.
 
 use super::input::{Fault, Numbers};
 use object::read::{File, Object, ObjectSegment, ReadCache};
@@ -12,16 +12,16 @@ pub(super) struct Part {
     pub text: String,
 }
 
-/// What the module's file on disk contains: the address and the file offset of each segment, and
-/// the build-id.
+/// The content of a module's file that the module line lacks: address and file offset of each
+/// segment, and the build-id.
 #[derive(Default)]
 struct OnDisk {
     parts: Vec<(u64, u64)>,
     build_id: Option<String>,
 }
 
-/// Parses the rest of a module line: the base address, then start and length of each part.
-/// heaptrack does not write file offsets, so they are read from the module's file if it still
+/// Parses the rest of a module line: the base address, then the start and length of each mapped
+/// part. The line has no file offsets, so they are read from the module's file if the file still
 /// exists.
 pub(super) fn parts(path: &str, numbers: &mut Numbers) -> Result<Vec<Part>, Fault> {
     let base = numbers.must()?;
@@ -77,7 +77,7 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let this = this.to_str().unwrap();
         let disk = on_disk(this).unwrap();
-        // Some linkers make address and offset equal in every part.
+        // In the modules of some linkers, address and file offset are the same in all parts.
         let differs = disk.parts.iter().find(|(address, offset)| address != offset);
         let (address, offset) = *differs.or(disk.parts.last()).unwrap();
         let line = format!(" 10000000 {address:x} 10");

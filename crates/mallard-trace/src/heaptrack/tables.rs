@@ -10,8 +10,8 @@ use std::collections::HashMap;
 /// The maximum size of all strings together. The limit keeps a corrupt file from exhausting the
 /// memory.
 const STRING_BYTES_MAX: usize = 1 << 28;
-/// The maximum number of pieces of code, of call stacks, and of kinds of blocks, so that a corrupt
-/// file cannot exhaust the memory. The limit for blocks in use is eight times as large.
+/// The maximum number of pieces of code, of call stacks, and of kinds of blocks. The limit keeps a
+/// corrupt file from exhausting the memory. Eight times as many blocks may be in use.
 const NUMBERS_MAX: usize = 1 << 24;
 
 fn too_many(what: &str) -> Fault {
@@ -21,8 +21,8 @@ fn too_many(what: &str) -> Fault {
 /// The call stacks as a tree. Each node has a parent and adds one piece of code.
 #[derive(Default)]
 pub(super) struct Stacks {
-    /// Return address and parent of each node. The first entry is node 1; node 0 is the empty call
-    /// stack.
+    /// The return address and the parent of each node. The first entry is node 1. Node 0 is the
+    /// empty call stack.
     nodes: Vec<(u64, u32)>,
 }
 
@@ -68,7 +68,8 @@ pub(super) struct Code {
     string_bytes: usize,
     known: Vec<KnownFrame>,
     modules: Vec<Module>,
-    /// The index in `modules`, for each string that is the path of a module.
+    /// The indices in `modules` of strings that are paths of modules. The key is the index of the
+    /// string.
     module_of: HashMap<u64, u32>,
 }
 
@@ -89,8 +90,8 @@ impl Code {
         text.ok_or_else(|| Fault::Line(format!("there is no string {number:x} yet")))
     }
 
-    /// Adds a piece of code from a line with its address, its module, and its functions with file
-    /// and line, the innermost first.
+    /// Adds a piece of code. The line has its address, its module, and its functions with file and
+    /// line number, the innermost function first.
     pub fn add(&mut self, numbers: &mut Numbers) -> Result<(), Fault> {
         if self.known.len() == NUMBERS_MAX {
             return Err(too_many("pieces of code"));
@@ -106,7 +107,7 @@ impl Code {
                 0 => format!("{address:#x}"),
                 name => self.string(name)?.to_string(),
             };
-            // File and line may be missing for the last function.
+            // The last function of the line may lack its file and line number.
             let (file, line) = match numbers.next()? {
                 None => (0, 0),
                 Some(file) => (file, numbers.must()?),
@@ -132,8 +133,8 @@ impl Code {
         }))
     }
 
-    /// Returns whether the file has no code and no strings. Then the file is a raw file, in which
-    /// call stacks have addresses instead.
+    /// Returns whether the file has neither code nor strings. Such a file is a raw file, in which
+    /// call stacks consist of addresses.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty() && self.strings.is_empty()
     }
@@ -149,16 +150,16 @@ impl Code {
     }
 }
 
-/// The blocks in use in an interpreted file. A kind is a size and a call stack. The file does not
-/// distinguish blocks of the same kind, so a free frees the block of its kind that was allocated
-/// last.
+/// The blocks in use in an interpreted file. A kind of block is a size and a call stack. The file
+/// does not distinguish blocks of the same kind, so a free is assumed to free the block of this
+/// kind that was allocated last.
 #[derive(Default)]
 pub(super) struct Kinds {
-    /// For each kind: the size, the call stack, and 1 + the slot of the latest block in use (0 if
-    /// none is in use).
+    /// Size and call stack of each kind, and 1 + the slot of its latest block in use (0 if no block
+    /// is in use).
     kinds: Vec<(u64, u64, u32)>,
-    /// For each slot: 1 + the next slot in the list of its kind, or in the list of free slots (0 at
-    /// the end of the list).
+    /// For each slot, 1 + the next slot in the list of its kind, or in the list of free slots. 0
+    /// marks the end of a list.
     below: Vec<u32>,
     /// 1 + the first slot in the list of free slots (0 if the list is empty).
     free: u32,
@@ -174,8 +175,8 @@ impl Kinds {
         Ok(())
     }
 
-    /// Returns whether the file has kinds. Its allocations and frees then refer to kinds, not to
-    /// addresses.
+    /// Returns whether the file has kinds of blocks. If so, its allocations and frees refer to
+    /// kinds instead of addresses.
     pub fn is_used(&self) -> bool {
         !self.kinds.is_empty()
     }
@@ -216,7 +217,8 @@ impl Kinds {
     }
 }
 
-/// Returns an invented address for the block in a slot. Each slot has a different address.
+/// Returns an invented address for the block in a slot, which differs from the address of every
+/// other slot.
 fn address_of(slot: u32) -> u64 {
     16 * u64::from(slot)
 }

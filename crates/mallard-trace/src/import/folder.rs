@@ -1,5 +1,5 @@
-//! The directory of a trace. It is made under a temporary name next to its final place, and renamed
-//! at the end.
+//! Makes the directory of a trace. The directory has a temporary name in the same parent directory,
+//! and is renamed when it is complete.
 
 use crate::error::{help_to_write, Error, ErrorKind, Result};
 use crate::manifest::{Manifest, FILE};
@@ -22,7 +22,8 @@ impl Folder {
     pub fn new(to: &Path, force: bool) -> Result<Folder> {
         let parent = parent_of(to)?;
         if to.symlink_metadata().is_ok() {
-            // Replaces only traces, so that a mistyped name never deletes another directory.
+            // Replaces only a directory that is a trace, so that a mistyped name never deletes
+            // anything else.
             if !force || !to.join(FILE).is_file() {
                 return Err(exists(to, force));
             }
@@ -76,8 +77,8 @@ impl Folder {
         })
     }
 
-    /// Renames the directory on a file system that has neither `RENAME_NOREPLACE` nor
-    /// `RENAME_EXCHANGE`.
+    /// Renames the directory with a plain rename, if the file system supports neither
+    /// `RENAME_NOREPLACE` nor `RENAME_EXCHANGE`.
     fn rename_plainly(self, error: rustix::io::Errno) -> Result<()> {
         use rustix::io::Errno;
         if !matches!(error, Errno::INVAL | Errno::NOSYS) {

@@ -3,9 +3,9 @@
 use crate::modules::{Frame, Module};
 use crate::symbols::{Function, Symbols};
 
-/// The modules and functions of a stream's frames, looked up by another program. Each return
-/// address in the stream is 1 + an index in `frames`. The addresses of blocks are not real: they
-/// only distinguish blocks.
+/// The modules and functions of a stream's frames, which another program has already looked up.
+/// Each return address in the stream is 1 + an index in `frames`. The addresses of blocks are
+/// invented and only distinguish blocks.
 pub(crate) struct Known {
     pub modules: Vec<Module>,
     pub frames: Vec<KnownFrame>,
@@ -21,8 +21,8 @@ pub(crate) struct KnownFrame {
 }
 
 impl Known {
-    /// Replaces each frame of the stream by the element of `self.frames` to which its address
-    /// refers, if there is one.
+    /// Replaces each frame of the stream by the entry of `self.frames` that the frame's address
+    /// refers to, if there is such an entry.
     pub(super) fn resolve(self, frames: Vec<Frame>) -> (Vec<Module>, Vec<Frame>, Symbols) {
         let mut functions = Vec::new();
         let mut resolved = Vec::new();

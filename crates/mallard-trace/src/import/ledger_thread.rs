@@ -5,7 +5,8 @@ use crate::ledger::{Call, Ledger, Message, Settled};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread::JoinHandle;
 
-/// Number of calls in a message to the ledger. At most `BATCHES` messages are queued.
+/// The number of calls in a message to the ledger. `BATCHES` is the maximum number of queued
+/// messages.
 const BATCH: usize = 1 << 13;
 const BATCHES: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Assembles the marks of a program, the begins and ends of regions, from their records.
+//! Assembles marks from their records. A program sets marks at the begin and the end of a region.
 
 use crate::format::{is_mark, op, Record, NAME_PART};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ pub(super) struct Mark {
     pub name: String,
 }
 
-/// A mark for which records with the rest of its name are still to come.
+/// A mark whose name is not complete yet, because more records with parts of the name follow.
 struct Partial {
     thread: u32,
     op: u8,

@@ -22,7 +22,7 @@ use crate::tables::{Tables, Written};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// The maximum number of events that are held back until they can be sorted. Each uses 48 bytes.
+/// The maximum number of events that are stored until they can be sorted. Each event uses 48 bytes.
 const HELD_MAX: usize = 1 << 21;
 /// The maximum number of nodes in the call stack tree. Each uses 19 to 24 bytes.
 const NODES_MAX: usize = 1 << 24;
@@ -106,13 +106,13 @@ pub(super) struct Reading {
     merge: Merge<Call>,
     ledger: LedgerThread,
     tables: HashMap<Owner, u32>,
-    /// Converts the times of records that are not held back for sorting.
+    /// The clock for the times of records that do not wait to be sorted.
     clock: Clock,
     threads: Vec<Thread>,
     by_number: NumberMap<u64, u32>,
     current: Option<u32>,
     processes: Vec<Process>,
-    /// For each process number, the index in `processes` of the last process with that number.
+    /// The index in `processes` of the latest process with each process number.
     by_process: NumberMap<u32, u32>,
     allocators: NumberMap<u32, Allocator>,
     marks: Marks,
@@ -288,9 +288,9 @@ impl Reading {
         self.tell_ledger(index);
     }
 
-    /// Handles the first module record of a process after fork. A forked child has the modules of
-    /// its parent. But if a module record precedes the child's first thread, the child has executed
-    /// another program, and its address space is new.
+    /// Handles the first module record of a process. A child after fork has the modules of its
+    /// parent. But if the module record precedes the child's first thread, the child has executed
+    /// another program, so its address space is new.
     fn begin_program(&mut self, number: u32) {
         let Some(&index) = self.by_process.get(&number) else { return };
         let process = &mut self.processes[index as usize];
@@ -318,8 +318,7 @@ impl Reading {
         let is_fork = begins == "fork";
         self.modules.process(number, parent.filter(|_| is_fork));
         if begins == "exec" {
-            // exec replaces the memory of the process, so the blocks of the old program no longer
-            // exist.
+            // exec replaces the memory of the process, so the blocks of the old program are gone.
             let table = parent.map(|parent| self.table(Owner::Process(parent)));
             self.end_of_memory(table, record.t);
             if let Some(&index) = parent.and_then(|parent| self.by_process.get(&parent)) {
@@ -345,13 +344,13 @@ impl Reading {
         if let Some(&index) = self.by_process.get(&number) {
             let process = &mut self.processes[index as usize];
             process.t1 = Some(record.t);
-            // All bits are set if the status is unknown, because another process waits for this
-            // process.
+            // All bits are set if another process waits for this process, because its status is
+            // then unknown.
             process.status = Some(record.addr).filter(|&status| status != u64::MAX);
         }
     }
 
-    /// Removes all blocks of a table at the time `t`, because the memory of their process no longer
+    /// Removes all blocks of a table at time `t`, because the memory of the process no longer
     /// exists.
     fn end_of_memory(&mut self, table: Option<u32>, t: u64) {
         let Some(table) = table else { return };
@@ -359,10 +358,10 @@ impl Reading {
         self.hold(Call { t, addr: 0, what, dur: 0, node: 0, thread: 0, table, fresh: 0 });
     }
 
-    /// Handles a call of malloc or a related function. Updates the call stack of the thread here,
-    /// before events are sorted, because the stream has the events of one thread in order. A call
-    /// of unknown kind counts only for the call stack, since the next call stack begins with frames
-    /// of this one.
+    /// Handles a call of malloc or a related function. The call stack of the thread is updated
+    /// here, before events are sorted, because the stream has the events of a single thread in
+    /// order. A call of an unknown kind only updates the call stack, which the next call stack
+    /// refers to.
     #[inline]
     fn family(&mut self, event: &Event, is_known: bool) {
         let record = &event.record;
@@ -464,11 +463,12 @@ impl Reading {
         let (numbers, mapped) = samples::parse(text);
         let Some(mapped) = self.waiting.add(record.stack, &numbers, mapped) else { return };
         let resident = samples::resident(&numbers, mapped);
-        // The ledger adds the live bytes when it has processed all earlier events.
+        // The ledger adds the number of live bytes after it has processed all earlier events.
         let what = format::pack(0, 0, op::MEMORY, 0);
         let number = self.samples.len() as u64;
         let table = self.table(Owner::Process(record.stack));
-        // After a fork, the child has blocks of its parent, which its table of blocks lacks.
+        // After a fork, the child also has the blocks of its parent, which are missing in its table
+        // of blocks.
         if let Some(resident) = resident.filter(|_| !self.is_forked(record.stack)) {
             self.ledger.send(Message::Resident { number, resident });
         }
@@ -508,9 +508,9 @@ impl Reading {
         }
     }
 
-    /// Passes on the events that are still held back, and waits for the ledger and the tables.
-    /// `cpu_ns` is the CPU time of the recorded processes, or `None` if the recorder did not
-    /// measure it.
+    /// Processes the events that still wait to be sorted, and waits until the ledger has written
+    /// its tables. `cpu_ns` is the CPU time of the recorded processes, or `None` if the recorder
+    /// did not measure it.
     pub fn finish(mut self, cpu_ns: Option<i64>) -> Result<ReadStream> {
         self.merge.all(|call| self.ledger.call(call));
         if self.processes.is_empty() {
@@ -526,7 +526,7 @@ impl Reading {
             let sample = &mut self.samples[live.number as usize];
             (sample.ns, sample.live, sample.parts) = (live.ns, live.live, live.parts);
         }
-        // A program may continue after its last event. Its live bytes stay constant until the last
+        // A program may continue after its last event. Its live bytes are constant until the last
         // sample.
         let sampled = self.samples.iter().map(|sample| sample.ns).max().unwrap_or(0);
         let sites = settled.sites.finish(settled.last_ns.max(sampled));
@@ -552,8 +552,8 @@ impl Reading {
         })
     }
 
-    /// Returns the sum of the CPU times of all threads, or of all processes if that is more.
-    /// Returns `None` if the stream has neither.
+    /// Returns the total CPU time of all threads, or of all processes if that is longer. Returns
+    /// `None` if the stream has no CPU times.
     fn cpu_total(&self) -> Option<i64> {
         let of_threads =
             self.threads.iter().filter_map(|thread| thread.cpu_ns).reduce(u64::saturating_add);

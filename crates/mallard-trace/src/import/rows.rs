@@ -127,9 +127,9 @@ impl ReadStream {
         tables.write(&MEMORY, columns);
     }
 
-    /// Returns when a record of `process` marks the end of a process's memory, as (time in ns,
-    /// process): its own memory when it exits, and its parent's memory when `process` began by
-    /// `exec`.
+    /// Returns the moments at which the memory of a process ends, each as (time in ns, process).
+    /// The memory of `process` ends when it exits. The memory of its parent ends when `process`
+    /// began by `exec`.
     fn ends(&self, process: &Process) -> impl Iterator<Item = (i64, u32)> {
         let own = process.t1.map(|t| (self.clock.ns(t), process.number));
         let before = process.parent.filter(|_| process.begins == "exec");
@@ -193,7 +193,7 @@ pub(super) fn frames(tables: &mut Tables, modules: &[Module], frames: &[Frame], 
     );
 }
 
-/// Writes the table `sites`. One row group has room for all sites.
+/// Writes the table `sites` as a single row group.
 pub(super) fn sites(tables: &mut Tables, rows: &[SiteRow]) {
     tables.write(&SITES, site_row::columns(rows));
 }

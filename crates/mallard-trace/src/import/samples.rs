@@ -4,7 +4,7 @@ use crate::heaps::{Mapped, MappedChange, Resident};
 use crate::memory::Parts;
 use std::collections::HashMap;
 
-/// The memory of a process at one moment, as the system reported it.
+/// The memory of a process at one moment, as the kernel reported it.
 pub(super) struct Sample {
     pub ns: i64,
     pub process: u32,
@@ -23,8 +23,8 @@ impl Sample {
     }
 }
 
-/// How many mappings may be collected until the next record with numbers. Linux allows a process
-/// 65,530 mappings by default (vm.max_map_count).
+/// The maximum number of mappings that are stored until the next record with numbers. By default,
+/// Linux allows a process 65,530 mappings (vm.max_map_count).
 const MAPPINGS_MAX: usize = 1 << 22;
 
 /// The names of the numbers in a sample, in the order of the columns.
@@ -62,14 +62,15 @@ pub(super) fn resident(numbers: &Numbers, mapped: Option<MappedChange>) -> Optio
     rss.zip(anonymous).map(|(rss, anonymous)| Resident { rss, anonymous, mapped })
 }
 
-/// Mappings of processes, from records without numbers. They belong to the next record of the same
-/// process that has numbers, because that record had no space for them.
+/// Mappings of processes, from records without numbers. They belong to the next record with numbers
+/// of the same process. That record had no space for these mappings.
 #[derive(Default)]
 pub(super) struct Waiting(HashMap<u32, Vec<Mapped>>);
 
 impl Waiting {
     /// Handles a record. If the record has mappings but no numbers, stores the mappings and returns
-    /// `None`. Otherwise returns the record's mappings together with those stored for the process.
+    /// `None`. Otherwise returns the record with the mappings that were stored for the same
+    /// process.
     pub fn add(
         &mut self,
         process: u32,

@@ -1,4 +1,4 @@
-//! Rows of the table `events` that are not written yet, as a vector for each column.
+//! Collects rows of the table `events` until they are written, in a vector for each column.
 
 use crate::tables::{Column, Values, GROUP_ROWS};
 
@@ -35,7 +35,7 @@ macro_rules! event_rows {
             }
         }
     };
-    // Reserve memory for a row group in a column without nulls, so that it never moves while it
+    // A column without nulls reserves memory for a whole row group, so that it never moves while it
     // grows.
     (room Vec) => { Vec::with_capacity(GROUP_ROWS) };
     (room Optional) => { Optional::default() };

@@ -1,4 +1,4 @@
-//! Counts the blocks of each rule by size, and computes the peak of their bytes in use.
+//! Counts the blocks of each rule by size, and computes the peak of the bytes in use.
 
 use crate::error::Result;
 use crate::format::SIZE_MAX;
@@ -30,7 +30,7 @@ impl Blocks {
         self.sizes.iter().max_by(more).map(|(&size, _)| size)
     }
 
-    /// Returns the smallest size such that a share of all blocks, from 0 to 1, is not larger.
+    /// Returns the smallest size such that a given share (0 to 1) of all blocks is not larger.
     pub fn covering(&self, share: f64) -> Option<u64> {
         let mut sum = 0.0;
         let reaches = |of: &(&u64, &f64)| {

@@ -1,11 +1,11 @@
-//! Finds the callers whose return address alone selects the rule, and the number of frames that
-//! distinguishes the call stacks of all other callers.
+//! Finds the callers of malloc whose return address alone determines the rule. For all other
+//! callers, finds the number of frames that distinguishes call stacks of different rules.
 
 use super::format::{Answer, Caller, Choice, Place, PlanStack, FRAMES_MAX};
 use super::places::PlacedStack;
 use std::collections::BTreeMap;
 
-/// A recorded call stack, and where its blocks come from.
+/// A recorded call stack, and the allocator that the plan chooses for its blocks.
 pub(super) struct Chosen {
     pub stack: PlacedStack,
     pub choice: Choice,
@@ -18,8 +18,8 @@ pub(super) struct Chosen {
 pub(super) struct Callers {
     pub callers: Vec<Caller>,
     pub stacks: Vec<PlanStack>,
-    /// Number of blocks for which the plan makes a different choice, because their call stacks
-    /// share the first 64 frames with call stacks of that other choice.
+    /// The number of blocks for which the plan makes another choice than the rules. Their call
+    /// stacks have the same first 64 frames as call stacks of that other choice.
     pub mixed: i64,
     /// Number of blocks whose call stacks are not in the plan, because the addresses of their
     /// frames are unknown.
@@ -47,7 +47,7 @@ impl Callers {
         found
     }
 
-    /// Adds a caller whose call stacks have different choices.
+    /// Adds a caller with call stacks of different choices.
     fn add(&mut self, place: Place, mut all: Vec<Chosen>) {
         all.sort_by(|a, b| a.stack.frames.cmp(&b.stack.frames));
         let frames = frames_needed(&all);
@@ -70,7 +70,8 @@ impl Callers {
         }
         let first = stacks.first().map(|stack| stack.choice);
         let answer = match first {
-            // If 64 frames do not distinguish the call stacks, one choice for the caller is enough.
+            // If even 64 frames do not distinguish the call stacks, the plan has one choice for the
+            // caller.
             Some(first) if stacks.iter().all(|stack| stack.choice == first) => Answer::Same(first),
             _ => {
                 self.stacks.extend(stacks);
@@ -84,7 +85,7 @@ impl Callers {
 /// Returns the smallest number of frames, from 2 to 64, that distinguishes call stacks with
 /// different choices. The call stacks are sorted.
 fn frames_needed(sorted: &[Chosen]) -> usize {
-    // Of all call stacks, two neighbours share the longest prefix.
+    // In a sorted list, the longest shared prefix is always that of two neighbours.
     let shared = |pair: &[Chosen]| {
         let [a, b] = [&pair[0], &pair[1]].map(|chosen| chosen.stack.frames.iter());
         a.zip(b).take_while(|(a, b)| a == b).count()

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
-/// A number whose bytes are reversed on a machine with the other byte order.
+/// A number that shows the byte order of the writer. On a machine with the other byte order, its
+/// bytes are reversed.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// The first bytes of a compiled plan.
 pub const MAGIC: [u8; 8] = *b"\x89MPLAN\r\n";
@@ -49,8 +50,8 @@ pub struct CompiledPlan {
     pub callers: Vec<Caller>,
     /// The call stacks of the callers with the answer [`Answer::ByStack`].
     pub stacks: Vec<PlanStack>,
-    /// The code of the functions that rules select, sorted by module and first address. Of two
-    /// ranges with the same first address, the larger one comes first.
+    /// The code of the functions that rules select, sorted by module and first address. If two
+    /// ranges have the same first address, the larger range comes first.
     pub ranges: Vec<CodeRange>,
 }
 
@@ -63,7 +64,8 @@ pub struct PlanModule {
     pub is_program: bool,
     /// The build-id; empty if the module has no build-id.
     pub build_id: Vec<u8>,
-    /// Identifies a module that has no build-id: see `spec/plan_format.md`. 0 for other modules.
+    /// A number that identifies a module without a build-id, as `spec/plan_format.md` defines. 0
+    /// for other modules.
     pub key: u64,
 }
 
@@ -79,9 +81,11 @@ impl PlanModule {
 pub enum LocalAllocator {
     /// A pool for blocks of one size.
     Pool = 1,
-    /// Blocks of several sizes. Freed blocks are reused for blocks of the same size class.
+    /// A multipool, for blocks of several sizes. Freed blocks are reused for blocks of the same
+    /// size class.
     Multipool = 2,
-    /// Contiguous blocks. Chunks whose blocks are all free are reused.
+    /// An arena, which allocates blocks contiguously. A chunk is reused when all its blocks are
+    /// free.
     Arena = 3,
     /// A multipool that is reset when all its blocks are free.
     MultipoolOverArena = 4,
@@ -136,7 +140,7 @@ pub struct Place {
     pub address: u64,
 }
 
-/// Which allocator a block comes from.
+/// The source of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Choice {
     /// The local allocator of the rule with this index.
@@ -154,22 +158,23 @@ impl Choice {
     }
 }
 
-/// How the plan finds the choice for a call of a caller.
+/// How the plan chooses the allocator for a call of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// All call stacks of the caller have this choice.
     Same(Choice),
-    /// The first frames of the call stack decide: this many, from 2 to [`FRAMES_MAX`].
+    /// The first frames of the call stack determine the choice. The number of frames is from 2 to
+    /// [`FRAMES_MAX`].
     ByStack(u32),
 }
 
-/// A function that allocates: the return address of its call of `malloc` or of an operator new, and
-/// how the plan finds the choice.
+/// A function that allocates, identified by the return address of its call of `malloc` or of an
+/// operator new. The answer determines how the plan chooses an allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// The return address.
     pub place: Place,
-    /// How the plan finds the choice for a call.
+    /// How the plan chooses the allocator for a call.
     pub answer: Answer,
 }
 
@@ -178,7 +183,7 @@ pub struct Caller {
 pub struct PlanStack {
     /// The frames, the caller first.
     pub frames: Vec<Place>,
-    /// Where the blocks of the call stack come from.
+    /// The allocator of the blocks with this call stack.
     pub choice: Choice,
 }
 
@@ -196,15 +201,15 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Returns the key by which a plan sorts its ranges. Of two ranges with the same begin, the
-    /// larger one comes first.
+    /// Returns the key by which a plan sorts its ranges. If two ranges have the same first address,
+    /// the larger range comes first.
     pub fn order(&self) -> (u32, u64, std::cmp::Reverse<u64>) {
         (self.module, self.begin, std::cmp::Reverse(self.end))
     }
 }
 
 impl CompiledPlan {
-    /// Returns the content of the file. Does not check the plan, because readers check it.
+    /// Returns the content of the file. Does not check the plan, because every reader checks it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut add_text = |name: &[u8]| {

@@ -15,15 +15,15 @@ use crate::trace::{Stacks, Trace};
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
-/// The share of a rule's blocks that must fit the rule's maximum block size. The few larger blocks
-/// come from malloc.
+/// The share of a rule's blocks that must not exceed the rule's maximum block size. The few larger
+/// blocks come from malloc.
 const COVERED: f64 = 0.999;
 
 /// A plan made from a recording.
 pub struct Made {
     /// The compiled plan.
     pub plan: CompiledPlan,
-    /// What each rule of the plan would have served in the recorded run.
+    /// The blocks that each rule of the plan would have served in the recorded run.
     pub served: Vec<Served>,
     /// Number of blocks in the recorded run.
     pub blocks: u64,
@@ -31,7 +31,7 @@ pub struct Made {
     pub notes: Vec<String>,
 }
 
-/// What a rule would have served in the recorded run.
+/// The blocks that a rule would have served in the recorded run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
     /// Number of call stacks that the rule selects.
@@ -86,7 +86,7 @@ pub fn make(trace: &Trace, rules: &Rules) -> Result<Made> {
     let rules = maker.rules_of_plan(&found);
     let plan = maker.with_modules(rules, &callers, ranges)?;
     maker.must_serve(&plan)?;
-    // Reject here, with the same message, any plan that a reader would reject.
+    // Rejects every plan that a reader would reject, with the same message.
     let plan = CompiledPlan::from_bytes(&plan.to_bytes(), "the plan").map_err(made_nothing)?;
     maker.remarks(&callers);
     Ok(Made { plan, served: maker.served, blocks: all_blocks, notes: maker.notes })
@@ -133,7 +133,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Makes the rules of the compiled plan. `found` has their recorded blocks.
+    /// Makes the rules of the compiled plan. `found` has the recorded blocks of each rule.
     fn rules_of_plan(&mut self, found: &[blocks::Blocks]) -> Vec<PlanRule> {
         let mut made = Vec::new();
         for (rule, of) in self.rules.all() {
@@ -165,14 +165,14 @@ impl<'a> Maker<'a> {
         made
     }
 
-    /// Fails if the call stacks have more frames than a file can contain.
+    /// Fails if there are more frames in call stacks than a plan file can contain.
     fn check_size(&mut self, callers: &mut Callers, ranges: &[CodeRange]) -> Result<()> {
         let frames = |callers: &Callers| -> usize {
             callers.stacks.iter().map(|stack| stack.frames.len()).sum()
         };
         if frames(callers) > ENTRIES_MAX && ranges.is_empty() {
-            // Without ranges, unknown call stacks also use malloc, so these call stacks need no
-            // entry.
+            // Without ranges, unknown call stacks use malloc. So call stacks that use malloc need
+            // no entry.
             callers.stacks.retain(|stack| stack.choice != Choice::Malloc);
             self.notes.push(
                 "the plan has no room for the call stacks that malloc serves, so the program counts them as unknown"
@@ -215,8 +215,8 @@ impl<'a> Maker<'a> {
         ))
     }
 
-    /// Returns the code of the functions that rules select as regions. Module indices are those of
-    /// the trace. Fails if no code of a function is found.
+    /// Returns the code of the functions that rules select as regions. Fails if a function's code
+    /// is not found. Module indices in the result are those of the trace.
     fn ranges(&mut self) -> Result<Vec<CodeRange>> {
         let regions = self.regions()?;
         if regions.is_empty() {
@@ -267,8 +267,8 @@ impl<'a> Maker<'a> {
         Ok(ranges)
     }
 
-    /// Returns the code of regions without a function name, such as `libx.so+0x123`. Such a region
-    /// is the code inside of one call.
+    /// Returns the code of regions that have no function name but a position, such as
+    /// `libx.so+0x123`. Such a region consists of the code inside one call.
     fn ranges_of_calls(&mut self, regions: &[(usize, &str)]) -> Vec<CodeRange> {
         let stacks = self.stacks;
         let mut ranges = Vec::new();
@@ -278,8 +278,8 @@ impl<'a> Maker<'a> {
                 let rules = rules.filter_map(|region| self.numbers[regions[usize::from(region)].0]);
                 let rules: Vec<u32> = rules.collect();
                 let place = self.places.place(frame).filter(|_| !rules.is_empty());
-                // A frame's code is the call before its return address. Only a corrupt trace has
-                // the address 0 here.
+                // The code of a frame is the call in front of its return address. The address is 0
+                // only in a corrupt trace.
                 let before = |place: Place| Some((place.address.checked_sub(1)?, place));
                 let Some((begin, Place { module, address: end })) = place.and_then(before) else {
                     continue;
@@ -348,8 +348,8 @@ impl<'a> Maker<'a> {
         modules
     }
 
-    /// Makes the plan with the modules that it needs. In `ranges`, module indices are those of the
-    /// trace.
+    /// Makes the plan, with only the modules that it needs. Module indices in `ranges` are those of
+    /// the trace.
     fn with_modules(
         &mut self,
         rules: Vec<PlanRule>,
@@ -363,8 +363,8 @@ impl<'a> Maker<'a> {
         let path = default_process(self.trace)?.map(|(_, path, _)| path).unwrap_or_default();
         let is_at = |of: &Module| of.path.as_os_str() == path.as_str();
         let program = self.places.modules.iter().position(is_at).map(|at| at as u32);
-        // `libmallard-plan.so` does nothing in other programs, so it must recognize the program
-        // even if only libraries allocate.
+        // `libmallard-plan.so` applies a plan only in its own program. So the plan must contain the
+        // program as a module, even if only libraries allocate.
         used.extend(program);
         let (mut modules, mut new) = (Vec::new(), HashMap::new());
         for &module in &used {
@@ -429,7 +429,7 @@ fn matching(regions: &[(usize, &str)], name: &str) -> Vec<u16> {
         let end = wanted.find(['<', '(']).unwrap_or(wanted.len());
         wanted[..end].rsplit("::").next().unwrap_or_default().to_string()
     };
-    // Most names do not contain the last part of any wanted name, so they need not be parsed.
+    // Parsing a name is slow, and most names do not contain the last part of any wanted name.
     if !regions.iter().any(|(_, wanted)| name.contains(&last(wanted))) {
         return Vec::new();
     }

@@ -17,8 +17,8 @@ pub struct Named {
 }
 
 /// Looks up return addresses of a plan's module in a file. Returns the functions at each address,
-/// the innermost first; there are several if the compiler inlined some. Returns `None` if the file
-/// is not the module.
+/// the innermost first. An address has several functions if the compiler inlined some of them.
+/// Returns `None` if the file does not contain this module.
 pub fn names_in(module: &PlanModule, file: &Path, addresses: &[u64]) -> Option<Vec<Vec<Named>>> {
     let build_id = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let of_file = Module { path: std::path::absolute(file).ok()?, build_id };

@@ -16,7 +16,8 @@ const CPP_RUNTIMES: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
 pub(super) struct PlacedStack {
     /// The frames. The first is the caller of malloc or of the operator new.
     pub frames: Vec<Place>,
-    /// Whether `frames` has all frames. If not, the module address of the next frame is unknown.
+    /// Whether `frames` has all frames of the call stack. If not, the address of the next frame in
+    /// its module is unknown.
     pub is_whole: bool,
 }
 
@@ -51,8 +52,8 @@ impl<'a> Places<'a> {
             match self.place(frame) {
                 Some(place) => placed.frames.push(place),
                 None => {
-                    // The stack walk of a program under a plan stops at the same frame as the
-                    // recorder's, so the call stack is whole.
+                    // Under a plan, the program's stack walk stops at the same frame as the
+                    // recorder's stack walk, so the call stack is whole.
                     let is_end =
                         stacks.functions_at(frame).iter().any(|f| f.function == MISSING[0]);
                     placed.is_whole = is_end;
@@ -63,10 +64,9 @@ impl<'a> Places<'a> {
         placed
     }
 
-    /// Returns whether a frame is an operator new of the C++ runtime. While a program is recorded,
-    /// the operators of the recorder jump to those of the runtime, which call malloc. Under a plan,
-    /// the operator itself is the function that allocates, so these frames are not on the call
-    /// stack.
+    /// Returns whether a frame is an operator new of the C++ runtime. When a program is recorded,
+    /// the recorder's operator new jumps to that of the runtime, which calls malloc. When a plan is
+    /// applied, the operator new itself allocates, so this frame is not on the call stack.
     fn is_operator(&mut self, frame: u32) -> bool {
         let stacks = self.stacks;
         *self.operators.entry(frame).or_insert_with(|| {

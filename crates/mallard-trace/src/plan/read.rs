@@ -7,8 +7,8 @@ use crate::replay::format::mix_bytes;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Larger files are not compiled plans: this leaves room for the maximum number of records of each
-/// kind, and for as much text.
+/// The maximum size of a file in bytes. A compiled plan with the maximum number of records of each
+/// kind, and as much text, is smaller.
 const FILE_BYTES_MAX: u64 = 1 << 28;
 
 impl CompiledPlan {
@@ -16,7 +16,7 @@ impl CompiledPlan {
     pub fn read(path: &Path) -> Result<CompiledPlan> {
         let name = path.display().to_string();
         let bytes = std::fs::metadata(path).and_then(|of| {
-            // Reading from a pipe or a device might never end.
+            // A pipe or a device is rejected, because reading might never end.
             let is_too_large = !of.is_file() || of.len() > FILE_BYTES_MAX;
             if is_too_large {
                 Ok(Vec::new())
@@ -169,7 +169,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Returns the name to which a record refers.
+    /// Returns the text that a record refers to.
     fn text(&self, record: &[u8]) -> Result<Vec<u8>> {
         let (at, bytes) = (u32_at(record, 0) as usize, u32_at(record, 4) as usize);
         let part = self.text.get(at..).and_then(|rest| rest.get(..bytes));
@@ -257,7 +257,7 @@ fn range(record: &[u8]) -> CodeRange {
     CodeRange { begin, end, module: u32_at(record, 16), rule: u32_at(record, 20) }
 }
 
-/// Returns an error if parts of a plan contradict each other.
+/// Returns an error if a plan is inconsistent.
 fn check(plan: &CompiledPlan) -> std::result::Result<(), &'static str> {
     let must = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
     let has_module = |module: u32| (module as usize) < plan.modules.len();

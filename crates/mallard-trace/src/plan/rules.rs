@@ -7,11 +7,11 @@ use crate::replay::{Allocator, Plan, Rule, Scope};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// A plan in text form, for use in the program itself. `mallard replay --plan` reads the same
+/// A plan in text form that can be applied in a program. `mallard replay --plan` reads the same
 /// files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The rules, as a replay uses them.
+    /// The rules, with the settings that a replay uses.
     pub plan: Plan,
     /// For each rule, the settings that only compiled plans use.
     pub details: Vec<Details>,
@@ -22,7 +22,7 @@ pub struct Rules {
 pub struct Details {
     /// The name for messages. If `None`, messages contain the function that the rule selects.
     pub name: Option<String>,
-    /// Whether all blocks have one size.
+    /// Whether the rule uses a pool, whose blocks have a single size.
     pub is_pool: bool,
     /// The maximum block size in bytes. If `None`, the recording determines it.
     pub block_bytes: Option<u32>,

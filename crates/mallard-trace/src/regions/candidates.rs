@@ -1,4 +1,4 @@
-//! Chooses the candidates, functions that may be regions, and finds the call stacks that contain
+//! Finds candidates, which are functions that may be regions, and the call stacks that contain
 //! them.
 
 use super::places::Places;
@@ -12,26 +12,26 @@ use crate::names::{
 use crate::trace::{FrameInfo, Stacks, Trace};
 use std::collections::HashMap;
 
-/// Stands for a function whose name is unknown.
+/// The name of a function whose real name is unknown.
 pub(super) const NO_NAME: &str = "?";
 
 /// The note for a program without function names.
 pub const UNNAMED: &str =
     "the functions have no names: a region is the code inside of one call, named by its \
                            module and the offset of that call";
-/// The maximum number of candidates. If there are more, those with the smallest shares are left
-/// out.
+/// The maximum number of candidates. If there are more, the candidates with the smallest shares are
+/// dropped.
 const CANDIDATES_MAX: usize = 400;
 
 /// A function that may be a region.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// The function, and the time in malloc and free below it in the whole trace. `node` is the
-    /// call stack that ends with an outermost call of the function and has the most bytes below it.
-    /// The other fields are empty.
+    /// The function, with the time spent in malloc and free below it in the whole trace. `node` is
+    /// a call stack that ends with an outermost call of the function: the one with the most
+    /// allocated bytes below it. All other fields are empty.
     pub named: Region,
     pub depth: u16,
-    /// The bytes allocated below the function in the whole trace.
+    /// The bytes that were allocated below the function in the whole trace.
     pub bytes: f64,
 }
 
@@ -40,15 +40,16 @@ pub(super) struct Candidates {
     pub all: Vec<Candidate>,
     pub entries: Entries,
     pub stacks: Stacks,
-    /// The total time in malloc and free. `total_bytes` is the total of allocated bytes.
+    /// The total time spent in malloc and free. `total_bytes` is the total number of allocated
+    /// bytes.
     pub total_call_ns: f64,
     pub total_bytes: f64,
     pub notes: Vec<String>,
 }
 
 impl Candidates {
-    /// Chooses the functions with at least the share `least_share` of the time in malloc and free,
-    /// or of the allocated bytes.
+    /// Finds the functions with at least the share `least_share` of the time in malloc and free, or
+    /// of the allocated bytes.
     pub fn find(trace: &Trace, least_share: f64) -> Result<Candidates> {
         let stacks = trace.stacks()?;
         let weights = Weights::read(trace, &stacks)?;
@@ -99,8 +100,8 @@ impl Candidates {
         Ok(candidates)
     }
 
-    /// Returns the result for a trace whose events are not read: the totals and `notes`, without
-    /// regions.
+    /// Returns a result without regions, if the events of a trace are not read. It has the totals
+    /// and `notes`.
     pub fn without_regions(&self, notes: Vec<String>) -> Regions {
         let (total_call_ns, total_bytes) = (self.total_call_ns, self.total_bytes);
         Regions { all: Vec::new(), total_call_ns, total_bytes, notes }
@@ -134,7 +135,7 @@ impl Candidates {
     }
 }
 
-/// For candidates, each place is a call stack.
+/// Finds candidates by their place. For candidates, a place is a call stack.
 impl Places for Candidates {
     #[inline]
     fn list(&self, place: u32) -> u32 {
@@ -182,8 +183,8 @@ struct Weights {
 }
 
 impl Weights {
-    /// Adds up the sites of a trace. The time of frees is estimated, because the recorder times no
-    /// frees.
+    /// Adds up the weights of all sites in a trace. The time in free is estimated, because the
+    /// recorder does not measure the time of frees.
     fn read(trace: &Trace, stacks: &Stacks) -> Result<Weights> {
         let ns_per_free = trace.manifest().notes.ns_per_free.unwrap_or(0.0);
         let mut below = vec![Weight::default(); stacks.nodes().len()];
@@ -205,8 +206,8 @@ impl Weights {
         Ok(Weights { below, total })
     }
 
-    /// Adds up the weights below each function. If a function calls itself, each weight counts
-    /// once.
+    /// Adds up the weights below each function. If a function calls itself, a weight below several
+    /// of its calls counts only once.
     fn by_function(&self, stacks: &Stacks, functions: &Functions) -> Vec<Sum> {
         let mut sums = vec![Sum::default(); functions.names.len()];
         let mut depth = vec![0u32; functions.names.len()];
@@ -245,7 +246,7 @@ impl Sum {
     }
 }
 
-/// Returns the first child of each node, and the next sibling of each node (0 if there is none).
+/// Returns the first child and the next sibling of each node. 0 means that there is none.
 fn children(nodes: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
     let (mut first, mut next) = (vec![0; nodes.len()], vec![0; nodes.len()]);
     for (node, &(parent, _)) in nodes.iter().enumerate().skip(1).rev() {
@@ -257,10 +258,11 @@ fn children(nodes: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
 /// The functions of a trace, by their full names, and the frames of each.
 struct Functions {
     names: Vec<String>,
-    /// Whether a function may be a region: see `is_kind`. Functions without a name are candidates
-    /// only if no function with a name is a candidate.
+    /// Whether each function may be a region, as `is_kind` returns it. Functions without a name are
+    /// candidates only if no function with a name is a candidate.
     is_usable: Vec<Option<bool>>,
-    /// For each frame, the functions whose full names, written in a plan, select this frame.
+    /// For each frame, the functions whose full names would select this frame if a plan contained
+    /// them.
     of_frame: Vec<Vec<u32>>,
 }
 
@@ -331,9 +333,9 @@ impl Functions {
 }
 
 /// Returns `Some(true)` if a function may be a region. Returns `None` for functions that start a
-/// program or a thread, for allocation wrappers, and for functions of standard or system libraries.
-/// Returns `Some(false)` for functions without a name, such as `libx.so+0x123`. Placeholders for
-/// unknown frames are not functions.
+/// program or a thread, for allocation wrappers, for functions of standard or system libraries, and
+/// for placeholders of unknown frames. Returns `Some(false)` for functions without a name, such as
+/// `libx.so+0x123`.
 fn is_kind(info: &FrameInfo) -> Option<bool> {
     let function = info.function;
     if is_start(function) || is_wrapper(function) || is_standard(function) {

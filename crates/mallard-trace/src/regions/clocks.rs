@@ -1,4 +1,4 @@
-//! The CPU time of each thread as a function of time.
+//! Reads the CPU time of each thread as a function of time.
 
 use crate::error::Result;
 use crate::hash::NumberMap;

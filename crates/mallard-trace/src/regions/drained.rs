@@ -1,13 +1,14 @@
-//! Tracks the instances on one thread that end when their last block is freed.
+//! Tracks instances on one thread that end when their last block is freed.
 //!
-//! A block belongs to the open instance of each candidate on its call stack. None of these
-//! instances can end before the block is freed. So the call stack of a block determines to which
-//! instances the block belongs.
+//! A block belongs to the open instance of every candidate on its call stack, because none of these
+//! instances can end before the block is freed. So the call stack of a block determines the
+//! instances to which the block belongs.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 
-/// The open instance of a candidate. No instance is open while no block of the candidate is in use.
+/// The open instance of a candidate. There is no open instance if no block of the candidate is in
+/// use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     live_blocks: u64,
@@ -28,7 +29,7 @@ pub(super) struct Draining {
 }
 
 impl Draining {
-    /// Adds a block whose call stack has the candidates in `list`.
+    /// Adds a block. `list` has the candidates on the block's call stack.
     #[inline]
     pub fn allocate(&mut self, list: &[u16], size: u64, now: i64, clock: &mut Clock) {
         for &candidate in list {
@@ -51,8 +52,8 @@ impl Draining {
         }
     }
 
-    /// Counts the free of a block whose call stack has the candidates in `list`. Calls `ended` with
-    /// each instance that ends because of the free.
+    /// Handles the free of a block. `list` has the candidates on the block's call stack. Calls
+    /// `ended` with each instance that ends because of this free.
     #[inline]
     pub fn free(
         &mut self,
@@ -77,7 +78,7 @@ impl Draining {
         }
     }
 
-    /// Counts a realloc of a block whose call stack has the candidates in `list`.
+    /// Handles a realloc of a block. `list` has the candidates on the block's call stack.
     pub fn resize(&mut self, list: &[u16], from: u64, to: u64) {
         for &candidate in list {
             let Some(slot) = self.slots.get_mut(usize::from(candidate)) else { continue };
@@ -88,7 +89,7 @@ impl Draining {
         }
     }
 
-    /// Calls `ended` with each instance that still has blocks in use.
+    /// Ends each instance that still has blocks in use, and calls `ended` with it.
     pub fn end_all(&mut self, now: i64, clock: &mut Clock, ended: &mut dyn FnMut(Ended)) {
         let cpu = clock.at(now);
         for (slot, candidate) in self.slots.iter().zip(0..) {

@@ -3,12 +3,12 @@
 use super::places::Places;
 use crate::hash::NumberMap;
 
-/// Blocks that outlived an instance.
+/// Blocks that outlived an instance of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Escaped {
     pub blocks: u64,
     pub bytes: u64,
-    /// Number of these blocks that another thread freed.
+    /// The number of these blocks that another thread freed.
     pub foreign: u64,
 }
 
@@ -20,14 +20,15 @@ impl Escaped {
     }
 }
 
-/// The escaped blocks of each region, by the place of their allocation.
+/// Blocks that escaped from (outlived) their regions, by region and by the place of their
+/// allocation.
 #[derive(Default)]
 pub(super) struct Escapes {
-    /// Blocks that escaped from all regions of their place except the `n` outermost. Key: place and
-    /// `n`.
+    /// Blocks that escaped from all regions at their place except the outermost `n` regions. The
+    /// key consists of the place and `n`.
     from: NumberMap<u64, Escaped>,
-    /// Blocks that escaped from a region, but not from all regions inside it. Key: place and a
-    /// region from which the blocks escaped.
+    /// Blocks that escaped from a region, but not from all regions inside it. The key consists of
+    /// the place and of the region from which the blocks escaped.
     odd: NumberMap<u64, Escaped>,
 }
 
@@ -35,8 +36,8 @@ pub(super) struct Escapes {
 const SHIFT: u32 = 16;
 
 impl Escapes {
-    /// Counts a block whose place has the regions in `list`. The block has not escaped from the
-    /// regions in `owners`, because the instances to which the block belongs are still open.
+    /// Counts a block whose place has the regions in `list`. The regions in `owners` have open
+    /// instances to which the block belongs, so the block has not escaped from them.
     #[inline]
     pub fn add(&mut self, place: u32, list: &[u16], owners: &[u16], size: u64, is_foreign: bool) {
         if owners.len() == list.len() {
@@ -53,8 +54,8 @@ impl Escapes {
         }
     }
 
-    /// Calls `visit` with a region, a call stack, and the blocks of the call stack that escaped
-    /// from the region. A pair may be visited more than once, each time with other blocks.
+    /// Calls `visit` with a region, a call stack, and the blocks of this call stack that escaped
+    /// from the region. May visit the same pair repeatedly, each time with other blocks.
     pub fn visit(&self, places: &impl Places, mut visit: impl FnMut(u16, u32, &Escaped)) {
         for (key, escaped) in in_order(&self.from) {
             let (place, kept) = ((key >> SHIFT) as u32, (key & 0xffff) as usize);

@@ -1,4 +1,4 @@
-//! Follows the blocks of regions, and counts which of them outlive their instances.
+//! Tracks the blocks of regions, and counts which of them outlive their instances.
 
 use super::clocks::Clock;
 use super::escapes::Escapes;
@@ -11,8 +11,8 @@ use crate::hash::NumberMap;
 use crate::histogram::{size_bound, size_bucket};
 use crate::rows::Row;
 
-/// The maximum number of entries in `Following::sizes`, each for a list of regions and a size.
-/// After that, sizes are rounded up to size classes.
+/// The maximum number of entries in `Following::sizes`, each for a list of regions and a size. If
+/// there are more, further sizes are rounded up to size classes.
 const SIZES_MAX: usize = 1 << 20;
 
 /// A block in use that was allocated in a region.
@@ -21,9 +21,9 @@ struct Block {
     size: u64,
     /// The index of the allocating thread.
     thread: u32,
-    /// How many blocks the thread had allocated in regions before this block.
+    /// The number of blocks that the thread had allocated in regions before this block.
     serial: u32,
-    /// The place of the allocation, an index for [`Places`].
+    /// The place of the allocation, as an index for [`Places`].
     place: u32,
 }
 
@@ -106,7 +106,8 @@ pub(super) struct Changed {
     pub size: u64,
 }
 
-/// The blocks of regions, and sums over them. The caller finds the ends of the instances.
+/// The tracked blocks of regions, and sums over these blocks. The caller determines when instances
+/// end.
 #[derive(Default)]
 pub(super) struct Following {
     pub threads: Vec<Thread>,
@@ -115,10 +116,11 @@ pub(super) struct Following {
     pub lists: Vec<ListSum>,
     /// The number of blocks for each list of regions and each size. [`key`] packs both into a key.
     pub sizes: NumberMap<u64, u64>,
-    /// Blocks that outlived their instances. `left` has the blocks that were in use at the end.
+    /// The blocks that outlived their instances. `left` has the blocks that were still in use when
+    /// the recording ended.
     pub escapes: Escapes,
     pub left: Escapes,
-    /// Number of blocks that were not followed, because the table of blocks was full.
+    /// The number of blocks that were not tracked, because the table of blocks was full.
     pub not_followed: u64,
     pub limits: Limits,
     pub costs: Costs,
@@ -134,8 +136,9 @@ impl Following {
         Following { tallies, lists, limits, costs, live, ..Following::default() }
     }
 
-    /// Calls `end` with the open instances of a thread, so that it ends some of them. `is_finished`
-    /// is whether the program has ended these instances, not the end of the recording.
+    /// Calls the function `end` with the open instances of a thread. The function ends some of
+    /// them. `is_finished` is true if the program ended these instances, and false if the recording
+    /// ended.
     #[inline]
     pub fn end(
         &mut self,
@@ -159,7 +162,7 @@ impl Following {
         self.end(thread, is_finished, |opened, clock, ended| opened.end_all(clock, ended));
     }
 
-    /// Adds the block of an allocation at a place that has the regions of the list `list`.
+    /// Adds an allocated block. `list` is the list of regions at the block's place.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -187,7 +190,7 @@ impl Following {
         }
     }
 
-    /// Counts the free of a block by the thread `by`. Returns `None` if the block is not followed.
+    /// Handles the free of a block by the thread `by`. Returns `None` if the block is not tracked.
     #[inline]
     pub fn free(&mut self, places: &impl Places, row: &Row, by: usize) -> Option<Changed> {
         let block = self.live.remove(row.old_block())?;
@@ -204,8 +207,8 @@ impl Following {
         Some(Changed { list, thread, size })
     }
 
-    /// Counts a realloc that succeeded. The block stays in its instances, even if the realloc has
-    /// moved it. Returns `None` if the block is not followed.
+    /// Handles a successful realloc. The block stays in its instances, even if realloc has moved
+    /// it. Returns `None` if the block is not tracked.
     pub fn resize(&mut self, places: &impl Places, row: &Row) -> Option<Changed> {
         let block = self.live.remove(row.old_alloc)?;
         let (list, thread) = (places.list(block.place), block.thread as usize);
@@ -233,7 +236,8 @@ impl Following {
         *self.sizes.entry(key(list, size)).or_default() += 1;
     }
 
-    /// Subtracts a size that `count_size` counted. The size remains among the sizes that occurred.
+    /// Subtracts a size that `count_size` has counted. The size still counts as a size that
+    /// occurred, even if its number is then 0.
     fn discount_size(&mut self, list: u32, size: u64) {
         let keys = [size, size_bound(size_bucket(size))].map(|size| key(list, size));
         if let Some(key) = keys.into_iter().find(|key| self.sizes.contains_key(key)) {
@@ -241,7 +245,7 @@ impl Following {
         }
     }
 
-    /// Counts a block that is in use at the end, or that is not followed.
+    /// Counts a block that is still in use at the end, or that is not tracked.
     fn leave(&mut self, places: &impl Places, block: &Block) {
         self.left.add(block.place, places.regions(block.place), &[], block.size, false);
     }

@@ -1,7 +1,7 @@
-//! The data of a region's instance that has ended.
+//! Defines the data of a finished instance of a region.
 
-/// The frees of an instance since its last allocation. With wink-out, the program would not make
-/// these frees.
+/// The frees of an instance since its last allocation. Wink-out frees the memory of the instance as
+/// a whole, so the program would not make these frees.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Run {
     /// The times of the first and the last free by the thread of the instance.
@@ -10,7 +10,8 @@ pub(super) struct Run {
     /// The CPU times of the thread at these moments.
     pub cpu_first: f64,
     pub cpu_last: f64,
-    /// How many of the frees the instance's thread made. `foreign` is how many other threads made.
+    /// The number of these frees by the instance's thread. `foreign` is the number of frees by
+    /// other threads.
     pub own: u64,
     pub foreign: u64,
 }
@@ -60,15 +61,15 @@ pub(super) struct Ended {
     /// A hash of the sequence of block sizes.
     pub signature: u64,
     pub run: Run,
-    /// Whether the program ended the instance, not the end of the recording.
+    /// Whether the program ended the instance. If not, the recording ended first.
     pub is_finished: bool,
 }
 
 /// The odd number by which a signature is multiplied for each added block.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a sequence of sizes. From the hashes of two prefixes, the hash of the part between
-/// them can be computed.
+/// A hash of a sequence of sizes. If the hashes of two prefixes are known, the hash of the sizes
+/// between the two ends can be computed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signature(u64);
 
@@ -78,7 +79,7 @@ impl Signature {
         self.0 = self.0.wrapping_mul(STEP).wrapping_add(crate::hash::mix(size + 1));
     }
 
-    /// Returns the hash of the last `count` sizes. `before` is the hash of all sizes before these.
+    /// Returns the hash of the last `count` sizes. `before` is the hash of all earlier sizes.
     pub fn since(self, before: Signature, count: u64) -> u64 {
         self.0.wrapping_sub(before.0.wrapping_mul(power(count)))
     }

@@ -1,7 +1,7 @@
-//! Tracks the regions that the program marks. Their instances have exact ends.
+//! Tracks the regions that the program marks, whose instances have exact ends.
 //!
-//! A program without marks has no cost here. The blocks of marked regions are followed separately
-//! from those of the candidates, since any allocation may be inside of a marked region.
+//! A program without marks has no cost here. The blocks of marked regions are tracked separately
+//! from those of the candidates, since any allocation may be inside a marked region.
 
 use super::clocks::Clock;
 use super::follow::{Following, Thread};
@@ -31,7 +31,7 @@ pub(super) struct Marks {
     pub places: MarkedPlaces,
     pub following: Following,
     numbers: NumberMap<u32, u16>,
-    /// The threads that have had a mark, by thread index.
+    /// The states of threads that have set a mark, by thread index.
     threads: Vec<Option<ThreadMarks>>,
 }
 
@@ -48,7 +48,8 @@ impl Marks {
         }
     }
 
-    /// Handles a begin or end mark of a thread. `clock` is the clock of the thread.
+    /// Handles a mark, which begins or ends a region on a thread. `clock` is the clock of the
+    /// thread.
     pub fn mark(&mut self, row: &Row, index: usize, clock: &Clock) {
         let Some(region) = self.number(row.stack as u32) else { return };
         if self.threads.len() <= index {
@@ -107,7 +108,7 @@ impl Marks {
         self.following.threads[index].opened.seen(row.t_ns);
     }
 
-    /// Counts the free of a block by the thread `by`.
+    /// Handles the free of a block by the thread `by`.
     pub fn free(&mut self, row: &Row, by: usize) {
         let freed = self.following.free(&self.places, row, by);
         if freed.is_some_and(|freed| freed.thread == by) {
@@ -115,7 +116,7 @@ impl Marks {
         }
     }
 
-    /// Counts a realloc of a block.
+    /// Handles a realloc of a block.
     pub fn resize(&mut self, row: &Row) {
         self.following.resize(&self.places, row);
     }

@@ -1,4 +1,4 @@
-//! Follows the instances of all candidates through the events.
+//! Tracks the instances of all candidates in one pass over the events.
 
 use super::candidates::Candidates;
 use super::clocks::{Clock, Clocks};
@@ -25,10 +25,10 @@ pub(super) struct Passed {
     pub sure: Following,
     /// For each candidate, the sums over its instances with `End::Drained`.
     pub drained: Vec<Tally>,
-    /// The number of blocks for each list of candidates and each call stack that freed the blocks.
+    /// The number of blocks, by the list of candidates and the call stack that freed the block.
     /// [`key`] packs both into a key.
     pub freed: NumberMap<u64, u64>,
-    /// Frees without a call stack.
+    /// The number of frees without a call stack.
     pub frees_without_stack: u64,
     pub other_processes: u64,
     pub has_cpu: bool,
@@ -42,8 +42,8 @@ pub(super) struct Pass<'a> {
     candidates: &'a Candidates,
     clocks: Clocks,
     indices: Indices,
-    /// For each thread, its open instances with `End::Drained`, and the number of events still to
-    /// come.
+    /// The open instances with `End::Drained` of each thread, and the number of its remaining
+    /// events.
     threads: Vec<(Draining, u64)>,
     events_of: NumberMap<u32, u64>,
     passed: Passed,
@@ -110,8 +110,8 @@ impl<'a> Pass<'a> {
         index
     }
 
-    /// Handles an event, in the same order as the compiler of replays: first ends the instances
-    /// that the call stack shows to be over, then counts the call.
+    /// Handles an event, in the same order as the replay compiler: first ends the instances that
+    /// are over according to the call stack, then counts the call.
     #[inline]
     fn row(&mut self, row: &Row) {
         let thread = self.indices.get(row.tid).unwrap_or_else(|| self.add_thread(row.tid));
@@ -162,8 +162,8 @@ impl<'a> Pass<'a> {
         self.passed
     }
 
-    /// Calls `end` with a thread's open instances with `End::Drained`, so that it ends some of
-    /// them.
+    /// Calls the function `end` with the open instances with `End::Drained` of a thread. The
+    /// function ends some of them.
     #[inline]
     fn drained(
         &mut self,
@@ -217,8 +217,8 @@ impl Visitor<ThreadRow<'_>> for Pass<'_> {
         if let Some(marks) = &mut self.passed.marks {
             marks.free(row, by);
         }
-        // A block that is not followed was not allocated by any candidate, or was counted as never
-        // freed.
+        // A block that is not tracked was allocated outside all candidates, or already counts as
+        // never freed.
         let Some(of) = self.passed.sure.free(self.candidates, row, by) else { return };
         if let Ok(stack) = u64::try_from(row.stack) {
             *self.passed.freed.entry(key(of.list, stack)).or_default() += 1;
@@ -233,8 +233,7 @@ impl Visitor<ThreadRow<'_>> for Pass<'_> {
         self.passed.calls += u64::from(why == Left::ReallocFailed);
     }
 
-    /// Ignores resets of traced allocators: regions have only blocks of malloc and related
-    /// functions.
+    /// Does nothing, because regions only have blocks of malloc and related functions.
     fn reset(&mut self, _: ThreadRow) {}
 
     fn pass(&mut self) {}

@@ -1,25 +1,26 @@
-//! Numbers the places at which blocks are allocated, and lists the regions that run there.
+//! Assigns indices to the places at which blocks are allocated, and lists the regions that are
+//! running at a place.
 
 use crate::hash::NumberMap;
 use std::collections::HashMap;
 
 /// Indices of the places at which blocks are allocated. Many places have the same list of regions.
 pub(super) trait Places {
-    /// Returns the index of the list of a place.
+    /// Returns the index of the list of regions at a place.
     fn list(&self, place: u32) -> u32;
     /// Returns the regions in a list, the outermost first.
     fn members(&self, list: u32) -> &[u16];
     /// Returns the call stack of a place.
     fn node(&self, place: u32) -> u32;
 
-    /// Returns the regions of a place, the outermost first.
+    /// Returns the regions that are running at a place, the outermost first.
     #[inline]
     fn regions(&self, place: u32) -> &[u16] {
         self.members(self.list(place))
     }
 }
 
-/// Sums over all places that have the same list of regions.
+/// Sums over all places with the same list of regions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ListSum {
     pub blocks: u64,
@@ -47,8 +48,8 @@ pub(super) fn unpacked(key: u64) -> (u32, u64) {
     ((key >> 40) as u32, key & ((1 << 40) - 1))
 }
 
-/// The places inside of marked regions. Each place is a list of open regions and the call stack of
-/// an allocation.
+/// The places inside marked regions. A place is the list of open regions and the call stack of an
+/// allocation.
 #[derive(Default)]
 pub(super) struct MarkedPlaces {
     /// The lists of open regions, the outermost first. A list contains each region only once.
@@ -65,8 +66,8 @@ impl MarkedPlaces {
         self.lists.len()
     }
 
-    /// Returns the index of the list with the regions in `open`, where recursive regions occur
-    /// repeatedly.
+    /// Returns the index of the list with the regions in `open`. A region that is open several
+    /// times, because of recursion, occurs repeatedly in `open`.
     pub fn list_of(&mut self, open: &[u16]) -> u32 {
         let mut once: Vec<u16> = Vec::with_capacity(open.len());
         for region in open {

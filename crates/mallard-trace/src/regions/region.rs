@@ -1,4 +1,4 @@
-//! The data of a region that was found.
+//! Defines the data of a region that the search has found.
 
 use crate::replay::End;
 use serde::{Serialize, Serializer};
@@ -6,13 +6,15 @@ use serde::{Serialize, Serializer};
 /// The limits of a search for regions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The minimum share of a region in the time in malloc and free, or in the bytes.
+    /// The minimum share of the time in malloc and free, or of the allocated bytes, that a region
+    /// must have.
     pub least_share: f64,
     /// The maximum number of regions that are returned.
     pub regions: usize,
     /// The maximum number of sampled instances in `Region::lanes`.
     pub lanes: usize,
-    /// The maximum number of blocks in use that are followed. Further blocks count as never freed.
+    /// The maximum number of blocks in use that are tracked. Additional blocks count as never
+    /// freed.
     pub blocks: usize,
 }
 
@@ -56,7 +58,7 @@ pub struct Region {
     pub ends: End,
     /// Number of instances.
     pub instances: u64,
-    /// Number of instances that the end of the recording cut off.
+    /// The number of instances that were still open at the end of the recording.
     pub unfinished: u64,
     /// Number of threads that have instances.
     pub threads: u32,
@@ -70,7 +72,8 @@ pub struct Region {
     pub calls: u64,
     /// Time of these calls in ns, estimated from the calls that were timed.
     pub call_ns: f64,
-    /// CPU time that the threads used during the instances, in ns; `None` if unknown.
+    /// The CPU time in ns that the threads used during the instances. `None` if the time is
+    /// unknown.
     pub cpu_ns: Option<f64>,
     /// Duration of an instance in ns, as quantiles over the instances.
     pub duration_ns: Quantiles,
@@ -86,28 +89,29 @@ pub struct Region {
     pub sizes: u32,
     /// The share of the blocks that have the most frequent size.
     pub one_size_share: f64,
-    /// Blocks that outlive their instance, including blocks that are never freed.
+    /// The number of blocks that escape (outlive their instance), including blocks that are never
+    /// freed.
     pub escapes: u64,
-    /// Bytes of the blocks that escape.
+    /// The number of bytes in blocks that escape.
     pub escape_bytes: u64,
     /// Number of escaped blocks that another thread freed.
     pub foreign_escapes: u64,
     /// Blocks that another thread frees, before or after the end of their instance.
     pub foreign_frees: u64,
-    /// The sites with the most escaped blocks. At most five.
+    /// The sites that allocate the most escaped blocks. At most five.
     pub escape_sites: Vec<EscapeSite>,
-    /// An upper limit of the time that wink-out can save in frees and destructors, in ns. This is
-    /// the sum, over all instances, of the time from the first to the last of the final frees,
-    /// minus the time that the recorder used.
+    /// The maximum time in ns that wink-out can save in frees and destructors. For each instance,
+    /// this is the time from the first to the last of the final frees, without the time that the
+    /// recorder used. The figure is the sum over all instances.
     pub teardown_ns: f64,
-    /// The number of final frees in all instances. With wink-out, the program would not make these
-    /// frees.
+    /// The number of final frees in all instances. With wink-out, which frees the memory of an
+    /// instance as a whole, the program would not make these frees.
     pub final_frees: u64,
-    /// The functions, such as destructors, that together free more than half of the freed blocks,
-    /// in short form. Empty if this would need more than three functions or one without a name, if
-    /// the trace does not show it, and for a marked region.
+    /// The short names of the functions, such as destructors, that together free more than half of
+    /// the freed blocks. Empty if there are more than three such functions, if one of them has no
+    /// name, if the trace does not have the data, and for a marked region.
     pub freed_by: Vec<String>,
-    /// Some of the instances, chosen at random, in time order.
+    /// A random sample of the instances, in time order.
     pub lanes: Vec<Lane>,
 }
 
@@ -155,6 +159,6 @@ pub struct Lane {
     pub bytes: u64,
     /// Number of blocks that outlive the instance.
     pub escapes: u64,
-    /// The time of the final frees, in ns: see [`Region::teardown_ns`].
+    /// The duration of the final frees in ns, as defined at [`Region::teardown_ns`].
     pub teardown_ns: f64,
 }

@@ -1,4 +1,4 @@
-//! Makes the result of the search: the regions that were found, the most useful first.
+//! Makes the result of the search: a list of regions, the most useful first.
 
 use super::candidates::{Candidate, Candidates, NO_NAME};
 use super::escapes::Escaped;
@@ -21,13 +21,13 @@ use std::collections::HashMap;
 const ESCAPE_SITES_MAX: usize = 5;
 /// The maximum length of the list of functions that free the blocks of a region.
 const FREED_BY_MAX: usize = 3;
-/// The minimum number of instances that shows how a region usually behaves.
+/// The minimum number of instances from which the usual behaviour of a region can be judged.
 const INSTANCES_MIN: u64 = 30;
-/// Regions are near-duplicates if their figures differ by at most this share.
+/// The maximum relative difference between the figures of regions that are near-duplicates.
 const NEAR: f64 = 0.02;
 
-/// The sums of a region: what was allocated, what escaped with `End::Drained`, and what escaped
-/// with other ends.
+/// The sums of a region: its allocations, the blocks that escape (outlive an instance) with
+/// `End::Drained`, and the blocks that escape with other ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     list: ListSum,
@@ -70,8 +70,8 @@ fn regions(candidates: &Candidates, passed: Passed, limits: Limits, notes: Vec<S
     let mut drafts = Vec::new();
     for (candidate, sum) in sums.iter().enumerate() {
         drafts.push(Draft { candidate, ends: End::Sure });
-        // If a block has certainly outlived a call of the function, drained instances are not the
-        // same as calls.
+        // A drained instance ends when its last block is freed. If a block has certainly outlived a
+        // call of the function, such instances differ from calls.
         let is_left = sum.sure.blocks > sum.drained.blocks;
         let (sure, drained) = (&passed.sure.tallies[candidate], &passed.drained[candidate]);
         if !is_left && !near(sure.instances as f64, drained.instances as f64) {
@@ -114,7 +114,7 @@ impl Seen {
     }
 }
 
-/// Returns the class of a region. The most useful regions are in class 0.
+/// Returns the class of a region. Lower classes are more useful.
 fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
     if escapes > 0 || seen.unfinished > 0 {
         4
@@ -127,7 +127,7 @@ fn class(escapes: u64, blocks: u64, seen: &Seen) -> u8 {
     }
 }
 
-/// Computes sums for each region from what was counted by lists of regions and by places.
+/// Adds up, for each region, the counts that are stored by list of regions or by place.
 fn add_up(places: &impl Places, of: &Following) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); of.tallies.len()];
     for (list, sum) in of.lists.iter().enumerate().filter(|(_, sum)| sum.blocks > 0) {
@@ -160,8 +160,8 @@ fn marked(candidates: &Candidates, passed: &Passed) -> Vec<Region> {
                 shown: short(&function),
                 function,
                 node: nodes[region],
-                // The time of a single call is unknown, so each call counts as the mean of all
-                // calls.
+                // The durations of single calls are unknown, so every call counts as the mean
+                // duration of all calls.
                 call_ns: candidates.total_call_ns * calls as f64 / passed.calls.max(1) as f64,
                 ..Region::default()
             };
@@ -243,9 +243,9 @@ impl Maker<'_> {
 
     /// Returns the sort key of a region. Regions with small keys come first.
     ///
-    /// Among regions with about the same share and with `End::Sure`, the outermost comes first,
-    /// because fewer blocks escape from it. Among regions with `End::Drained`, the innermost comes
-    /// first, because outer functions may be loops around the calls.
+    /// If regions with `End::Sure` have about the same share, the outermost comes first, because
+    /// fewer blocks escape from it. If regions with `End::Drained` have about the same share, the
+    /// innermost comes first, because an outer function may only contain a loop around its calls.
     fn order(&self, draft: &Draft) -> (u8, f64, u8, u16, usize) {
         let (tally, of) = (self.tally(draft), self.candidate(draft));
         let blocks = self.sums[draft.candidate].list.blocks;
@@ -265,7 +265,7 @@ impl Maker<'_> {
         (class, -steps, is_drained, depth, draft.candidate)
     }
 
-    /// Leaves out each region that is a near-duplicate of an earlier region.
+    /// Removes each region that is a near-duplicate of an earlier region in the list.
     fn without_duplicates(&self, drafts: Vec<Draft>, most: usize) -> Vec<Draft> {
         let mut chosen: Vec<Draft> = Vec::new();
         for draft in drafts {
@@ -303,7 +303,7 @@ impl Maker<'_> {
     }
 }
 
-/// Escaped blocks of one function, and the call stack that allocated the most of them.
+/// The escaped blocks of one function, and the call stack that allocated most of them.
 #[derive(Default)]
 struct Site {
     escaped: Escaped,
@@ -311,8 +311,8 @@ struct Site {
     most: u64,
 }
 
-/// Lists, for each region, the functions whose blocks escape. All regions have the same kind of
-/// ends. Each region comes with its index in `following`.
+/// Adds to each region a list of the functions whose blocks escape. All regions here have the same
+/// kind of end. Each region comes with its index in `following`.
 fn name_escapes(
     names: &mut Names,
     places: &impl Places,
@@ -340,7 +340,7 @@ fn name_escapes(
     }
 }
 
-/// Lists, for each region, the functions that free its blocks.
+/// Adds to each region a list of the functions that free its blocks.
 fn name_frees(candidates: &Candidates, passed: &Passed, chosen: &[Draft], all: &mut [Region]) {
     let mut names = Names::new(candidates);
     let mut frees: Vec<(u32, u32, u64)> = Vec::with_capacity(passed.freed.len());
@@ -384,7 +384,7 @@ fn most_of(sums: HashMap<&str, u64>) -> Vec<&str> {
     }
 }
 
-/// Assigns indices to the functions that allocate or free on call stacks.
+/// The functions that allocate or free on call stacks, with an index for each function.
 struct Names<'a> {
     candidates: &'a Candidates,
     by_node: NumberMap<u32, u32>,
@@ -422,7 +422,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns notes on what makes the regions of a trace uncertain, as sentences.
+/// Returns sentences that explain why the regions of a trace are uncertain.
 fn notes_of(manifest: &Manifest, passed: &Passed) -> Vec<String> {
     let (lost, missed) = (manifest.losses.all(), manifest.counts.missed_frees);
     let (frees, others) = (passed.frees_without_stack, passed.other_processes);

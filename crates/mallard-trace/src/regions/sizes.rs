@@ -10,7 +10,8 @@ use crate::measures::entropy;
 pub(super) struct Sizes {
     /// Number of different sizes that blocks had.
     pub count: u32,
-    /// The share of blocks with the most frequent size, after the last resize of each block.
+    /// The share of blocks with the most frequent size. The size of a block is that after its last
+    /// resize.
     pub one_size_share: f64,
     /// The entropy of the size classes, in bits.
     pub variation_bits: f64,
@@ -54,7 +55,8 @@ impl Counts {
     }
 }
 
-/// Computes the statistics of each region from the numbers of blocks by list of regions and size.
+/// Computes the statistics of each region. `sizes` has the number of blocks for each list of
+/// regions and each size.
 pub(super) fn of(places: &impl Places, sizes: &NumberMap<u64, u64>, regions: usize) -> Vec<Sizes> {
     let mut sorted: Vec<(u64, u32, u64)> = Vec::with_capacity(sizes.len());
     for (&key, &count) in sizes {

@@ -1,15 +1,15 @@
-//! Tracks the instances on one thread whose ends are known from call stacks (`End::Sure`).
+//! Tracks instances on one thread whose ends are known from call stacks (`End::Sure`).
 //!
-//! An allocation belongs to all open instances, because an instance ends at the first event whose
-//! call stack lacks the function. So the thread has one sum over all allocations, and each instance
-//! stores the value of that sum when it begins. The instances are sorted by their begins. A block
-//! belongs to all open instances that began before the allocation.
+//! Such an instance ends at the first event whose call stack lacks the function, so an allocation
+//! belongs to all instances that are open. The thread has one sum over all allocations, and each
+//! instance stores the value of this sum at its begin. The instances are sorted by their begins. A
+//! block belongs to all open instances that began before the allocation.
 
 use super::clocks::Clock;
 use super::instance::{Ended, Run, Signature};
 use crate::instances::Running;
 
-/// An open instance, without the fields that each free changes: those are arrays in [`Opened`].
+/// An open instance, without the fields that change at each free. Those are arrays in [`Opened`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     candidate: u16,
@@ -17,11 +17,12 @@ struct Open {
     cpu0: f64,
     bytes0: i64,
     signature0: Signature,
-    /// Frees and growth of blocks that belong to this instance, but to no inner instance.
+    /// The number of frees, and the growth in bytes, of blocks that belong to this instance and to
+    /// no inner instance.
     freed: u64,
     grown: i64,
     run: Run,
-    /// The value of `Opened::changes` during the frees of `run`.
+    /// The value of `Opened::changes` when the frees in `run` were made.
     run_after: u64,
 }
 
@@ -30,18 +31,18 @@ struct Open {
 pub(super) struct Opened {
     open: Vec<Open>,
     candidates: Vec<u16>,
-    /// For each instance, the number of blocks that the thread had allocated before the instance
-    /// began.
+    /// The number of blocks that the thread had allocated before each instance began.
     begins: Vec<u32>,
-    /// For each instance, `bytes` minus the instance's bytes in use.
+    /// For each instance, `bytes` minus the bytes that the instance has in use.
     offsets: Vec<i64>,
     peaks: Vec<i64>,
-    /// Blocks and bytes that the thread has allocated with any candidate on the call stack.
+    /// The numbers of blocks and bytes that the thread has allocated with a candidate on the call
+    /// stack.
     blocks: u32,
     bytes: i64,
     signature: Signature,
-    /// The number of allocations and reallocs. An instance's final frees begin again after each of
-    /// them.
+    /// The number of allocations and reallocs. After each of them, the final frees of all instances
+    /// are counted anew.
     changes: u64,
     /// The time of the last event with a call stack.
     last_t: i64,
@@ -64,8 +65,8 @@ impl Opened {
         }
     }
 
-    /// Returns the index of the first instance that is over, if all later instances are over too.
-    /// Returns `None` if a later instance is still running.
+    /// Returns the index of the first instance that is over. Returns `None` if a later instance is
+    /// still running, so that the instances that are over are not all at the end of the list.
     #[inline]
     fn first_over(&self, list: &[u16], same: usize, kept_on: usize) -> Option<usize> {
         let open = &self.candidates;
@@ -108,7 +109,8 @@ impl Opened {
         let live = self.bytes - self.offsets.remove(index);
         let peak = self.peaks.remove(index).max(live);
         let run = if open.run_after == self.changes { open.run } else { Run::default() };
-        // Inner instances may outlast this instance. Their frees and growth count here too.
+        // Inner instances may still be open. Their frees and their growth belong to this instance,
+        // too.
         let inner = self.open[index..].iter();
         let (freed, grown) = inner.fold((open.freed, open.grown), |(freed, grown), inner| {
             (freed + inner.freed, grown + inner.grown)
@@ -186,8 +188,8 @@ impl Opened {
         &self.candidates[..count]
     }
 
-    /// Counts a free of a block that belongs to the first `owners` instances. `by_thread` is
-    /// whether the allocating thread frees the block.
+    /// Handles the free of a block that belongs to the first `owners` instances. `by_thread` is
+    /// true if the allocating thread frees the block.
     #[inline]
     pub fn free(&mut self, owners: usize, size: u64, now: i64, by_thread: bool, clock: &mut Clock) {
         self.shrink(owners, size as i64);
@@ -211,7 +213,7 @@ impl Opened {
         }
     }
 
-    /// Counts a realloc of a block that belongs to the first `owners` instances.
+    /// Handles a realloc of a block that belongs to the first `owners` instances.
     pub fn resize(&mut self, owners: usize, from: u64, to: u64) {
         let growth = to as i64 - from as i64;
         self.shrink(owners, -growth);
@@ -223,7 +225,7 @@ impl Opened {
 }
 
 impl Open {
-    /// Returns the frees since the last allocation or realloc of the thread.
+    /// Returns the frees since the last allocation or realloc of the thread. Discards older frees.
     #[inline]
     fn run_since(&mut self, changes: u64) -> &mut Run {
         if self.run_after != changes {

@@ -1,5 +1,4 @@
-//! Stores the table `regions` in the directory of the trace. The table is made when it is first
-//! needed.
+//! Writes the table `regions` into the directory of the trace when the table is first needed.
 
 use super::region::{Limits, Quantiles, Region, Regions};
 use super::result::find;
@@ -17,7 +16,7 @@ const FILE: &str = "regions.parquet";
 /// writable.
 pub fn file(trace: &Trace, scratch: &Path) -> Result<PathBuf> {
     for folder in [trace.folder(), scratch] {
-        // A file of another version has other columns, so replace it.
+        // A file of another version has other columns and is replaced.
         if Table::open(folder, &REGIONS).is_ok_and(|table| table.paths().next().is_some()) {
             return Ok(folder.join(FILE));
         }

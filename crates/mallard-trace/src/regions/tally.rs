@@ -1,16 +1,16 @@
-//! Accumulates the figures of each candidate's instances, when they end.
+//! Accumulates the figures of each candidate's instances. An instance is added when it ends.
 
 use super::instance::Ended;
 use super::region::{Lane, Quantiles};
 use crate::hash::NumberMap;
 
-/// The maximum number of instances of a candidate from which quantiles of peak, total and duration
-/// are computed. If there are more instances, this many are chosen at random.
+/// The maximum number of a candidate's instances from which quantiles of peak, total and duration
+/// are computed. If there are more instances, a random sample of this size is used.
 const SAMPLES_MAX: usize = 2048;
 /// The maximum number of different sequences of sizes that are counted for a candidate.
 pub(super) const INPUTS_MAX: usize = 1000;
 
-/// The cost of recording an event, and of a free, in ns.
+/// The cost in ns of recording an event, and the cost of a free.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Costs {
     pub recording_ns: f64,
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     pub totals: f64,
     pub cpu_ns: f64,
     pub teardown_ns: f64,
-    /// Number of frees that the program would not make with wink-out.
+    /// The number of frees that wink-out would make unnecessary.
     pub final_frees: u64,
 }
 
@@ -70,9 +70,9 @@ impl Tally {
         }
     }
 
-    /// Returns the index of the latest instance in a random sample of at most `most` instances, or
-    /// `None` if the instance is not chosen. Each instance has the same probability (reservoir
-    /// sampling).
+    /// Decides whether the latest instance enters a random sample of at most `most` instances.
+    /// Returns its index in the sample, or `None` if it is not chosen. All instances have the same
+    /// probability (reservoir sampling).
     fn place(&mut self, most: usize) -> Option<usize> {
         if self.instances <= most as u64 {
             return Some(self.instances as usize - 1);
@@ -120,9 +120,9 @@ fn put<T>(list: &mut Vec<T>, place: usize, value: T) {
     }
 }
 
-/// Returns an upper limit of the time that wink-out can save at the end of an instance. This is the
-/// time from the first to the last of the final frees, but at most the CPU time of the thread,
-/// minus the time that the recorder used.
+/// Returns the maximum time that wink-out can save at the end of an instance. This is the time from
+/// the first to the last of the final frees, but at most the CPU time of the thread, without the
+/// time that the recorder used.
 fn teardown(of: &Ended, costs: &Costs) -> f64 {
     let run = &of.run;
     if run.own == 0 {

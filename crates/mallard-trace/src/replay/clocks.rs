@@ -1,7 +1,8 @@
-//! Vector clocks: which ops of other threads are certainly done before the next op of a thread.
+//! Vector clocks, which show the ops of other threads that are certainly done before the next op of
+//! a thread.
 //!
 //! A clock is incomplete, because a thread stores positions only of the threads that it waited for
-//! last. A missing position costs one more wait, but has no other effect.
+//! last. A missing position only causes an unnecessary wait.
 
 /// The maximum number of other threads in a thread's clock.
 const OTHERS_MAX: usize = 32;
@@ -11,17 +12,17 @@ const PAST_MAX: usize = 8;
 /// The positions that one other thread has certainly reached.
 struct Known {
     other: usize,
-    /// Pairs (own, theirs) of positions, the oldest first: before this thread passes its position
-    /// `own`, the other thread has certainly reached `theirs`. Both positions grow from pair to
-    /// pair.
+    /// Pairs of positions (own, theirs), the oldest first. Before this thread passes its position
+    /// `own`, the other thread has certainly reached its position `theirs`. Both positions grow
+    /// from pair to pair.
     past: Vec<(u64, u64)>,
 }
 
 /// The vector clocks of all threads.
 #[derive(Default)]
 pub(super) struct Clocks {
-    /// For each thread, the positions of other threads. The other thread that it waited for last
-    /// comes last.
+    /// The positions of other threads, for each thread. The thread that was waited for last is last
+    /// in the list.
     threads: Vec<Vec<Known>>,
 }
 
@@ -38,8 +39,8 @@ impl Clocks {
     }
 
     /// Records that `thread`, at its position `at`, has waited until `other` has reached
-    /// `position`. So all that `other` had waited for at that position is also done before the next
-    /// op of `thread`.
+    /// `position`. Everything that `other` had waited for before that position is then also done
+    /// before the next op of `thread`.
     pub fn wait(&mut self, thread: usize, at: u64, other: usize, position: u64) {
         let of_other = self.threads[other].iter().filter(|known| known.other != thread);
         let at_position = |known: &Known| {
@@ -117,8 +118,8 @@ mod tests {
             clocks.wait(1, 10 * position, 2, position);
         }
         clocks.wait(0, 99, 1, 25);
-        // Thread 1 no longer has the position of thread 2 that it had waited for before its
-        // position 25.
+        // Thread 1 stores a limited number of past positions. It has discarded the position of
+        // thread 2 that it waited for before its own position 25.
         assert!(!clocks.knows(0, 2, 2));
     }
 }

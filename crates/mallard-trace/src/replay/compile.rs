@@ -1,10 +1,10 @@
-//! Compiles a trace: converts its events to ops, in the recorded order.
+//! Compiles a trace: converts its events to ops of a replay, in the recorded order.
 //!
-//! One pass over the events makes all ops and stores them in a temporary file. The memory holds
-//! some MiB of events, the blocks in use, the free slots, at most 64 KiB for each thread, and what
-//! the plan needs to know about each call stack.
+//! One pass over the events makes all ops and stores them in a temporary file. In memory are some
+//! MiB of events, the blocks in use, the free slots, at most 64 KiB for each thread, and the data
+//! about call stacks that the plan needs.
 //!
-//! `calls` converts each call to ops, and `refusals` has the errors.
+//! `calls` converts each call to ops, and `refusals` makes the errors.
 
 mod calls;
 mod refusals;
@@ -41,19 +41,19 @@ pub struct Options {
     /// The process to compile. `None` means the process with the most CPU time, or with the most
     /// events if a CPU time is unknown.
     pub process: Option<i32>,
-    /// Whether to compile a sampled trace, although it has only some of the calls.
+    /// Whether to compile a sampled trace, although it lacks some of the calls.
     pub allow_samples: bool,
-    /// Whether to compile a plan that winks out blocks which are used afterwards. The frees of such
-    /// blocks are left out.
+    /// Whether to compile a plan even if wink-out would free blocks that are still used afterwards.
+    /// The individual frees of such blocks are left out.
     pub allow_escapes: bool,
-    /// How many free slots of other threads may be idle before a thread uses one of them. To use a
-    /// slot of another thread, a thread must wait for that thread. More idle slots mean fewer
-    /// waits, and cost the replayer 8 bytes each.
+    /// The number of free slots of other threads that may stay idle. Only if there are more does a
+    /// thread reuse a slot of another thread, for which it must wait. More idle slots mean fewer
+    /// waits, but each costs the replayer 8 bytes.
     pub spare_slots: usize,
-    /// How far a thread may run ahead of other threads. The thread waits before an op until the
-    /// other threads have done what was at least this many bytes earlier in the recording, or a
-    /// sixteenth of the peak if that is more. Blocks that another thread frees count in full, and
-    /// allocated bytes as an eighth.
+    /// The number of bytes by which a thread may run ahead of other threads, or a sixteenth of the
+    /// peak if that is more. Before an op, the thread waits until the other threads have done what
+    /// they did at least this many bytes earlier in the recording. Blocks that another thread frees
+    /// count in full, and allocated bytes count as an eighth.
     pub step_bytes: u64,
 }
 
@@ -69,8 +69,8 @@ impl Default for Options {
     }
 }
 
-/// Compiles one process of a trace into an op stream, the file `to`. If anything fails, the file is
-/// unchanged.
+/// Compiles one process of a trace into an op stream, the file `to`. If an error occurs, the file
+/// stays as it was.
 pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Result<Compiled> {
     validity::check_samples(trace.manifest(), options.allow_samples)?;
     let process = Process::read(trace, options.process)?;
@@ -94,7 +94,7 @@ pub fn compile(trace: &Trace, plan: &Plan, options: &Options, to: &Path) -> Resu
         proc: process.others > 0,
         stack: needs_stacks,
         fresh: compiler.selection.has_sure_ends(),
-        // Without addresses, a free of a null pointer looks like a free of an unknown block.
+        // Only addresses distinguish frees of a null pointer from frees of unknown blocks.
         addr: counts.null_frees > 0,
         details: true,
     };
@@ -114,7 +114,7 @@ fn files_beside(to: &Path) -> io::Result<(NamedTempFile, std::fs::File)> {
 /// A block in use.
 struct Block {
     size: u64,
-    /// The position of the thread `writer` after the latest op that wrote the slot.
+    /// The position of thread `writer` after the latest op that wrote the slot.
     at: u64,
     writer: u32,
     slot: u32,
@@ -232,9 +232,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// Makes the creator of each exited thread wait for the end of that thread. A trace does not
-    /// show who joins a thread, but the recorded order shows that the thread had exited. Without
-    /// the wait, the replay of a program that starts threads again and again would run all these
-    /// threads simultaneously.
+    /// show which thread joins another, but in the recorded order, the thread had exited. Without
+    /// this wait, a program that starts one thread after another would have all these threads run
+    /// at the same time in the replay.
     #[inline]
     fn join_threads(&mut self, now: i64) {
         while let Some((thread, creator)) = self.threads.next_ended(now) {
@@ -244,7 +244,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Makes a thread wait for all ops of another thread so far.
+    /// Makes a thread wait until another thread has done all its ops so far.
     fn wait_for_all_of(&mut self, thread: usize, other: usize) {
         let position = self.emitter.streams.position(other);
         if position > 0 {
@@ -265,7 +265,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Starts a thread at its first event, because its start is unknown or recorded after that event.
+    /// Starts a thread at its first event, because its start is unknown or was recorded after that
+    /// event.
     #[cold]
     fn start_late(&mut self, row: &Row) -> Result<usize> {
         let place = self.coming.iter().position(|thread| thread.tid == row.tid);
@@ -287,8 +288,8 @@ impl<'a> Compiler<'a> {
             ..ThreadState::default()
         };
         self.threads.add(thread.tid, state);
-        // Also wait for other threads, because the creator may start this thread long before its
-        // first call.
+        // The creator may start this thread long before its first call, so this thread also waits
+        // for other threads.
         for other in self.threads.take_ended().into_iter().chain(latest) {
             self.wait_for_all_of(index, other);
         }
@@ -306,8 +307,9 @@ impl<'a> Compiler<'a> {
         });
     }
 
-    /// Returns the rule of an allocation. A rule for a call stack, a site or functions takes
-    /// precedence, then the marked region that began last.
+    /// Returns the rule of an allocation. If a rule selects the call stack, a site or functions,
+    /// that rule takes precedence over marked regions. Otherwise, the marked region that began last
+    /// decides.
     #[inline]
     fn rule_of(&mut self, node: i32, thread: usize) -> usize {
         let rule = self.selection.rule(node);
@@ -323,7 +325,7 @@ impl<'a> Compiler<'a> {
         marked.unwrap_or(rule)
     }
 
-    /// Ends the ops of all threads.
+    /// Adds the last ops of all threads.
     fn finish(&mut self) {
         self.count_left_blocks();
         self.regions.finish(&mut self.emitter);
@@ -332,8 +334,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Counts the blocks of regions that are in use at the end of the recording. These blocks have
-    /// outlived their region.
+    /// Counts the blocks of regions that are still in use at the end of the recording. They count
+    /// as blocks that outlived their region.
     fn count_left_blocks(&mut self) {
         let of_region = |(_, block): &(&u64, &Block)| self.regions.is_of_region(block.instance);
         let mut left: Vec<u64> = self.live.iter().filter(of_region).map(|(&id, _)| id).collect();
@@ -344,7 +346,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Counts what the plan did. Fails if blocks would be used after wink-out.
+    /// Checks the result of each rule. Fails if blocks would be used after wink-out has freed them.
     fn check_rules(&mut self, rules: &[RuleResult]) -> Result<()> {
         for ((result, rule), number) in rules.iter().zip(&self.plan.rules).zip(1..) {
             self.odd.unfinished += result.unfinished;

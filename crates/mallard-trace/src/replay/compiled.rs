@@ -1,4 +1,4 @@
-//! The result of compiling: the figures of an op stream.
+//! Defines the result of compiling an op stream, with its figures.
 
 use super::validity::Validity;
 use std::collections::BTreeMap;
@@ -19,28 +19,28 @@ pub struct Compiled {
     pub calls: u64,
     /// Number of slots that the ops use.
     pub slots: u64,
-    /// Number of targets, including the malloc of the process.
+    /// The number of targets (allocators), including the malloc of the process.
     pub targets: u32,
     /// The peak of the requested bytes in use.
     pub live_peak: u64,
     /// The maximum number of blocks in use at the same time.
     pub blocks_peak: u64,
-    /// Calls that a program with this plan would make through an abstract base class.
+    /// The number of calls that a program with this plan would make through an abstract base class.
     pub virtual_calls: u64,
-    /// Number of edges between threads: waits, and starts of threads.
+    /// The number of dependencies between threads: waits, and starts of threads.
     pub edges: u64,
     /// What each rule of the plan does, in the order of the plan.
     pub rules: Vec<RuleResult>,
-    /// Why the replay may differ from the recorded program.
+    /// The reasons why the replay may differ from the recorded program.
     pub validity: Vec<Validity>,
     /// The checksum of the file. The same trace, plan and options give the same checksum.
     pub checksum: u64,
 }
 
-/// What a rule of a plan does in a replay.
+/// The effects of a plan's rule in a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleResult {
-    /// Instances of the region; 1 for a rule without a region.
+    /// The number of instances of the region, or 1 for a rule without a region.
     pub instances: u64,
     /// Instances that were still open at the end of the recording.
     pub unfinished: u64,
@@ -52,15 +52,15 @@ pub struct RuleResult {
     pub escapes: u64,
     /// Number of escaped blocks that were freed by a thread other than the thread of the region.
     pub foreign_escapes: u64,
-    /// A function that allocated an escaped block.
+    /// The name of a function that allocated an escaped block.
     pub escape_from: Option<String>,
-    /// Number of frees that the op stream lacks because of wink-out.
+    /// The number of frees that are left out of the op stream because wink-out replaces them.
     pub winked_out: u64,
     /// Distribution of the peak of the bytes in use, over the instances.
     pub peaks: Spread,
     /// Distribution of the allocated bytes, over the instances.
     pub totals: Spread,
-    /// Number of targets that the rule has.
+    /// The number of targets (allocators) of the rule.
     pub targets: u32,
     /// Whether several threads use the same instance.
     pub is_shared: bool,
@@ -80,8 +80,8 @@ impl Spread {
         *self.counts.entry(value).or_default() += 1;
     }
 
-    /// Returns the smallest value such that at least this share of the instances has the value or a
-    /// smaller one. Returns 0 if there are no instances.
+    /// Returns the smallest value that at least this share of the instances does not exceed.
+    /// Returns 0 if there are no instances.
     pub fn quantile(&self, share: f64) -> u64 {
         let all: u64 = self.counts.values().sum();
         let wanted = (share * all as f64).ceil().max(1.0) as u64;

@@ -1,4 +1,4 @@
-//! Adds ops to threads, and adds the edges between threads.
+//! Adds ops to the streams of threads, and adds dependencies (edges) between threads.
 
 use super::clocks::Clocks;
 use super::format::{op, Op};
@@ -8,7 +8,7 @@ use super::streams::Streams;
 pub(super) struct Emitter {
     pub streams: Streams,
     clocks: Clocks,
-    /// Number of edges between threads so far.
+    /// The number of dependencies between threads so far.
     pub edges: u64,
     /// Number of calls so far.
     pub calls: u64,
@@ -33,10 +33,10 @@ impl Emitter {
     }
 
     /// Makes a thread wait until another thread has reached a position, unless earlier waits
-    /// already guarantee that.
+    /// already guarantee that position.
     ///
-    /// In the recorded order, the other thread has already reached the position. So all edges lead
-    /// forward in this order, and a replay cannot deadlock.
+    /// In the recorded order, the other thread has already reached the position. So each wait is
+    /// for something earlier in this order, and a replay cannot deadlock.
     #[inline]
     pub fn wait_for(&mut self, thread: usize, other: usize, position: u64) {
         debug_assert!(position <= self.streams.position(other));

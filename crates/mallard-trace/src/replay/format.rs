@@ -5,7 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The version of the format.
 pub const VERSION: u32 = 2;
-/// A number whose bytes are reversed on a machine with the other byte order.
+/// A number that shows the byte order of the writer. On a machine with the other byte order, its
+/// bytes are reversed.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// The first bytes of an op stream.
 pub const MAGIC: [u8; 8] = *b"\x89MREPLY\n";
@@ -23,10 +24,10 @@ pub const ALIGN_SHIFT: u32 = 40;
 pub const OP_SHIFT: u32 = 46;
 /// The lowest bit of the target in [`Op::what`].
 pub const TARGET_SHIFT: u32 = 51;
-/// Targets are numbered from 0 to 8191.
+/// The maximum number of targets (allocators). Targets have indices from 0 to 8191.
 pub const TARGETS_MAX: u32 = 8192;
-/// A file has at most this many slots for each op. A thread gets this many slots at a time, because
-/// they fill two cache lines, which some processors fetch together.
+/// The maximum number of slots for each op of a file. A thread also reserves this many slots at a
+/// time, because they fill two cache lines, which some processors fetch together.
 pub const SLOTS_OF_OP: u32 = 16;
 /// The largest size that an op can hold.
 pub const SIZE_MAX: u64 = (1 << ALIGN_SHIFT) - 1;
@@ -93,7 +94,7 @@ impl Op {
         Op { what: pack(size, 0, op, 0), slot, gap: 0 }
     }
 
-    /// Returns the size in bytes, or the position or time, depending on the kind of op.
+    /// Returns the size in bytes, or a position, or a time. The kind of op determines which.
     pub fn size(&self) -> u64 {
         self.what & SIZE_MAX
     }
@@ -178,9 +179,10 @@ pub struct Target {
     pub allocator: u32,
     /// Whether several threads use the same instance.
     pub is_shared: bool,
-    /// Bytes of the allocator's first chunk; 0 for its default.
+    /// The size in bytes of the allocator's first chunk, or 0 for the default size.
     pub first_chunk: u64,
-    /// The number of the plan's rule, from 1. Target 0, malloc, has no rule: 0.
+    /// The number of the plan's rule, counted from 1. 0 for target 0, which is malloc and has no
+    /// rule.
     pub rule: u32,
 }
 
@@ -207,7 +209,7 @@ pub fn header_bytes(threads: u32, targets: u32, sums: &Sums, checksum: u64) -> [
     bytes
 }
 
-/// Adds a 64-bit word to a checksum.
+/// Adds a 64-bit word to a checksum, and returns the new checksum.
 #[inline]
 pub fn mix(checksum: u64, word: u64) -> u64 {
     let product = (checksum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,19 +1,19 @@
-//! Keeps the threads of a replay from running far ahead of each other.
+//! Prevents threads of a replay from running far ahead of each other.
 //!
 //! A recording does not show the queues and barriers of the program. Without them, a thread that
-//! only allocates would run ahead of the thread that frees, and the replay would have more blocks
-//! in use than the program. So the recording is divided into steps. A thread begins a step only
-//! when all other threads have reached the end of the step before the previous one.
+//! only allocates would run ahead of the thread that frees, so the replay would have more blocks in
+//! use than the program. Therefore the recording is divided into steps. A thread begins a step only
+//! when all other threads have finished the step before the previous one.
 //!
-//! A wait costs time that the program did not spend, so steps are long if blocks are freed by the
-//! threads that allocated them. The length of a step is counted in bytes: a byte that another
-//! thread frees counts in full, and an allocated byte as an eighth.
+//! A wait costs time that the program did not spend, so steps are long if threads free their own
+//! blocks. The length of a step is measured in bytes. A byte that another thread frees counts in
+//! full, and an allocated byte counts as an eighth.
 
 use super::emitter::Emitter;
 
-/// The minimum length of a step is the peak of the bytes in use, divided by this number.
+/// The divisor of the peak bytes in use that gives the minimum length of a step.
 const PEAK_PART: u64 = 16;
-/// This many allocated bytes count as one byte that another thread frees.
+/// The number of allocated bytes that count as much as one byte that another thread frees.
 const ALLOCATED_PART: u64 = 8;
 
 /// Divides a recording into steps.
@@ -21,17 +21,17 @@ const ALLOCATED_PART: u64 = 8;
 pub(super) struct Lead {
     /// The minimum length of a step, in counted bytes.
     step_bytes: u64,
-    /// The index of the current step. `bytes` are the bytes counted in it.
+    /// The index of the current step. `bytes` is the number of bytes counted in this step.
     step: u64,
     bytes: u64,
-    /// For each thread, the last step in which it has waited.
+    /// The last step in which each thread has waited.
     waited: Vec<u64>,
-    /// Positions of all threads at the end of the previous step. `older` has those of the step
-    /// before.
+    /// The positions of all threads at the end of the previous step. `older` has their positions at
+    /// the end of the step before that.
     last: Vec<u64>,
     older: Vec<u64>,
-    /// The threads with ops in the step before the previous one, with their positions at the end of
-    /// that step.
+    /// The threads that have ops in the step before the previous one, with their positions at its
+    /// end.
     before: Vec<(usize, u64)>,
 }
 
@@ -41,14 +41,14 @@ impl Lead {
         Lead { step_bytes, ..Lead::default() }
     }
 
-    /// Counts the bytes of an allocation. This may end the current step.
+    /// Counts the bytes of an allocation. Begins a new step if the current step is long enough.
     #[inline]
     pub fn allocated(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.count(bytes / ALLOCATED_PART, peak, emitter);
     }
 
-    /// Counts the bytes of a block that another thread than the allocating thread frees. This may
-    /// end the current step.
+    /// Counts the bytes of a block that is freed by another thread than the allocating thread.
+    /// Begins a new step if the current step is long enough.
     #[inline]
     pub fn crossed(&mut self, bytes: u64, peak: u64, emitter: &Emitter) {
         self.count(bytes, peak, emitter);
@@ -77,7 +77,7 @@ impl Lead {
         self.before = moved.map(|(thread, &position)| (thread, position)).collect();
     }
 
-    /// Makes a thread wait for the other threads before its first op in a step.
+    /// Makes a thread wait for other threads, if the thread has not waited in the current step yet.
     #[inline]
     pub fn hold_back(&mut self, thread: usize, emitter: &mut Emitter) {
         if self.waited.len() <= thread {

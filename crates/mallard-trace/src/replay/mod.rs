@@ -38,9 +38,9 @@ use crate::error::Result;
 use crate::tables::schema::PROCESSES;
 use crate::Trace;
 
-/// Returns the process that is compiled by default: its number, its file, and its share in the
-/// events or in the CPU time of all processes, whichever is smaller. Returns `None` if the trace
-/// has no events.
+/// Returns the process that is compiled by default: its number, its file, and its share. The share
+/// is that of all events or that of the CPU time of all processes, whichever is smaller. Returns
+/// `None` if the trace has no events.
 pub fn default_process(trace: &Trace) -> Result<Option<(i32, String, f64)>> {
     let process = crate::threads::Process::read(trace, None)?;
     let Some(number) = process.number else { return Ok(None) };

@@ -1,23 +1,23 @@
 //! Allocates indices of slots and targets to threads, and reuses freed indices.
 //!
-//! A thread first reuses the index that it freed last. This needs no wait, because the thread
-//! itself has ended the previous use of the index. Indices that other threads freed are reused, the
-//! oldest first, only if there are more of them than `spare`. Before the reuse, the thread waits
-//! for the thread that freed the index. So at any time
+//! A thread prefers the index that it freed last. This needs no wait, because the thread itself has
+//! ended the previous use of the index. Indices that other threads freed are reused, the oldest
+//! first, only if there are more of them than `spare`. Before the reuse, the thread waits for the
+//! thread that freed the index. So at any time
 //!
 //! ```text
 //! indices  <=  indices in use  +  spare  +  1
 //! ```
 //!
-//! A thread that needs a new index gets a group of indices, and reserves the others for itself if
-//! `spare` allows it. The slots of a group fill two cache lines. Without groups, threads that start
-//! together would get alternating slots. The threads would then write to the same cache lines
-//! (false sharing) until the end of the replay, unlike the threads of the program.
+//! A thread that needs a new index gets a group of indices, and reserves the rest of the group for
+//! itself if `spare` allows it. The slots of a group fill two cache lines. Without groups, threads
+//! that start together would get alternating slots. Unlike the threads of the program, they would
+//! then write to the same cache lines (false sharing) until the end of the replay.
 
 use std::collections::VecDeque;
 
-/// A free index, and the position at which the thread freed it. The position is 0 if the index was
-/// never used, so that no thread waits.
+/// A free index, and the position at which its thread freed it. Position 0 means that the index was
+/// never used, so no thread needs to wait.
 type Free = (u32, u64);
 
 /// Allocates indices from 0 on.
@@ -28,7 +28,7 @@ pub(super) struct Numbers {
     spare: usize,
     group: u32,
     count: u32,
-    /// The thread whose index another thread reused last.
+    /// The thread from which a freed index was last reused by another thread.
     victim: usize,
 }
 
@@ -36,7 +36,8 @@ pub(super) struct Numbers {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub number: u32,
-    /// The thread and the position to wait for before use. `None` if no wait is necessary.
+    /// The thread to wait for before using the index, and its position. `None` if no wait is
+    /// necessary.
     pub after: Option<(usize, u64)>,
     /// Whether the index is the first of a new group.
     pub is_new: bool,
@@ -48,7 +49,7 @@ impl Numbers {
         Numbers { free: Vec::new(), free_count: 0, spare, group, count: 0, victim: 0 }
     }
 
-    /// Returns how many indices exist.
+    /// Returns the number of indices, both in use and free.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -80,8 +81,8 @@ impl Numbers {
         Some(Taken { number, after: None, is_new: true })
     }
 
-    /// Reuses the oldest free index of the thread `victim`. If that thread has no free index, uses
-    /// one of the thread that has the most.
+    /// Reuses the oldest free index of the thread `victim`, or of the thread with the most free
+    /// indices if `victim` has none.
     fn take_from_other(&mut self) -> Taken {
         if self.free[self.victim].is_empty() {
             let most = self.free.iter().enumerate().max_by_key(|(_, free)| free.len());

@@ -1,5 +1,6 @@
-//! Plans: which allocator serves which calls of a program. A replay applies a plan to the recorded
-//! calls. [`crate::plan`] compiles a plan into a file that is applied in the program itself.
+//! Plans, which determine the allocator for each call of a program. A replay applies a plan to
+//! recorded calls. [`crate::plan`] compiles a plan into a file that is applied in the program
+//! itself.
 
 use super::format::TARGETS_MAX;
 use super::strategy::{Allocator, Strategy};
@@ -29,7 +30,7 @@ pub struct Plan {
     pub name: String,
     /// The malloc of the process, which serves all other blocks.
     pub default: Malloc,
-    /// The rules. Rule 1 is the first.
+    /// The rules. Their numbers begin with 1.
     pub rules: Vec<Rule>,
 }
 
@@ -42,20 +43,20 @@ pub struct Malloc {
     pub library: Option<String>,
 }
 
-/// A rule: which blocks it selects, and the strategy that allocates them.
+/// A rule, which selects blocks and the strategy that allocates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The blocks that the rule selects.
     pub scope: Scope,
-    /// How the blocks are allocated.
+    /// The strategy that allocates the blocks.
     pub strategy: Strategy,
-    /// What ends an instance of a region. `None` for all other scopes.
+    /// The condition that ends an instance of a region. `None` for all other scopes.
     pub ends: Option<End>,
-    /// Bytes of the first chunk of the allocator; 0 for its default.
+    /// The size in bytes of the allocator's first chunk, or 0 for the default size.
     pub first_chunk: u64,
 }
 
-/// Which blocks a rule selects. If several rules select a call stack, `Stack` takes precedence,
+/// The blocks that a rule selects. If several rules select a call stack, `Stack` takes precedence,
 /// then `Site`, then the first of `Functions`, then the region that began last, then `Everything`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
@@ -75,14 +76,14 @@ pub enum Scope {
     Stack(u32),
 }
 
-/// What ends an instance of a region, so that its memory can be reused.
+/// The condition that ends an instance of a region, so that its memory can be reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
-    /// The program marks the end: see `include/mallard/trace/region.h`. The region has the name of
-    /// the mark.
+    /// The program marks the end, as `include/mallard/trace/region.h` describes. The region has the
+    /// name of the mark.
     Exact,
-    /// The call stack of an event shows that the function has returned: it lacks the function, or
-    /// has another call of the function. The last event of the thread also ends the instance.
+    /// The call stack of an event shows that the function has returned, because the function is
+    /// missing or is called anew. The last event of the thread also ends the instance.
     Sure,
     /// The last block in use of the instance is freed.
     #[default]
@@ -101,8 +102,8 @@ const KEYS: [&str; 9] = [
     "block_bytes",
 ];
 
-/// The names of local allocators. Each has the number of the strategy that binds the allocator as a
-/// type parameter and frees each block. A replay uses a multipool in place of a pool.
+/// The names of local allocators. Each name has the number of a strategy: the one that uses the
+/// allocator as a type parameter and frees each block. For a pool, a replay uses a multipool.
 const WORDS: [(&str, usize); 5] =
     [("malloc", 1), ("arena", 3), ("pool", 7), ("multipool", 7), ("multipool over arena", 11)];
 
@@ -159,7 +160,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns whether a mark of the program ends the region of a rule.
+    /// Returns whether the region of a rule ends where the program marks its end.
     pub(super) fn is_exact(&self, rule: usize) -> bool {
         self.rules[rule].ends == Some(End::Exact)
     }
@@ -204,7 +205,7 @@ impl Malloc {
     }
 }
 
-/// The name of a rule in errors.
+/// The plan and number of a rule, for errors.
 pub(crate) struct RuleName<'a> {
     /// The name of the plan.
     pub name: &'a str,
@@ -299,7 +300,7 @@ impl End {
             "sure" => Ok(End::Sure),
             "drained" => Ok(End::Drained),
             _ => Err(bad(
-                format!("{rule} has the unknown end `{text}`"),
+                format!("{rule} has the unknown value `{text}` of `ends`"),
                 "write ends = \"drained\", or ends = \"sure\"",
             )),
         }
@@ -366,7 +367,7 @@ fn unknown_key(whose: &str, key: &str, known: &[&str]) -> Error {
     bad(format!("{whose} has the unknown key `{key}`"), help)
 }
 
-/// Returns the name that is most similar to a word, if any name is similar.
+/// Returns the name that is most similar to a word, or `None` if no name is similar.
 pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &str| strsim::jaro_winkler(word, name);
     let best = names.max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
@@ -475,7 +476,11 @@ mod tests {
             (rule("site = 'a'\nstack = 3"), "rule 1 names more than one of region", "for each"),
             (rule("functions = '('"), "rule 1: '(' is not a valid regular expression", "^json::"),
             (rule("region = 'a'"), "a.toml: rule 1 does not say what ends its region", "add ends"),
-            (rule("region = 'a'\nends = 'x'"), "rule 1 has the unknown end `x`", "write ends"),
+            (
+                rule("region = 'a'\nends = 'x'"),
+                "rule 1 has the unknown value `x` of `ends`",
+                "write ends",
+            ),
             (rule("site = 'a'\nends = 'sure'"), "rule 1 has `ends`, and is for no", "remove"),
             ("[[rule]]\nsite = 'a'".to_string(), "a.toml: rule 1 has no strategy", "AS14"),
             ("[[rule]]\nstrategy = 'AS15'".to_string(), "unknown strategy `AS15`", "AS14"),

@@ -9,18 +9,20 @@ use super::strategy::Allocator;
 use crate::error::Result;
 use crate::hash::NumberMap;
 
-/// Stands for no instance: the block has no rule, or the rule has no open instance.
+/// The index that means no instance, because the block has no rule or the rule has no open
+/// instance.
 pub(super) const NO_INSTANCE: u32 = u32::MAX;
-/// How many closed targets of other threads a rule leaves idle before it reuses such a target.
+/// The number of closed targets of other threads that a rule leaves idle. Only if there are more
+/// are such targets reused.
 const SPARE_TARGETS: usize = 64;
 
 /// A rule of the plan during compilation.
 struct RuleState {
     rule: Rule,
     numbers: Numbers,
-    /// The targets of the rule. `numbers` allocates the indices in this list.
+    /// The targets of the rule. `numbers` allocates indices of this list to threads.
     targets: Vec<u16>,
-    /// The only instance, if the rule is not for a region.
+    /// The only instance of a rule that is not for a region.
     whole: u32,
     result: RuleResult,
 }
@@ -50,20 +52,21 @@ struct Instance {
     total_bytes: u64,
     has_ended: bool,
     is_closed: bool,
-    /// With wink-out, the frees since the last allocation. They are not in the op stream yet.
+    /// The frees since the last allocation in an instance with wink-out. The op stream does not
+    /// contain them yet.
     held: Vec<Held>,
-    /// The position of the owner after its last op with this target. `others` has the positions of
-    /// other threads.
+    /// The position of the owner after its last op with this target. `others` has the corresponding
+    /// positions of other threads.
     owner_at: u64,
     others: NumberMap<u32, u64>,
 }
 
-/// A free in an instance with wink-out. The op stream gets the free only if the instance allocates
-/// again.
+/// A delayed free in an instance with wink-out. The free is added to the op stream only if the
+/// instance allocates again.
 pub(super) struct Held {
     /// The thread that frees.
     pub by: usize,
-    /// The thread that wrote the slot last, and its position after that write.
+    /// The thread that wrote the slot last, and the position of this thread after the write.
     pub writer: usize,
     pub at: u64,
     pub op: Op,
@@ -81,7 +84,7 @@ pub(super) struct Regions {
     /// For each thread, the current instance of each rule.
     current: Vec<Vec<u32>>,
     targets: Vec<format::Target>,
-    /// Frees that wink-out has replaced. Their slots are not free yet.
+    /// Frees that wink-out has replaced, so that their slots can become free later.
     left_out: Vec<Held>,
 }
 
@@ -102,7 +105,7 @@ impl Regions {
         }
     }
 
-    /// Adds a thread. The first thread opens the targets of rules without a region.
+    /// Adds a thread. For the first thread, also opens the targets of rules without a region.
     pub fn add_thread(&mut self, thread: usize, emitter: &mut Emitter) -> Result<()> {
         self.current.push(vec![NO_INSTANCE; self.rules.len()]);
         if thread == 0 {
@@ -115,8 +118,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Returns the instance in which a thread allocates under a rule. Begins an instance if the thread
-    /// has no open instance.
+    /// Returns the instance in which a thread allocates under a rule. Begins an instance if the
+    /// thread has no open instance.
     #[inline]
     pub fn enter(&mut self, thread: usize, rule: usize, emitter: &mut Emitter) -> Result<u32> {
         let whole = self.rules[rule].whole;
@@ -153,7 +156,7 @@ impl Regions {
     }
 
     /// Opens a target for a rule. Returns the target, its index in `RuleState::targets`, and the
-    /// position of the thread after the op.
+    /// position of the thread after the op that opens the target.
     fn open(&mut self, thread: usize, rule: usize, em: &mut Emitter) -> Result<(u16, u32, u64)> {
         let may_grow = self.targets.len() < TARGETS_MAX as usize;
         let state = &mut self.rules[rule];
@@ -199,7 +202,7 @@ impl Regions {
     }
 
     /// Returns whether an instance is over. If so, its blocks that are still in use have outlived
-    /// it.
+    /// the instance.
     #[inline]
     pub fn has_ended(&self, instance: u32) -> bool {
         self.instances.get(instance as usize).is_some_and(|instance| instance.has_ended)
@@ -217,7 +220,7 @@ impl Regions {
         self.count_virtual(instance, 1);
     }
 
-    /// Counts calls that go through an abstract base class, if the strategy has one.
+    /// Counts calls of an allocator through an abstract base class, if the strategy uses one.
     fn count_virtual(&mut self, instance: u32, calls: u64) {
         let state = &mut self.rules[self.instances[instance as usize].rule];
         if state.rule.strategy.is_virtual() {
@@ -233,7 +236,7 @@ impl Regions {
         self.count_virtual(instance, 2);
     }
 
-    /// Records that a thread has used the target of an instance, up to a position.
+    /// Records that a thread has used the target of an instance, and its position afterwards.
     #[inline]
     pub fn used(&mut self, instance: u32, thread: usize, position: u64) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
@@ -254,14 +257,14 @@ impl Regions {
         result.escape_from.get_or_insert_with(function);
     }
 
-    /// Returns whether an instance belongs to a region. If so, its blocks that are in use at the
-    /// end of the recording have outlived the instance.
+    /// Returns whether an instance belongs to a region. If so, its blocks that are still in use at
+    /// the end of the recording have outlived the instance.
     pub fn is_of_region(&self, instance: u32) -> bool {
         let instance = self.instances.get(instance as usize);
         instance.is_some_and(|instance| self.rules[instance.rule].is_region())
     }
 
-    /// Counts a free. `is_call` is whether the op stream contains the free.
+    /// Counts a free. `is_call` is true if the op stream contains the free.
     pub fn count_free(&mut self, instance: u32, is_call: bool) {
         let Some(of) = self.instances.get(instance as usize) else { return };
         if is_call {
@@ -271,14 +274,14 @@ impl Regions {
         }
     }
 
-    /// Holds a free back until the instance allocates again or ends. Wink-out replaces only the
-    /// frees after the last allocation of an instance. Earlier frees stay in the op stream.
+    /// Delays a free until the instance allocates again or ends. Wink-out replaces only the frees
+    /// after the last allocation of an instance. Earlier frees stay in the op stream.
     pub fn hold(&mut self, instance: u32, free: Held) {
         self.instances[instance as usize].held.push(free);
     }
 
-    /// Adds the frees that were held back in an instance to the op stream, because the instance is
-    /// about to allocate.
+    /// Adds the delayed frees of an instance to the op stream, because the instance is about to
+    /// allocate.
     #[inline]
     pub fn resume(&mut self, instance: u32, emitter: &mut Emitter, slots: &mut Numbers) {
         let held = self.instances.get_mut(instance as usize).map(|of| &mut of.held);
@@ -295,8 +298,8 @@ impl Regions {
         }
     }
 
-    /// Frees the slots of the blocks that wink-out freed. The thread that wrote a slot gets it
-    /// back, so no wait is needed.
+    /// Frees the slots of blocks whose frees wink-out has replaced. Each slot returns to the thread
+    /// that wrote it, so no wait is needed.
     #[inline]
     pub fn give_back(&mut self, slots: &mut Numbers) {
         for free in self.left_out.drain(..) {
@@ -304,7 +307,7 @@ impl Regions {
         }
     }
 
-    /// Counts the free of a block. After the last block, ends the instance or closes its target.
+    /// Handles the free of a block. After the last block, ends the instance or closes its target.
     pub fn freed(&mut self, instance: u32, by: usize, size: u64, em: &mut Emitter) {
         let Some(of) = self.instances.get_mut(instance as usize) else { return };
         of.live_blocks -= 1;
@@ -333,7 +336,7 @@ impl Regions {
         }
     }
 
-    /// After the last event of a thread, ends its instances with `End::Sure` or `End::Exact`.
+    /// Ends the instances with `End::Sure` or `End::Exact` on a thread that has no more events.
     pub fn end_thread(&mut self, thread: usize, emitter: &mut Emitter) {
         for rule in 0..self.rules.len() {
             if matches!(self.rules[rule].rule.ends, Some(End::Sure | End::Exact)) {
@@ -363,7 +366,8 @@ impl Regions {
         }
     }
 
-    /// Closes the target of an instance, after the last op of every thread that used it.
+    /// Closes the target of an instance. The op follows the last op of every thread that used the
+    /// target.
     fn close(&mut self, instance: u32, by: usize, emitter: &mut Emitter) {
         let of = &mut self.instances[instance as usize];
         if of.target == 0 || of.is_closed {
@@ -398,8 +402,8 @@ impl Regions {
     }
 
     /// Returns the targets of the op stream and the result of each rule. If several threads use one
-    /// instance, all targets of its rule are shared, because a rule is one type in a program, and
-    /// the type determines whether there is a lock.
+    /// instance, all targets of its rule are shared. The reason is that a rule stands for one type
+    /// in a program, and this type determines whether the allocator has a lock.
     pub fn into_results(mut self) -> (Vec<format::Target>, Vec<RuleResult>) {
         for state in &mut self.rules {
             state.result.targets = state.targets.len() as u32;

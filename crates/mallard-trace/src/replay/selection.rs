@@ -1,4 +1,4 @@
-//! Finds which rule of a plan serves which call stack.
+//! Finds the rule of a plan for each call stack.
 
 use super::plan::{bad, closest, End, Plan, Rule, Scope};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::trace::{FrameInfo, Stacks};
 use regex::Regex;
 use std::collections::{BTreeSet, HashMap};
 
-/// Stands for no rule.
+/// The value that means no rule.
 pub(crate) const NO_RULE: usize = usize::MAX;
 const NONE: u16 = u16::MAX;
 
@@ -20,13 +20,14 @@ pub(crate) struct Selection {
     rules: Vec<u16>,
     /// The regions of rules with `ends = "sure"` or `"drained"`, on each call stack.
     regions: Entries,
-    /// For each node, whether the call stack belongs to a call that starts a thread.
+    /// Whether each call stack belongs to a call that starts a thread, by node.
     starts: Vec<bool>,
     /// The rule for unknown call stacks and for all nodes that have no other rule.
     everything: Option<usize>,
     /// The rules with `ends = "sure"`.
     sure: Vec<usize>,
-    /// The rules with `ends = "exact"`, by the node that represents the name of the marked region.
+    /// The rules with `ends = "exact"`. The key is the node that represents the name of the marked
+    /// region.
     marks: NumberMap<u32, usize>,
 }
 
@@ -92,7 +93,7 @@ impl Selection {
     }
 
     /// Returns whether the region of a rule has certainly ended on a thread. `node` is the call
-    /// stack of an event of the thread, and `fresh` is how many of its frames are new since the
+    /// stack of an event, and `fresh` is the number of its frames that are new since the thread's
     /// previous event.
     #[inline]
     pub fn is_over(&self, rule: usize, node: i32, fresh: u16) -> bool {
@@ -100,9 +101,9 @@ impl Selection {
     }
 }
 
-/// Returns the rules with `ends = "exact"`, by the node that represents the name of the marked
-/// region. Such a node has one frame, which is in no module. Fails if the trace has no marks for
-/// one of these rules.
+/// Returns the rules with `ends = "exact"`. The key is the node that represents the name of the
+/// marked region, which has one frame that is in no module. Fails if the trace has no marks for one
+/// of these rules.
 fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32, usize>> {
     let mut marks = NumberMap::default();
     let mut left: BTreeSet<usize> = (0..plan.rules.len()).filter(|&r| plan.is_exact(r)).collect();
@@ -135,13 +136,13 @@ fn marks(plan: &Plan, stacks: &Stacks, frames: &Frames) -> Result<NumberMap<u32,
 /// The rules of a plan for each frame.
 #[derive(Default)]
 struct Frames {
-    /// For each frame, the rule of its innermost function that is not an allocation wrapper. `None`
-    /// if all functions of the frame are wrappers, or have no name and are not a site of the plan.
+    /// The rule of each frame's innermost function that is not an allocation wrapper. `None` if
+    /// every function of the frame is a wrapper, or has no name and is no site of the plan.
     sites: Vec<Option<u16>>,
-    /// For each frame, the first rule whose pattern matches the frame, or `NONE`.
+    /// The first rule whose pattern matches each frame, or `NONE`.
     patterns: Vec<u16>,
-    /// For each frame, the rules whose region is a function of the frame. `marks` has the rules
-    /// with `ends = "exact"`, `regions` all others.
+    /// The rules whose region is a function of a frame, by frame. `marks` has the rules with `ends
+    /// = "exact"`, and `regions` has all others.
     regions: NumberMap<u32, Vec<u16>>,
     marks: NumberMap<u32, Vec<u16>>,
     starts: Vec<bool>,
@@ -220,8 +221,8 @@ impl Patterns {
     }
 }
 
-/// Prefixes of the names of functions that start a thread. The C++ functions are necessary too: if
-/// glibc reuses the memory of an exited thread, `pthread_create` does not allocate, but they do.
+/// Prefixes of functions that start a thread. If glibc reuses the memory of an exited thread,
+/// `pthread_create` does not allocate, but the C++ functions do, so the list needs both.
 const THREAD_STARTERS: [&str; 4] =
     ["pthread_create", "thrd_create", "std::thread::thread", "std::jthread::jthread"];
 
@@ -236,7 +237,7 @@ fn starts_thread(function: &str) -> bool {
 struct Names<'a> {
     sites: Vec<(u16, &'a str)>,
     regions: Vec<(u16, &'a str)>,
-    /// The rules whose functions were found.
+    /// The rules of which a function was found in the trace.
     found: BTreeSet<u16>,
     /// For each function that was looked up, the forms in which a plan may write its name.
     known: HashMap<String, [String; 3]>,
@@ -262,8 +263,7 @@ impl<'a> Names<'a> {
         &self.known[function]
     }
 
-    /// Returns whether a site in the plan is this function, which has no name, such as
-    /// `libx.so+0x123`.
+    /// Returns whether the plan has this nameless function, such as `libx.so+0x123`, as a site.
     fn is_site(&self, function: &str) -> bool {
         self.sites.iter().any(|&(_, name)| name == function)
     }
@@ -330,9 +330,9 @@ struct Tree<'a> {
     stacks_of: Vec<(usize, u32)>,
     rules: Vec<u16>,
     starts: Vec<bool>,
-    /// For each node, the rule of its site: see `Frames::sites`.
+    /// The rule of the site at each node, as in `Frames::sites`.
     sites: Vec<Option<u16>>,
-    /// For each node, the first rule whose pattern matches any of its frames, or `NONE`.
+    /// The first rule whose pattern matches any frame of the call stack, for each node, or `NONE`.
     patterns: Vec<u16>,
     nodes: usize,
 }
@@ -370,7 +370,7 @@ impl<'a> Tree<'a> {
             (Some(&(rule, _)), _) => rule as u16,
             (None, Some(rule)) if rule != NONE => rule,
             _ if pattern != NONE => pattern,
-            // Otherwise the region that began last decides.
+            // If no other rule selects the call stack, the region that began last decides.
             _ => self.regions.on(node as i32).last().copied().unwrap_or(NONE),
         });
     }

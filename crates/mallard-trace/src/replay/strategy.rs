@@ -12,18 +12,19 @@ pub enum Allocator {
     Arena,
     /// A multipool.
     Multipool,
-    /// A multipool whose source is an arena.
+    /// A multipool that gets its memory from an arena.
     MultipoolOverArena,
 }
 
-/// A strategy: an allocator, how the program is bound to it, and how the blocks are freed.
+/// A strategy, which consists of an allocator, the way in which the program calls the allocator,
+/// and the way in which blocks are freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strategy(u8);
 
 use Allocator::{Arena, Heap, Multipool, MultipoolOverArena};
 
-/// For each strategy from AS1 on: the allocator, whether calls go through an abstract base class,
-/// and whether wink-out frees the blocks.
+/// The properties of each strategy from AS1 on: its allocator, whether calls go through an abstract
+/// base class, and whether wink-out frees the memory of all blocks together.
 const TABLE: [(Allocator, bool, bool); 14] = [
     (Heap, false, false),
     (Heap, true, false),

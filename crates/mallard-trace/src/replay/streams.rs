@@ -1,8 +1,8 @@
 //! Stores the ops of all threads during compilation.
 //!
-//! The ops are in a temporary file, in chunks that each belong to one thread, because an op stream
-//! needs all ops of a thread together. Uses at most 64 KiB of memory per thread, and one bit for
-//! each op of a thread whose blocks other threads use.
+//! An op stream needs all ops of a thread together, so the ops are first stored in a temporary
+//! file, in chunks that each belong to one thread. This uses at most 64 KiB of memory per thread,
+//! and one bit for each op of a thread whose blocks other threads use.
 
 use super::format::{self, op, Op, Sums, Target, Thread, HEADER_BYTES, OP_BYTES};
 use super::format::{TARGET_BYTES, THREAD_BYTES};
@@ -25,7 +25,8 @@ struct Stream {
     chunks: Vec<u64>,
     /// Number of ops.
     ops: u64,
-    /// A bit for each op. The bit is set if the thread publishes its position after the op.
+    /// A bit for each op, which is set if the thread publishes its position after the op. Other
+    /// threads can wait for a published position.
     published: Vec<u64>,
     publishes: u64,
 }
@@ -55,7 +56,7 @@ impl Streams {
         self.streams.len()
     }
 
-    /// Returns the position of a thread: the number of its ops so far.
+    /// Returns the position of a thread, which is the number of its ops so far.
     #[inline]
     pub fn position(&self, thread: usize) -> u64 {
         self.streams[thread].ops
@@ -83,7 +84,8 @@ impl Streams {
         self.spooled += CHUNK_BYTES as u64;
     }
 
-    /// Makes a thread publish a position that it has reached.
+    /// Makes a thread publish a position that it has reached, so that other threads can wait for
+    /// it.
     pub fn publish(&mut self, thread: usize, position: u64) {
         let stream = &mut self.streams[thread];
         let (word, bit) = ((position - 1) as usize / 64, (position - 1) % 64);
@@ -94,8 +96,8 @@ impl Streams {
         stream.published[word] |= 1 << bit;
     }
 
-    /// Writes the op stream. The caller has added the op `end` to each thread. Computes `sums.ops`
-    /// and the offsets of the threads. Returns the checksum and the number of ops.
+    /// Writes the op stream. The caller must have added the op `end` to each thread. Computes
+    /// `sums.ops` and the offsets of the threads. Returns the checksum and the number of ops.
     pub fn write(&mut self, to: File, targets: &[Target], sums: &Sums) -> io::Result<(u64, u64)> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -148,7 +150,7 @@ impl Stream {
         self.write_ops(&self.last, &mut position, to)
     }
 
-    /// Writes ops, with an op `publish` after each op whose position is published.
+    /// Writes ops. Adds an op `publish` after each op whose position other threads wait for.
     fn write_ops(&self, ops: &[u8], position: &mut u64, to: &mut Summing) -> io::Result<()> {
         // The ops of 64 positions share a word of `published`. Each chunk begins with a new word.
         for ops in ops.chunks(64 * OP_BYTES) {
@@ -171,7 +173,7 @@ impl Stream {
     }
 }
 
-/// A file, with the checksum of what was written to it.
+/// A file, and the checksum of everything that was written to the file.
 struct Summing {
     to: BufWriter<File>,
     checksum: u64,

@@ -10,13 +10,14 @@ use std::collections::BinaryHeap;
 pub(super) struct ThreadState {
     /// The thread that started this thread. `None` for the first thread.
     pub creator: Option<usize>,
-    /// When the thread exited. `None` if unknown.
+    /// The time when the thread exited. `None` if unknown.
     pub t1: Option<i64>,
     /// The end of the thread's last call, in nanoseconds.
     pub end_of_call: i64,
-    /// The number of rows up to the thread's latest event inside a call that starts a thread.
+    /// The number of rows compiled up to the latest event in which the thread was inside a call
+    /// that starts a thread.
     pub starts_at: Option<u64>,
-    /// Number of events that are still to come.
+    /// The number of the thread's events that are not compiled yet.
     pub events_left: u64,
     /// The open marked regions, by the nodes that represent their names.
     pub marks: Marks<i32>,
@@ -27,7 +28,7 @@ pub(super) struct ThreadState {
 pub(super) struct Threads {
     states: Vec<ThreadState>,
     pub indices: Indices,
-    /// The threads that have had their last event, with the times of their exit. The earliest comes
+    /// The threads without further events, with the times of their exit. The earliest exit comes
     /// first.
     ending: BinaryHeap<Reverse<(i64, usize)>>,
     /// The threads that have exited since the last start of a thread.
@@ -59,8 +60,8 @@ impl Threads {
         is_last
     }
 
-    /// Returns a thread that has exited by now, and its creator, if the creator has more events.
-    /// Returns each thread only once.
+    /// Returns a thread that has exited before `now`, and its creator if the creator has more
+    /// events. Returns each thread only once.
     #[inline]
     pub fn next_ended(&mut self, now: i64) -> Option<(usize, Option<usize>)> {
         let &Reverse((t1, thread)) = self.ending.peek()?;
@@ -78,11 +79,11 @@ impl Threads {
         std::mem::take(&mut self.ended)
     }
 
-    /// Guesses which thread started a thread at `t0`. This is the thread that was last inside a
-    /// call that starts threads, and that has not exited before `t0`. glibc, C++ and Rust allocate
-    /// memory for a new thread inside such a call, so the creator has an event there before the new
-    /// thread begins. If no thread was inside such a call, returns the first thread, or `None` if
-    /// no thread has started yet.
+    /// Guesses which thread started a new thread at time `t0`. The guess is the thread that was
+    /// last inside a call that starts threads, unless that thread exited before `t0`. glibc, C++
+    /// and Rust allocate memory for a new thread inside such a call, so the creator has an event
+    /// before the new thread begins. If no thread was inside such a call, returns the first thread,
+    /// or `None` if no thread has started yet.
     pub fn creator(&self, t0: i64) -> Option<usize> {
         let alive =
             self.states.iter().enumerate().filter(|(_, of)| of.t1.is_none_or(|t1| t1 >= t0));

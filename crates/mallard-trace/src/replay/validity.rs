@@ -15,9 +15,9 @@ pub enum Cause {
     Sampled,
     /// The recording covers only a part of the run, or was paused.
     Window,
-    /// Blocks were freed or reallocated whose allocation is not in the trace.
+    /// Blocks were freed or reallocated, but their allocation is not in the trace.
     UnknownBlocks,
-    /// A block in use had its address allocated again, because its free is missing.
+    /// The address of a block in use was allocated again, because the free of the block is missing.
     MissedFrees,
     /// Sizes are larger than a trace can store.
     CutSizes,
@@ -29,18 +29,18 @@ pub enum Cause {
     UnfinishedRegions,
     /// A rule selects no block.
     IdleRules,
-    /// Frees have no call stacks, so regions may seem to end later than they did.
+    /// Frees have no call stacks, so regions may seem to end later than they really ended.
     NoFreeStacks,
-    /// Blocks are used after wink-out, and the caller allowed this.
+    /// Blocks are used after wink-out has freed them, which the caller has allowed.
     Escapes,
 }
 
 /// How a replay differs from the recorded program, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validity {
-    /// Why the replay differs.
+    /// The reason for the difference.
     pub cause: Cause,
-    /// How many events, blocks, processes, instances or rules are affected.
+    /// The number of affected events, blocks, processes, instances or rules.
     pub count: u64,
     /// The difference and its reason, as a sentence.
     pub sentence: String,
@@ -52,7 +52,7 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Counts of what an op stream cannot express, although the trace or the plan contains it.
+/// Counts of what the trace or the plan contains, but an op stream cannot express.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Oddities {
     pub unknown_blocks: u64,
@@ -103,7 +103,7 @@ pub(super) fn of(manifest: &Manifest, odd: &Oddities) -> Vec<Validity> {
     list.0
 }
 
-/// Adds the reasons that are in the trace, such as lost events.
+/// Adds the reasons that come from the trace, such as lost events.
 fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     list.add(Cause::Losses, manifest.losses.all(), &|n| {
         format!(
@@ -159,7 +159,7 @@ fn add_of_trace(list: &mut List, manifest: &Manifest, odd: &Oddities) {
     });
 }
 
-/// Adds the reasons that are in the plan.
+/// Adds the reasons that come from the plan.
 fn add_of_plan(list: &mut List, odd: &Oddities) {
     list.add(Cause::UnfinishedRegions, odd.unfinished, &|n| {
         let instances = counted(n, "instance of a region does", "instances of regions do");

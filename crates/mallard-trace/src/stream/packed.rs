@@ -1,11 +1,11 @@
-//! Packs records: predicts most words of a record from earlier records. A correctly predicted word
-//! uses no bytes.
+//! Packs records: predicts most words of a record from earlier records. A word that is predicted
+//! correctly uses no bytes.
 //!
-//! While a program is recorded, packing competes with the program for the processor. This packing
-//! needs a quarter of the time of zstd at level 1, and its output is 1.1 to 2 times as large
-//! (docs/decisions/0049-packed-streams.md). A table that is indexed by a hash of the previous words
-//! predicts the next word. This is the finite context method of M. Burtscher's trace compressors
-//! VPC3 and FPC. `spec/trace_format.md` defines the bytes.
+//! While a program is recorded, packing uses CPU time that the program could use. So this packing
+//! is fast. It takes a quarter of the time of zstd at level 1, and its output is 1.1 to 2 times as
+//! large (docs/decisions/0049-packed-streams.md). A table predicts the next word, and is indexed by
+//! a hash of the previous words. This is the finite context method of M. Burtscher's trace
+//! compressors VPC3 and FPC. `spec/trace_format.md` defines the bytes.
 
 use crate::format::{u64_at, Record, RECORD_BYTES};
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 /// The first bytes of a packed stream. The stream header follows, and then blocks of records.
 pub const MAGIC: [u8; 8] = *b"\x89MPACK\r\n";
 
-/// The packer writes a block when it has this number of records.
+/// The number of records at which the packer writes a block.
 const BLOCK_RECORDS: usize = 1 << 14;
 /// The maximum number of records in a block. It exceeds `BLOCK_RECORDS` because one event can have
 /// 16,385 records.
@@ -21,15 +21,15 @@ const BLOCK_RECORDS_MAX: usize = 1 << 15;
 /// The maximum size of a packed record: two bytes of lengths, and 4 words.
 const PACKED_RECORD_MAX: usize = 2 + RECORD_BYTES;
 const BLOCK_HEADER_BYTES: usize = 12;
-/// Number of bytes in a word, and number of words in a record.
+/// The number of bytes in a word. `WORDS` is the number of words in a record.
 const WORD: usize = 8;
 const WORDS: usize = RECORD_BYTES / WORD;
 
-/// A prediction table has 2^`TABLE_LOG2` words.
+/// The number of words in a prediction table, as a power of two.
 const TABLE_LOG2: u32 = 13;
 
-/// A prediction table. For each hash of a context, it stores the word that followed the context
-/// last.
+/// A prediction table. It maps the hash of a context, the previous words, to the word that followed
+/// this context last time.
 struct Table(Box<[u64; 1 << TABLE_LOG2]>);
 
 impl Table {
@@ -56,8 +56,8 @@ struct Model {
     tails: Table,
 }
 
-/// Predicts the words of a record: `what` from the previous record, `rest` from the previous record
-/// and the new `what`, and the address from the new `what` and the new call stack.
+/// Predicts the words of a record. `what` is predicted from the previous record, `rest` from the
+/// previous record and the new `what`, and the address from the new `what` and the new call stack.
 impl Model {
     fn new() -> Model {
         let [whats, rests, addrs, tails] = std::array::from_fn(|_| Table::new());
@@ -80,7 +80,8 @@ impl Model {
     }
 }
 
-/// Returns the lower half of the word `rest`, the call stack, without the duration.
+/// Returns the lower half of the word `rest`, which is the call stack. The upper half is the
+/// duration.
 #[inline]
 fn stack_of(rest: u64) -> u64 {
     rest & u64::from(u32::MAX)
@@ -105,14 +106,14 @@ fn unfold(folded: u64) -> u64 {
     folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
-/// Returns the length of a word in bytes, without its leading zero bytes.
+/// Returns the number of bytes that a word needs without its leading zero bytes.
 #[inline]
 fn bytes_of(word: u64) -> u32 {
     (u64::BITS - word.leading_zeros()).div_ceil(8)
 }
 
-/// If the address is encoded relative to the address of the previous record, not to the predicted
-/// address, this number is added to the length of the address.
+/// This number is added to the length of an address that is encoded relative to the previous
+/// record's address, and not relative to the predicted address.
 const NEAR: u32 = 9;
 
 /// Packs records into blocks, and writes each full block.
@@ -133,7 +134,7 @@ impl<W: Write> Packer<W> {
         Ok(Packer { output, model: Model::new(), block, at: BLOCK_HEADER_BYTES, records: 0 })
     }
 
-    /// Packs complete events.
+    /// Packs events. Each event is complete.
     pub fn events(&mut self, mut records: &[u8]) -> io::Result<()> {
         while !records.is_empty() {
             let words = self.head(records);
@@ -141,8 +142,8 @@ impl<W: Write> Packer<W> {
             let tail = named.min(rest).min(BLOCK_RECORDS);
             self.tail(&records[RECORD_BYTES..], words.min(tail * WORDS));
             self.records += 1 + tail;
-            // A reader counts the remaining words of the block to an event. So if an event lacks
-            // words, end the block here, before other records follow.
+            // A reader assigns all remaining words of the block to the event. So if an event lacks
+            // words, the block must end before other records follow.
             if self.records >= BLOCK_RECORDS || tail < named {
                 self.end_block()?;
             }
@@ -151,7 +152,7 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    /// Passes everything to the output, including an incomplete block.
+    /// Writes everything to the output, including the last block, which may be incomplete.
     pub fn flush(&mut self) -> io::Result<()> {
         self.end_block()?;
         self.output.flush()
@@ -203,7 +204,7 @@ impl<W: Write> Packer<W> {
         tail_words(what, rest)
     }
 
-    /// Packs the text or the frames of an event: the first `words` words of the records.
+    /// Packs the text or the frames of an event, which are the first `words` words of `records`.
     #[inline]
     fn tail(&mut self, records: &[u8], words: usize) {
         let (mut before, mut last) = (stack_of(self.model.rest), self.model.what);
@@ -228,7 +229,8 @@ impl<W: Write> Packer<W> {
         self.block[place..place + 2].copy_from_slice(&(lengths as u16).to_le_bytes());
     }
 
-    /// Appends a word without its leading zero bytes. The next word overwrites the unused bytes.
+    /// Appends a word without its leading zero bytes. Writes 8 bytes, and the next word overwrites
+    /// the unused ones.
     #[inline]
     fn word(&mut self, word: u64) {
         self.block[self.at..self.at + WORD].copy_from_slice(&word.to_le_bytes());
@@ -236,8 +238,8 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Unpacks the records of a packed stream. For a block that is cut off, returns an error of the
-/// kind `UnexpectedEof`.
+/// Unpacks the records of a packed stream. Returns an error of the kind `UnexpectedEof` for an
+/// incomplete block.
 pub(super) struct Unpacker<R: Read> {
     input: R,
     model: Model,
@@ -273,7 +275,7 @@ impl<R: Read> Unpacker<R> {
         }
         self.block.resize(bytes as usize, 0);
         self.input.read_exact(&mut self.block)?;
-        // A fuzzer cannot guess checksums, so the fuzz target accepts any checksum.
+        // A fuzzer cannot produce valid checksums, so a fuzz target accepts every checksum.
         if crc32fast::hash(&self.block) != sum && !cfg!(fuzzing) {
             return Err(damaged("a block has another checksum than its header says"));
         }
@@ -353,7 +355,7 @@ fn put(to: &mut [u8], at: usize, word: u64) {
     to[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Reads from the bytes of a block. `block` has 32 bytes of padding after these `bytes` bytes.
+/// Reads the bytes of a block. In `block`, these `bytes` bytes are followed by 32 bytes of padding.
 struct Packed<'a> {
     block: &'a [u8],
     bytes: usize,
@@ -415,7 +417,8 @@ mod tests {
         let mut unpacker = Unpacker::new(&[][..]);
         let mut unpacked = 0;
         for _ in 0..20_000 {
-            // Small lengths are likely, so some blocks have exactly the expected number of records.
+            // Random bytes usually mean small lengths here, so that some blocks have the expected
+            // number of records.
             let bytes = next() % 40;
             unpacker.block = (0..bytes).map(|_| next() as u8 & 0x13).collect();
             unpacked += usize::from(unpacker.unpack(next() % 5).is_ok());

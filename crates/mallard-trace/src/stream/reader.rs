@@ -1,4 +1,4 @@
-//! Reads an event stream. No input makes the reader panic, however corrupt.
+//! Reads an event stream. The reader never panics, even if the stream is corrupt.
 
 use super::packed::{self, Unpacker};
 use crate::error::{Error, ErrorKind, Result};
@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Size of the read buffer. The longest event, with 65,535 return addresses, fits.
+/// The size of the read buffer in bytes. The buffer has enough space for the longest event, which
+/// has 65,535 return addresses.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A record, with the text or the return addresses that follow it.
@@ -20,6 +21,12 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Makes an event from a record and the bytes that follow the record (a text or return
+    /// addresses).
+    pub(crate) fn new(record: Record, tail: &'a [u8]) -> Event<'a> {
+        Event { record, tail }
+    }
+
     /// Returns the text of the record; empty if this kind of record has no text. Bytes that are not
     /// UTF-8 are replaced by U+FFFD.
     pub fn text(&self) -> Cow<'a, str> {
@@ -51,10 +58,10 @@ pub enum Ending {
         /// Total number of missing events.
         lost: u64,
     },
-    /// The stream ends without an end record, because the writer was killed or had no disk space.
-    /// What was read before is valid.
+    /// The stream has no end record, because the writer was killed or had no disk space. The events
+    /// that were read are valid.
     Cut,
-    /// The next bytes are invalid. What was read before may be valid.
+    /// The next bytes are invalid. The events that were read may be valid.
     Damaged(String),
 }
 
@@ -64,15 +71,15 @@ pub enum Ending {
 pub struct Reader<R: Read> {
     input: Input<R>,
     buffer: Vec<u8>,
-    /// `buffer[at..filled]` are the bytes that were read and not returned yet.
+    /// The bytes `buffer[at..filled]` were read from the file, but not returned as events yet.
     at: usize,
     filled: usize,
     header: Header,
     records: u64,
-    /// After this number of records, the reader stops as if the stream was cut.
+    /// The number of records after which the reader stops, as if the stream was cut there.
     records_max: u64,
     ending: Option<Ending>,
-    /// Why the input could not be read further.
+    /// The reason why the input could not be read further.
     fault: Option<Ending>,
 }
 
@@ -141,7 +148,8 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// Returns the same reader, which stops after a number of records as if the stream was cut.
+    /// Returns this reader with a limit: it stops after a number of records, as if the stream was
+    /// cut there.
     pub fn with_records_max(self, records_max: u64) -> Self {
         Reader { records_max, ..self }
     }
@@ -204,7 +212,7 @@ impl<R: Read> Reader<R> {
         None
     }
 
-    /// Skips bytes. Returns false if the file has fewer bytes.
+    /// Skips bytes. Returns false if the file has no more bytes to skip.
     fn skip(&mut self, mut bytes: usize) -> bool {
         while bytes > 0 {
             let step = bytes.min(BUFFER_BYTES);

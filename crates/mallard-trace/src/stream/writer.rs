@@ -13,8 +13,8 @@ pub enum Compression {
     Packed,
 }
 
-/// Writes an event stream. After [`Writer::flush`], everything written before can be read, even if
-/// the writer is then killed.
+/// Writes an event stream. Everything that was written before a call of [`Writer::flush`] remains
+/// readable, even if the writer is killed afterwards.
 pub struct Writer<W: Write> {
     sink: Sink<W>,
     records: u64,
@@ -41,8 +41,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { sink, records: 0, lost: 0 })
     }
 
-    /// Writes one record without a text or call stack. The number of lost events in a LOST record
-    /// is added to the total in the end record.
+    /// Writes a record that has neither a text nor a call stack. If the record reports lost events,
+    /// adds their number to the total in the end record.
     pub fn record(&mut self, record: &Record) -> io::Result<()> {
         if record.op() == op::LOST {
             self.lost += record.size();
@@ -50,8 +50,8 @@ impl<W: Write> Writer<W> {
         self.events(&record.to_bytes())
     }
 
-    /// Writes complete events of the thread `thread`, as a segment of the ring buffer contains
-    /// them. Panics like [`Writer::events`].
+    /// Writes complete events of the thread `thread`. The events have the form in which a segment
+    /// of the ring buffer contains them. Panics like [`Writer::events`].
     pub fn piece(&mut self, thread: u64, t: u64, records: &[u8]) -> io::Result<()> {
         self.record(&Record::new(op::THREAD, t, thread, 0))?;
         self.events(records)
@@ -71,13 +71,13 @@ impl<W: Write> Writer<W> {
         self.events(&records)
     }
 
-    /// Writes a checkpoint, which guarantees that all events before the tick `t` are written. `ns`
-    /// is `t` in nanoseconds since the stream was opened.
+    /// Writes a checkpoint. A checkpoint guarantees that all events before the tick `t` have been
+    /// written. `ns` is the same moment in nanoseconds since the stream was opened.
     pub fn checkpoint(&mut self, t: u64, ns: u64) -> io::Result<()> {
         self.record(&Record::new(op::CHECKPOINT, t, ns, 0))
     }
 
-    /// Passes everything to the output, so that a reader of the file finds it.
+    /// Writes all buffered data to the output, so that a reader of the file finds the data.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Plain(output) => output.flush(),

@@ -15,10 +15,10 @@ pub struct SiteSurvey {
     pub live: Vec<f64>,
     /// Blocks by size and lifetime, as pairs of a cell index in [`super::Heat::all`] and a count.
     pub heat: Vec<(usize, f64)>,
-    /// Numbers of frees for each pair of threads: see [`super::Survey::frees`].
+    /// The number of frees for each pair of threads, in the form of [`super::Survey::frees`].
     pub frees: Vec<(usize, usize, f64)>,
-    /// How full each cell of the address map was with blocks of the site, at the peak of the
-    /// program. Empty if no block of the site was in use then.
+    /// The fill level of each cell of the address map with blocks of this site, at the peak of the
+    /// program. Empty if the site had no blocks in use at the peak.
     pub map: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ struct Site {
     moments: Vec<f64>,
     heat: [f64; CELLS],
     frees: NumberMap<u32, f64>,
-    /// The bytes in use at the peak of the program, by address.
+    /// The bytes of the site that were in use at the peak of the program, by address.
     peak: Granules,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct Chosen {
     sites: Vec<Site>,
     index_of: NumberMap<u32, u32>,
     moments: Vec<i64>,
-    /// The moments that are still to come, the next one last.
+    /// The moments that the pass has not reached yet. The next moment is the last element.
     coming: Vec<i64>,
 }
 
 impl Chosen {
-    /// Prepares the figures of sites for a run from 0 to `end_ns`. `nodes` are the call stacks of
-    /// the sites.
+    /// Prepares the figures of sites for a run of `end_ns` nanoseconds. `nodes` are the call stacks
+    /// of the sites.
     pub fn new(nodes: &[u32], end_ns: i64, moments: usize) -> Chosen {
         let nodes = &nodes[..nodes.len().min(SITES_MAX)];
         let parts = moments.max(2) as i128 - 1;
@@ -71,7 +71,7 @@ impl Chosen {
         Some(&mut self.sites[index as usize])
     }
 
-    /// Stores the bytes in use at each chosen moment before the next event, which is at `t_ns`.
+    /// Stores the bytes in use at each moment before the next event, whose time is `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {
@@ -102,8 +102,8 @@ impl Chosen {
         }
     }
 
-    /// Stores the blocks that are in use at the peak of the program, in granules of 2^`shift`
-    /// bytes. Called at the peak.
+    /// Stores which blocks are in use, in granules of 2^`shift` bytes. Must be called at the peak
+    /// of the program.
     pub fn peak(&mut self, live: &Live, shift: u32) {
         self.sites.iter_mut().for_each(|site| site.peak = Granules::new(shift));
         for block in live.iter().filter(|block| block.addr != 0) {

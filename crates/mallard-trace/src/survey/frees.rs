@@ -8,7 +8,8 @@ use crate::walk::Block;
 /// The maximum number of thread entries in a survey, including the entry for all other threads.
 pub const THREADS_MAX: usize = 64;
 
-/// The numbers of allocations and frees of one thread, or of all threads without a separate entry.
+/// The numbers of allocations and frees of one thread, or of all threads that have no separate
+/// entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSums {
     /// The thread, as in the column `tid` of the table `threads`. `None` for all threads without a
@@ -25,12 +26,12 @@ pub struct ThreadSums {
 /// Counts frees for each pair of threads.
 pub(super) struct Frees {
     threads: Vec<ThreadSums>,
-    /// For each row of the table `threads`, the index in the field `threads`.
+    /// The index in `threads` for each row of the table `threads`.
     places: Vec<u8>,
     /// The index in `threads` of the entry for all other threads.
     others: u8,
-    /// A matrix of counts, by rows: a row for each allocating thread, a column for each freeing
-    /// thread.
+    /// The number of frees for each pair of threads, as a matrix with a row for each allocating
+    /// thread and a column for each freeing thread.
     counts: Vec<f64>,
 }
 
@@ -67,7 +68,7 @@ impl Frees {
         self.threads[place].allocs += f64::from(block.weight);
     }
 
-    /// Counts a free. Returns the indices of the allocating thread and of the freeing thread.
+    /// Counts a free. Returns the indices of the allocating thread and the freeing thread.
     #[inline]
     pub fn end(&mut self, block: &Block, by: u32) -> (u8, u8) {
         let (from, to) = (self.place(block.thread), self.place(by));

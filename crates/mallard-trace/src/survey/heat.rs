@@ -20,13 +20,13 @@ const SIZE_BOUNDS: [u64; 14] = [
     16 << 20,
 ];
 
-/// The names of the columns: the maximum size in each.
+/// The names of the columns, which are the maximum sizes.
 pub const SIZES: [&str; 15] = [
     "16 B", "32 B", "64 B", "128 B", "256 B", "512 B", "1 KiB", "2 KiB", "4 KiB", "16 KiB",
     "64 KiB", "256 KiB", "1 MiB", "16 MiB", "more",
 ];
 
-/// The names of the rows: ranges of lifetimes.
+/// The names of the rows, which are ranges of lifetimes.
 pub const LIVES: [&str; 10] = [
     "< 1 us",
     "< 10 us",
@@ -43,7 +43,8 @@ pub const LIVES: [&str; 10] = [
 /// The number of cells.
 pub(super) const CELLS: usize = SIZES.len() * LIVES.len();
 
-/// The row for the longest lifetimes. The next row is for blocks that were never freed.
+/// The index of the row for the longest lifetimes. `NEVER` is the row for blocks that were never
+/// freed.
 const LONGER: usize = LIVES.len() - 2;
 const NEVER: usize = LIVES.len() - 1;
 
@@ -71,8 +72,8 @@ impl Heat {
     }
 }
 
-/// Returns the cell for a size and a lifetime in nanoseconds. A lifetime of `None` means never
-/// freed.
+/// Returns the index of the cell for a size and a lifetime in nanoseconds. The lifetime `None`
+/// means that the block was never freed.
 #[inline]
 pub(super) fn cell(size: u64, life_ns: Option<i64>) -> usize {
     let column = SIZE_BOUNDS.partition_point(|&bound| bound < size);

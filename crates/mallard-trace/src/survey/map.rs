@@ -1,5 +1,6 @@
-//! Computes the address map: where in memory the blocks are at several moments. Bytes in use are
-//! counted in granules, aligned ranges of memory. A cell of the map consists of whole granules.
+//! Computes the address map, which shows where in memory the blocks are at several moments. Bytes
+//! in use are counted in granules, which are aligned ranges of memory. A cell of the map consists
+//! of whole granules.
 
 use crate::hash::NumberMap;
 
@@ -7,12 +8,12 @@ use crate::hash::NumberMap;
 const SHIFT_MIN: u32 = 8;
 /// log2 of the size of the largest granules, in bytes. Two such granules cover all addresses.
 const SHIFT_MAX: u32 = 63;
-/// The maximum number of granules. When there are more, the granule size doubles.
+/// The maximum number of granules. If there are more, the granule size doubles.
 const GRANULES_MAX: usize = 8192;
 /// The maximum number of adjacent cells without blocks inside a range.
 const GAP_MAX: u64 = 8;
 
-/// How full each cell of memory was with live blocks, at several moments.
+/// The fill level of each memory cell with live blocks, at several moments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AddressMap {
     /// The moments, in time order.
@@ -24,7 +25,7 @@ pub struct AddressMap {
     /// The address ranges that had blocks: the first address, and the address after the last byte.
     /// A range consists of whole cells.
     pub ranges: Vec<(u64, u64)>,
-    /// For each moment, how full each cell was, from 0 to 255. Each list has the cells of all
+    /// The fill level of each cell from 0 to 255, for each moment. Each list has the cells of all
     /// ranges, in order.
     pub fill: Vec<Vec<u8>>,
 }
@@ -57,7 +58,7 @@ impl Granules {
     }
 
     fn add_to_many(&mut self, addr: u64, last_byte: u64, sign: i64) {
-        // A block that spans more granules than the maximum first needs larger granules.
+        // A block that extends over too many granules first needs larger granules.
         while (last_byte >> self.shift) - (addr >> self.shift) >= GRANULES_MAX as u64 {
             self.coarsen();
         }
@@ -89,16 +90,16 @@ impl Granules {
 /// The ranges of an address map, divided into cells.
 pub(super) struct Layout {
     shift: u32,
-    /// For each range, its first cell and the cell after its last cell.
+    /// The first cell of each range, and the cell after its last cell.
     ranges: Vec<(u64, u64)>,
-    /// For each range, the number of cells in all ranges before it.
+    /// The number of cells in front of each range, which are the cells of all earlier ranges.
     before: Vec<usize>,
     cells: usize,
 }
 
 impl Layout {
-    /// Chooses the smallest cell size with which there are at most `cells_max` cells, or the
-    /// maximum cell size if there is no such size.
+    /// Chooses the smallest cell size for which there are at most `cells_max` cells. Without such a
+    /// size, chooses the maximum cell size.
     fn new(touched: &Granules, cells_max: usize) -> Layout {
         let mut granules: Vec<u64> = touched.bytes.keys().copied().collect();
         granules.sort_unstable();
@@ -132,7 +133,7 @@ impl Layout {
         (begin..end).contains(&cell).then(|| self.before[range] + (cell - begin) as usize)
     }
 
-    /// Computes how full each cell is, from 0 to 255. Granules must not be larger than cells.
+    /// Computes the fill level of each cell, from 0 to 255. Granules must not be larger than cells.
     pub fn fill<'a>(
         &self,
         shift: u32,
@@ -175,7 +176,7 @@ struct Moment {
 /// Tracks the bytes in use, and stores them at several moments.
 pub(super) struct Map {
     now: Granules,
-    /// The moments that are still to come, the next one last.
+    /// The moments that the pass has not reached yet. The next moment is the last element.
     coming: Vec<i64>,
     moments: Vec<Moment>,
 }
@@ -190,7 +191,7 @@ impl Map {
         Map { now: Granules::new(SHIFT_MIN), coming, moments: Vec::new() }
     }
 
-    /// Stores the state at all moments before the next event, which is at `t_ns`.
+    /// Stores the state at each moment before the next event, whose time is `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         while self.coming.last().is_some_and(|&next| next < t_ns) {
@@ -199,7 +200,7 @@ impl Map {
         }
     }
 
-    /// Stores the state at the peak of the program. Called at the peak.
+    /// Stores the state at the peak of the program. Must be called at the peak.
     pub fn peak(&mut self, t_ns: i64) {
         self.before(t_ns);
         self.keep(t_ns, true);

@@ -1,7 +1,8 @@
 //! Computes the bytes in use over time.
 
-/// The bytes in use over time. The run is divided into parts of equal length. From each part, the
-/// timeline has the moment with the most bytes in use, so it includes the peak of the program.
+/// The bytes in use over time. The run is divided into parts of equal length. For each part, the
+/// timeline has the moment with the most bytes in use, so that the timeline includes the peak of
+/// the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
     /// The moments in time order, in nanoseconds since the stream was opened. The last two moments
@@ -17,13 +18,14 @@ pub(super) struct Highest {
     done: Timeline,
     /// The length of a part in nanoseconds.
     width: i64,
-    /// The index of the last part. All later moments belong to this part too.
+    /// The index of the last part, to which all later moments belong, too.
     last: i64,
     /// The index of the current part.
     part: i64,
     /// The bytes in use now.
     now: f64,
-    /// The maximum value in the current part, and its moment. `None` if the part has no value yet.
+    /// The moment with the most bytes in use in the current part, and the number of bytes. `None`
+    /// if the part has no value yet.
     highest: Option<(i64, f64)>,
 }
 
@@ -35,7 +37,7 @@ impl Highest {
         Highest { width: end_ns / parts + 1, last: parts - 1, ..Highest::default() }
     }
 
-    /// Ends the parts that are over before the next event, which is at `t_ns`.
+    /// Finishes the parts that end before the next event, whose time is `t_ns`.
     #[inline]
     pub fn before(&mut self, t_ns: i64) {
         if t_ns / self.width > self.part && self.part < self.last && t_ns != i64::MAX {
@@ -43,14 +45,15 @@ impl Highest {
         }
     }
 
-    /// Ends all parts before `part`. The next event is in `part`, at `t_ns`.
+    /// Finishes all parts before `part`. The next event is in `part`, at `t_ns`.
     #[cold]
     fn go_to(&mut self, part: i64, t_ns: i64) {
         while self.part < part {
             self.end_part();
             self.part += 1;
         }
-        // Until the event, the value is the same as at the end of the previous part.
+        // From the begin of the part until the event, the value is that of the end of the previous
+        // part.
         let begin = self.part * self.width;
         self.highest = (t_ns > begin).then_some((begin, self.now));
     }

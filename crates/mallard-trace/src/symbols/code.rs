@@ -10,15 +10,15 @@ use gimli::{AttributeValue, DebuggingInformationEntry, Unit, UnitOffset, UnitRef
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// The maximum length of a chain of entries in which each refers to the next for the name of a
-/// function.
+/// The maximum number of entries in a chain of references. An entry without a name refers to
+/// another entry, which has the name of the function.
 const REFERENCES_MAX: usize = 16;
 
 /// The code of some functions in a module.
 #[derive(Default)]
 pub struct Code {
-    /// For each contiguous part of a function: the index of the wanted function, the first address,
-    /// and the address after the last byte.
+    /// The contiguous parts of the functions, each as (index of the wanted function, first address,
+    /// address after the last byte).
     pub parts: Vec<(u16, u64, u64)>,
     /// Whether the module has debug information. Without it, inlined copies are unknown.
     pub has_debug_information: bool,
@@ -55,7 +55,7 @@ fn try_code_of(module: &Module, wanted: &mut dyn FnMut(&str) -> Vec<u16>) -> Cod
 
 struct Finder<'a, 'b> {
     wanted: &'b mut dyn FnMut(&str) -> Vec<u16>,
-    /// For each name that was looked up, the indices of the wanted functions with this name.
+    /// The indices of the wanted functions with each name that was already looked up.
     known: HashMap<&'a str, Vec<u16>>,
     table: &'b SymbolTable<'a>,
     code: Code,
@@ -98,7 +98,8 @@ impl<'a> Finder<'a, '_> {
             let ranges = ranges(found);
             let Some(&(begin, _)) = ranges.first() else { continue };
             let name = name_of(unit, entry, (units, OWN), REFERENCES_MAX);
-            // The symbol table often has the better name: see `SymbolTable::name`.
+            // The name in the symbol table is often better than the name in the debug information,
+            // as `SymbolTable::name` explains.
             let name = if is_inlined { name } else { self.table.name(begin, name) };
             if let Some(name) = name {
                 self.add(name, &ranges);
@@ -112,12 +113,12 @@ const OWN: usize = 0;
 /// The index in [`Units`] of the debug information that dwz extracted from several modules.
 const SHARED: usize = 1;
 
-/// The units of debug information, each with its offset. There are two lists: for the module's own
-/// information, and for the information that it shares with other modules.
+/// The units of debug information, with their offsets. There are two lists: one for the module's
+/// own debug information, and one for information that several modules share.
 struct Units<'a>([Vec<(usize, Unit<Slice<'a>>)>; 2]);
 
 impl<'a> Units<'a> {
-    /// Returns the unit that contains an offset, and the offset within the unit.
+    /// Returns the unit that contains an offset, and the position of the offset within the unit.
     fn at(&self, which: usize, place: usize) -> Option<(&Unit<Slice<'a>>, UnitOffset)> {
         let units = &self.0[which];
         let after = units.partition_point(|&(begin, _)| begin <= place);
@@ -138,8 +139,8 @@ fn units<'a>(dwarf: &gimli::Dwarf<Slice<'a>>) -> Vec<(usize, Unit<Slice<'a>>)> {
     units
 }
 
-/// Reads address ranges. Leaves out ranges that begin at 0, because the linker has removed their
-/// code.
+/// Reads address ranges. Omits ranges that begin at 0, because the linker has removed the code in
+/// such a range.
 fn ranges(mut from: gimli::RangeIter<Slice>) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     while let Ok(Some(range)) = from.next() {
@@ -150,8 +151,8 @@ fn ranges(mut from: gimli::RangeIter<Slice>) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// Returns the name of a function: its linkage name, which is mangled, if it has one, and otherwise
-/// its plain name. `units` has all units, and the index of the list that contains `unit`.
+/// Returns the name of a function. This is the linkage name, which is mangled, or the plain name if
+/// there is no linkage name. `units` has all units, and the index of the list that contains `unit`.
 fn name_of<'a>(
     unit: UnitRef<'_, Slice<'a>>,
     entry: &DebuggingInformationEntry<'_, '_, Slice<'a>>,

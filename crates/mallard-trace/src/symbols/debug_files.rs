@@ -13,10 +13,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SYSTEM_FOLDER: &str = "/usr/lib/debug";
-/// How often `fetch` checks whether its child process has exited.
+/// The interval at which `fetch` checks whether its child process has exited.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where to search for files with debug information.
+/// The places to search for files with debug information.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'a> {
     /// Directories that are searched first. Each is treated as the root of the file system.
@@ -52,7 +52,7 @@ impl<'a> DebugFiles<'a> {
         let mut places = self.by_build_id(&self.module.build_id);
         let link = binary.and_then(|binary| binary.gnu_debuglink().ok()?);
         let link = link.map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-        // A name with a slash could point outside of the directories.
+        // A name that contains a slash could lead out of the directories.
         let link = link.filter(|link| link.file_name() == Some(link.as_os_str()));
         if let (Some(link), Some(beside)) = (link, Path::new(&self.module.path).parent()) {
             places.push(beside.join(link));
@@ -66,8 +66,8 @@ impl<'a> DebugFiles<'a> {
             .find_map(|place| self.open(place, &self.module.build_id))
     }
 
-    /// Finds the supplementary file into which dwz has moved the debug information that several
-    /// files have in common. The file at `path` refers to the supplementary file.
+    /// Finds the supplementary file, into which dwz has moved debug information that several files
+    /// share. The file at `path` has the name of the supplementary file.
     pub fn supplementary(&self, object: &Elf, path: &Path) -> Option<Elf<'a>> {
         let (name, build_id) = object.gnu_debugaltlink().ok()??;
         let build_id = hex(build_id);
@@ -84,7 +84,7 @@ impl<'a> DebugFiles<'a> {
     }
 
     /// Returns the possible paths of the package (.dwp) with split debug information. `path` is the
-    /// file with the rest of the debug information.
+    /// file that contains the other debug information.
     pub fn packages(&self, path: &Path) -> Vec<PathBuf> {
         let of = |path: &Path| {
             let mut name = path.as_os_str().to_os_string();
@@ -99,7 +99,8 @@ impl<'a> DebugFiles<'a> {
     }
 
     /// Returns the possible paths of a file with split debug information (.dwo): its original path,
-    /// and next to the module. `path` is relative to the directory in which the compiler ran.
+    /// and a path next to the module. `path` is relative to `compiled_in`, the directory in which
+    /// the compiler ran.
     pub fn split(&self, compiled_in: &[u8], path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
         let at_path = Path::new(OsStr::from_bytes(compiled_in)).join(path);
@@ -122,13 +123,13 @@ impl<'a> DebugFiles<'a> {
         self.inside_roots(&name).chain(self.places.fetched.get(build_id).cloned()).collect()
     }
 
-    /// Returns the paths of a file in the directories of [`Places::folders`].
+    /// Returns the possible paths of a file in each of the directories [`Places::folders`].
     fn inside_folders(&self, path: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let inside = path.strip_prefix("/").unwrap_or(path).to_path_buf();
         self.places.folders.iter().map(move |folder| folder.join(&inside))
     }
 
-    /// Does the same as `inside_folders`, and adds the path below /usr/lib/debug.
+    /// Returns the paths that `inside_folders` returns, and the path in /usr/lib/debug.
     fn inside_roots(&self, path: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let inside = path.strip_prefix("/").unwrap_or(path);
         self.inside_folders(path).chain([Path::new(SYSTEM_FOLDER).join(inside)])
@@ -143,13 +144,13 @@ impl<'a> DebugFiles<'a> {
     }
 }
 
-/// Fetches the debug information with a build-id from servers, by the program `debuginfod-find` of
-/// elfutils. That program reads the addresses of the servers from the variable DEBUGINFOD_URLS, and
-/// stores fetched files in a cache. Returns `None` if no server has the file, if the program is not
-/// installed, or after `deadline`.
+/// Fetches the debug information with a build-id from servers by running the program
+/// `debuginfod-find` of elfutils. That program reads the addresses of the servers from the variable
+/// DEBUGINFOD_URLS, and stores fetched files in a cache. Returns `None` if no server has the file,
+/// if the program is not installed, or after `deadline`.
 pub(super) fn fetch(build_id: &str, deadline: Instant) -> Option<PathBuf> {
     let left = deadline.checked_duration_since(Instant::now())?.as_secs() + 1;
-    // After this number of seconds, the program exits and removes what it has fetched so far.
+    // The program exits after this number of seconds, and removes an incomplete file.
     let mut child = Command::new("debuginfod-find")
         .args(["debuginfo", build_id])
         .env("DEBUGINFOD_MAXTIME", left.to_string())

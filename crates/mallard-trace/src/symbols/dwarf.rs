@@ -53,9 +53,8 @@ impl<'a> DebugInfo<'a> {
         })
     }
 
-    /// Returns the functions at an address: first the function that contains the address, then
-    /// those that were inlined there, the innermost last. Returns an empty list if nothing is
-    /// known.
+    /// Returns the functions at an address. The first one contains the address, and the others were
+    /// inlined there, the innermost last. Returns an empty list if no function is known.
     pub fn functions(&self, address: u64) -> Vec<Found<'a>> {
         let mut lookup = self.context.find_frames(address);
         let mut frames = loop {
@@ -72,8 +71,8 @@ impl<'a> DebugInfo<'a> {
             let name =
                 frame.function.and_then(|function| std::str::from_utf8(function.name.slice()).ok());
             if name.is_none() && self.is_split(address) {
-                // The file with the split debug information is missing, so this line may belong to
-                // an inlined function.
+                // Without the file of split debug information, it is unknown whether this line
+                // belongs to an inlined function.
                 return Vec::new();
             }
             let location = frame.location.as_ref();

@@ -1,4 +1,4 @@
-//! Opens object files, and holds them and their sections in memory while names are looked up.
+//! Opens object files. Stores them and their sections in memory while names are looked up.
 
 use flate2::read::ZlibDecoder;
 use mallard::TypedArena;
@@ -19,7 +19,7 @@ pub(super) struct Files {
 impl Files {
     /// Opens a file. Returns `None` if it is not a regular file or not an object file.
     pub fn open(&self, path: &Path) -> Option<Elf<'_>> {
-        // A module may be a device or a pipe, and opening a pipe would block.
+        // A module may be a pipe, and opening a pipe would block.
         if !path.is_file() {
             return None;
         }
@@ -27,14 +27,14 @@ impl Files {
         File::parse(&*cache).ok()
     }
 
-    /// Stores decompressed bytes for as long as `self` exists.
+    /// Stores decompressed bytes until `self` is dropped.
     pub fn keep(&self, bytes: Vec<u8>) -> &[u8] {
         self.unpacked.alloc(bytes)
     }
 
-    /// Returns the bytes of a section with debug information, which is often compressed. Old
-    /// linkers name a compressed section `.zdebug_…` instead of `.debug_…`. Returns no bytes if
-    /// there is no such section.
+    /// Returns the bytes of a section with debug information, decompressed if necessary. Returns an
+    /// empty slice if there is no such section. Old linkers name a compressed section `.zdebug_…`
+    /// instead of `.debug_…`.
     pub fn section<'a>(&'a self, object: &Elf<'a>, name: &str) -> &'a [u8] {
         self.try_section(object, name).unwrap_or_default()
     }
@@ -44,8 +44,8 @@ impl Files {
             .section_by_name(name)
             .or_else(|| object.section_by_name(&format!(".z{}", name.strip_prefix('.')?)))?;
         let stored = section.compressed_data().ok()?;
-        // A corrupt file may state any size, so use the size only as a limit, and reserve no memory
-        // for it.
+        // In a corrupt file, the size may be any number. So the size is only a limit, and no memory
+        // is reserved.
         let size = stored.uncompressed_size;
         let mut bytes = Vec::new();
         match stored.format {

@@ -14,8 +14,9 @@ use std::path::Path;
 /// The loaded segments of a module's file, as the program headers describe them.
 pub struct Layout {
     segments: Vec<Segment>,
-    /// Identifies the file of a module without a build-id: see `spec/plan_format.md`. `None` if the
-    /// file has a build-id, or has no exception table (`.eh_frame_hdr`) that lists its functions.
+    /// A number that identifies the file of a module without a build-id, as `spec/plan_format.md`
+    /// defines. `None` if the file has a build-id, or if it lacks the exception table
+    /// (`.eh_frame_hdr`), which lists its functions.
     pub key: Option<u64>,
 }
 
@@ -27,8 +28,8 @@ struct Segment {
 }
 
 impl Layout {
-    /// Reads the file of a module. Returns `None` if the file is missing, or if another file is in
-    /// its place.
+    /// Reads the file of a module. Returns `None` if the file is missing or was replaced by another
+    /// file.
     pub fn read(module: &Module) -> Option<Layout> {
         // The library that reads object files may panic if a file is corrupt.
         catch_unwind(AssertUnwindSafe(|| Layout::try_read(module))).ok().flatten()
@@ -51,8 +52,8 @@ impl Layout {
         Some(Layout { segments, key })
     }
 
-    /// Returns the address that the linker assigned to a return address. `offset` is the return
-    /// address as an offset in the file.
+    /// Returns the link-time address of a return address. `offset` is the return address as an
+    /// offset in the file.
     pub fn address(&self, offset: u64) -> Option<u64> {
         let call = offset.checked_sub(1)?;
         self.segments.iter().find_map(|segment| {
@@ -61,8 +62,7 @@ impl Layout {
         })
     }
 
-    /// Returns the offset in the file of a return address. `address` is the address that the linker
-    /// assigned.
+    /// Returns the offset in the file of a return address. `address` is its link-time address.
     pub fn offset(&self, address: u64) -> Option<u64> {
         let call = address.checked_sub(1)?;
         self.segments.iter().find_map(|segment| {
@@ -78,8 +78,8 @@ impl Layout {
     }
 }
 
-/// Computes the key of a file: a checksum of the program headers and of `.eh_frame_hdr`, the table
-/// of functions.
+/// Computes the key of a file. The key is a checksum of the program headers and of `.eh_frame_hdr`,
+/// the table of functions.
 fn key(object: &Elf, path: &Path) -> Option<u64> {
     if !object.is_64() || object.is_little_endian() != cfg!(target_endian = "little") {
         return None;

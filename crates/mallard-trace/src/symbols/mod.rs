@@ -1,5 +1,5 @@
-//! Looks up the functions and lines of the code on call stacks, after the recording: in the
-//! program's own files, and in debug information that is found by build-id.
+//! Looks up the functions and source lines of call stacks after the recording. Reads the program's
+//! own files, and debug information that is found by build-id.
 
 mod code;
 mod debug_files;
@@ -26,8 +26,8 @@ pub use table::Source;
 pub struct Symbols {
     /// The source of the names, for each module.
     pub sources: Vec<Source>,
-    /// For each frame, the function that contains it, and then the functions that were inlined
-    /// there. The innermost function comes last.
+    /// The functions of each frame. The first one contains the frame's code, and the others were
+    /// inlined there, the innermost last.
     functions: Vec<Vec<Function>>,
 }
 
@@ -37,7 +37,8 @@ pub struct Row<'a> {
     pub frame: u32,
     /// The index of the frame's module.
     pub module: Option<u32>,
-    /// The return address as an offset in the file of the module. Without a module, the address itself.
+    /// The return address as an offset in the file of the module. For a frame without a module, the
+    /// return address itself.
     pub offset: Option<u64>,
     /// The function.
     pub function: Cow<'a, str>,
@@ -45,22 +46,23 @@ pub struct Row<'a> {
     pub file: Option<&'a str>,
     /// The line of the call.
     pub line: Option<u32>,
-    /// The frame into whose function the compiler inlined this function.
+    /// The frame into whose function the compiler inlined this function. `None` for other
+    /// functions.
     pub inline_of: Option<u32>,
 }
 
-/// Where and for how long to look up names.
+/// The settings of a lookup of names.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookup<'a> {
     /// Directories with debug information. If `None`, nothing is looked up.
     pub folders: Option<&'a [PathBuf]>,
-    /// For how long missing debug information may be fetched from servers. If `None`, nothing is
+    /// The maximum time for fetching missing debug information from servers. If `None`, nothing is
     /// fetched.
     pub fetch_for: Option<Duration>,
 }
 
 /// Looks up the functions of all frames. Reads each module once, and several modules in parallel.
-/// Before a file is fetched, `progress` gets its number and the total number of files.
+/// Before a file is fetched, calls `progress` with its number and the total number of files.
 pub fn look_up(
     modules: &[Module],
     frames: &[Frame],
@@ -91,8 +93,8 @@ pub fn look_up(
     if let Some(time) = lookup.fetch_for {
         let deadline = Instant::now() + time;
         let mut tried = HashSet::new();
-        // A fetched file may refer to a supplementary file (made by dwz), so a second round fetches
-        // that file.
+        // A fetched file may need a supplementary file (made by dwz), which the second round
+        // fetches.
         for _ in 0..2 {
             let missing = names.iter().flat_map(|names| names.missing.iter().cloned());
             let wanted: Vec<String> = missing.filter(|id| tried.insert(id.clone())).collect();
@@ -118,8 +120,8 @@ pub fn look_up(
     Symbols { sources, functions }
 }
 
-/// Looks up return addresses in one module. A function without a name gets a name from its module
-/// and offset.
+/// Looks up return addresses in one module. Names a function without a name by its module and
+/// offset.
 fn names_in(
     module: &Module,
     offsets: &[u64],
@@ -150,8 +152,8 @@ fn unnamed(module: &str, offset: u64) -> Function {
 }
 
 impl Symbols {
-    /// Stores names that another program has looked up. Each frame has at least one function. The
-    /// outermost function comes first.
+    /// Stores names that another program has looked up. Each frame must have at least one function,
+    /// and its outermost function is first.
     pub fn imported(modules: usize, functions: Vec<Vec<Function>>) -> Symbols {
         Symbols { sources: vec![Source::Imported; modules], functions }
     }
@@ -162,8 +164,8 @@ impl Symbols {
         (*source == Source::Dwarf).then(|| &*self.functions[frame as usize])
     }
 
-    /// Returns the functions of a frame: the function that contains the frame, and then the
-    /// functions that were inlined there, the innermost last.
+    /// Returns the functions of a frame. The first one contains the frame's code, and the others
+    /// were inlined there, the innermost last.
     pub fn functions(&self, frame: u32) -> &[Function] {
         self.functions.get(frame as usize).map_or(&[], Vec::as_slice)
     }

@@ -22,22 +22,22 @@ pub struct Function {
 /// The functions of one module.
 pub(super) struct Names {
     pub source: Source,
-    /// For each offset, the functions there, the outermost first. The list is empty if nothing is
-    /// known. Only the outermost function may have no name.
+    /// The functions at each offset, the outermost first. A list is empty if no function is known.
+    /// Only the outermost function may have no name.
     pub functions: Vec<Vec<Function>>,
     /// The build-ids for which no debug information was found.
     pub missing: Vec<String>,
 }
 
 impl Names {
-    /// Makes the names of a module for which nothing is known. `count` is the number of offsets.
+    /// Makes a value without any names. `count` is the number of offsets.
     pub fn none(count: usize) -> Names {
         Names { source: Source::None, functions: vec![Vec::new(); count], missing: Vec::new() }
     }
 }
 
-/// Looks up return addresses, which are offsets in the module's file. For a corrupt file, no names
-/// are found.
+/// Looks up return addresses, which are offsets in the module's file. Finds no names if the file is
+/// corrupt.
 pub(super) fn of_module(module: &Module, offsets: &[u64], places: Places) -> Names {
     catch_unwind(AssertUnwindSafe(|| try_of_module(module, offsets, places)))
         .unwrap_or_else(|_| Names::none(offsets.len()))
@@ -51,11 +51,11 @@ fn try_of_module(module: &Module, offsets: &[u64], places: Places) -> Names {
     let objects = || binary.iter().chain(&separate);
 
     let table = SymbolTable::read(objects().map(|(_, object)| object), &files);
-    // Search from the end, because the file with more debug information comes last.
+    // The search begins with the last file, because that file has more debug information.
     let debug = objects().rev().find_map(|(path, object)| DebugInfo::open(object, path, &from));
     let mut names = Names { source: table.source, ..Names::none(offsets.len()) };
-    // Take the addresses from the program itself if possible. The offsets in a separate file with
-    // debug information are often, but not always, equal to those in the program.
+    // The addresses are those in the program itself, if its file exists. In a separate file with
+    // debug information, the offsets may differ.
     let segments = objects().next().map(|(_, object)| object);
     for (functions, &offset) in names.functions.iter_mut().zip(offsets) {
         let Some(address) = segments.and_then(|object| address_of(object, offset)) else {
@@ -67,7 +67,7 @@ fn try_of_module(module: &Module, offsets: &[u64], places: Places) -> Names {
         }
         *functions = named(found, address, &table);
     }
-    // A module without an absolute path is not a file, for example [vdso].
+    // A module whose path is not absolute, such as [vdso], is not a file.
     if debug.is_none() && module.path.has_root() && !module.build_id.is_empty() {
         from.missing.borrow_mut().push(module.build_id.clone());
     }
@@ -75,7 +75,7 @@ fn try_of_module(module: &Module, offsets: &[u64], places: Places) -> Names {
     names
 }
 
-/// Returns the address that the linker assigned to the call before a return address.
+/// Returns the link-time address of the call in front of a return address.
 fn address_of(object: &Elf, offset: u64) -> Option<u64> {
     let call = offset.checked_sub(1)?;
     object.segments().find_map(|segment| {
@@ -86,8 +86,8 @@ fn address_of(object: &Elf, offset: u64) -> Option<u64> {
     })
 }
 
-/// Completes the names of the functions that debug information has at an address, the outermost
-/// first. Without debug information, uses the symbol table.
+/// Completes the names that debug information has for the functions at an address, the outermost
+/// first. If there is no debug information, returns a name from the symbol table.
 fn named<'a>(mut found: Vec<Found<'a>>, address: u64, table: &SymbolTable<'a>) -> Vec<Function> {
     let known = found.first().and_then(|outer| outer.name);
     let name = table.name(address, known);
@@ -96,9 +96,8 @@ fn named<'a>(mut found: Vec<Found<'a>>, address: u64, table: &SymbolTable<'a>) -
         None if name.is_some() => found.push(Found { name, file: None, line: None }),
         None => {}
     }
-    // If the supplementary file (made by dwz) is missing, the names of inlined functions are
-    // unknown. Then such a function is shown as a part of the function into which the compiler
-    // inlined it.
+    // If the supplementary file (made by dwz) is missing, inlined functions have no names. Such a
+    // function is left out, so it appears as a part of the function into which it was inlined.
     let mut is_outer = true;
     found.retain(|function| std::mem::take(&mut is_outer) || function.name.is_some());
     found

@@ -8,9 +8,9 @@ use object::read::{File, Object, ObjectSection, ObjectSymbol, ReadRef};
 use object::{SectionFlags, SymbolKind, SymbolScope};
 use std::io::Read;
 
-/// The maximum size of a symbol file that is embedded in another file. Such files are small.
+/// The maximum size in bytes of a symbol file that is embedded in another file.
 const SYMBOLS_BYTES_MAX: u64 = 1 << 28;
-/// The maximum memory for decompressing an embedded symbol file, in KiB.
+/// The maximum memory in KiB for decompressing an embedded symbol file.
 const XZ_MEMORY_KIB: u32 = 1 << 17;
 
 /// The source of a module's names.
@@ -20,9 +20,9 @@ pub enum Source {
     Dwarf,
     /// The symbol table: names of functions only.
     SymbolTable,
-    /// The dynamic symbols, to which other modules can link. Other functions have no name.
+    /// The dynamic symbols: names of the functions to which other modules can link.
     DynamicSymbols,
-    /// No names: the file is missing, was replaced, or is stripped.
+    /// No names, because the file is missing, was replaced, or is stripped.
     None,
     /// Another program has looked up the names. The trace was imported from a file of that program.
     Imported,
@@ -52,7 +52,7 @@ struct Symbol<'a> {
 
 /// The names of functions, by address. An address may have several names.
 pub(super) struct SymbolTable<'a> {
-    /// The symbols, sorted by address. Of several names for one address, the best comes first.
+    /// The symbols, sorted by address. If an address has several names, the best name comes first.
     symbols: Vec<Symbol<'a>>,
     /// The best source among the tables that were read.
     pub source: Source,
@@ -83,12 +83,12 @@ impl<'a> SymbolTable<'a> {
     }
 
     /// Returns the name of the function that contains an address. `known` is the name in the debug
-    /// information. It is returned if the table has no better name.
+    /// information, which is returned if the table has no better name.
     ///
-    /// A function of a C library often has several names. Debug information has only one of them,
-    /// which may be internal, such as `__GI___strdup`. For a static function in a namespace, the
-    /// debug information of g++ has only the last part of the name, while the symbol has the whole
-    /// name, mangled.
+    /// A function of a C library often has several names. Debug information contains only one of
+    /// them, which may be internal, such as `__GI___strdup`. For a static function in a namespace,
+    /// g++ writes only the last part of the name into debug information, while the symbol has the
+    /// whole mangled name.
     pub fn name(&self, address: u64, known: Option<&'a str>) -> Option<&'a str> {
         let names = self.names(address);
         let public = names.iter().take_while(|symbol| symbol.is_public);
@@ -98,8 +98,8 @@ impl<'a> SymbolTable<'a> {
         }
         let Some(known) = known else { return Some(names.first()?.name) };
         let whole = names.iter().find(|symbol| is_mangled(symbol.name) && !is_mangled(known));
-        // The symbol may belong to a part of the function that the compiler has moved away:
-        // `_Z1fv.cold`.
+        // The symbol may be the name of a part that the compiler has split off from the function,
+        // such as `_Z1fv.cold`.
         Some(whole.map_or(known, |symbol| symbol.name.split('.').next().unwrap_or(known)))
     }
 
@@ -116,7 +116,7 @@ impl<'a> SymbolTable<'a> {
         let Some(last) = self.symbols[..after].last() else { return &[] };
         let first = self.symbols.partition_point(|symbol| symbol.address < last.address);
         let names = &self.symbols[first..after];
-        // Functions in assembly often have no size. Then assume that they extend to the next
+        // A function in assembly often has no size, so it is assumed to extend to the next
         // function.
         let bytes = names.iter().map(|symbol| symbol.bytes).max().unwrap_or(0);
         if bytes == 0 || address - last.address < bytes {
@@ -127,8 +127,8 @@ impl<'a> SymbolTable<'a> {
     }
 }
 
-/// Returns the number of underscores at the beginning of a name. More underscores mean a more
-/// internal name. The underscore of a mangled name does not count.
+/// Returns the number of underscores at the beginning of a name. A name with more underscores is
+/// more internal. The underscore of a mangled name does not count.
 fn underscores(name: &str) -> usize {
     if is_mangled(name) {
         0
@@ -137,14 +137,13 @@ fn underscores(name: &str) -> usize {
     }
 }
 
-/// Returns whether a name is mangled: whether it encodes the namespaces and types of a function in
-/// C++ or Rust.
+/// Returns whether a name is mangled. A mangled name encodes namespaces and types of C++ or Rust.
 fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }
 
-/// Lists the functions in a symbol table of a file. Labels in assembly count, because functions in
-/// assembly often have neither a type nor a size.
+/// Lists the functions in a symbol table of a file. Includes labels in assembly, because functions
+/// in assembly often have neither a type nor a size.
 fn functions<'a, 'b>(
     object: &'b File<'a, impl ReadRef<'a>>,
     symbols: impl Iterator<Item = impl ObjectSymbol<'a>> + 'b,
@@ -188,8 +187,8 @@ fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
     symbols
 }
 
-/// Reads the symbol file that is embedded in the section .gnu_debugdata of Fedora's stripped files.
-/// It contains the functions that are not in the dynamic symbols.
+/// Reads the symbol file that Fedora embeds in stripped files, in the section .gnu_debugdata. It
+/// contains the functions that are not dynamic symbols.
 fn symbols_inside(object: &Elf) -> Option<Vec<u8>> {
     let compressed = object.section_by_name(".gnu_debugdata")?.data().ok()?;
     let mut bytes = Vec::new();
@@ -200,9 +199,9 @@ fn symbols_inside(object: &Elf) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the demangled name of a function. The demangler does not support some conditions in
-/// templates, such as those of `std::string::assign`. For these, the result is the name without
-/// template arguments and parameters.
+/// Returns the demangled name of a function. The demangler rejects some conditions in templates,
+/// such as those of `std::string::assign`. In this case, returns the name without template
+/// arguments and parameters.
 pub fn demangled(name: &str) -> String {
     let plain = |name: String| demangle_auto(name.into(), None).into_owned();
     let whole = plain(name.to_string());
@@ -214,7 +213,7 @@ pub fn demangled(name: &str) -> String {
     let mut shorter =
         begins.flat_map(|begin| ["Ev", "v"].map(|end| plain(format!("{begin}{end}"))));
     let is_whole = |found: &String| {
-        // The name of the function itself, which the mangled name contains after its length.
+        // The last part of the name, which the mangled name contains after its length.
         let last = found.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
         !last.is_empty() && name.contains(&format!("{}{last}", last.len()))
     };

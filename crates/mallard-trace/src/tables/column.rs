@@ -22,7 +22,8 @@ pub enum Values {
 pub struct Column {
     /// The values that are not null.
     pub values: Values,
-    /// For an optional field: 1 for each row that has a value, 0 for each that is null.
+    /// For an optional field, 1 for each row with a value and 0 for each row that is null. `None`
+    /// for other fields.
     pub present: Option<Vec<i16>>,
 }
 
@@ -76,7 +77,7 @@ impl Column {
         Column { values, ..self }
     }
 
-    /// Inserts `none` where a row has no value.
+    /// Inserts the value `none` for each row without a value.
     fn spread<T: Clone>(&self, values: impl Iterator<Item = T>, none: T) -> Vec<T> {
         let mut values = values;
         match &self.present {

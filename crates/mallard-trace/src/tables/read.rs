@@ -1,4 +1,4 @@
-//! Reads tables. Returns an error for a corrupt file.
+//! Reads tables. A corrupt file causes an error, but no panic.
 
 use super::column::{Column, Values};
 use super::schema::Schema;
@@ -47,7 +47,7 @@ impl Table {
         Ok(Table { schema, files, is_redacted: false })
     }
 
-    /// Returns the same table, which will have file names instead of paths.
+    /// Returns this table with a setting: when it is read, paths are reduced to file names.
     pub fn redacted(self) -> Table {
         Table { is_redacted: true, ..self }
     }
@@ -174,8 +174,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Reads the next rows, at most `rows_max`. Returns the columns in the order in which
-    /// [`Table::pieces`] got their names, or `None` at the end of the group.
+    /// Reads the next rows, at most `rows_max`. Returns the columns in the order of the names that
+    /// were passed to [`Table::pieces`], or `None` at the end of the row group.
     pub fn next(&mut self, rows_max: usize) -> Result<Option<Vec<Column>>> {
         let rows = self.rows_left.min(rows_max);
         if rows == 0 {
@@ -200,8 +200,8 @@ impl Pieces {
     }
 }
 
-/// Checks that the file has the columns of the schema, in the same order. The file may have more
-/// columns after these.
+/// Checks that the file has the columns of the schema in the same order. The file may have
+/// additional columns after them.
 fn check_columns(path: &Path, schema: &Schema, file: &SerializedFileReader<Source>) -> Result<()> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
     let is_same = schema.fields.len() <= columns.len()
@@ -288,8 +288,9 @@ impl ChunkReader for Source {
     }
 }
 
-/// Reads a file, and returns an error at its end. The Parquet library does not notice the end when
-/// it skips parts of a page header, and a corrupt header may claim to have billions of parts.
+/// Reads a file, and returns an error if a read reaches the end of the file. The Parquet library
+/// does not notice the end when it skips parts of a page header, and a corrupt header may claim to
+/// have billions of parts.
 struct UpToEnd {
     file: Arc<File>,
     at: u64,

@@ -1,11 +1,12 @@
-//! Which tables a trace has, and which columns each table has.
+//! Defines the tables of a trace and their columns.
 //!
 //! Columns have only types that DuckDB and Spark read in the same way, so there are no unsigned
-//! integers. Times are nanoseconds since the stream was opened. Columns whose value mostly grows
+//! integers. Times are in nanoseconds since the stream was opened. Columns whose value mostly grows
 //! are stored as deltas. Columns with few different values have a dictionary. Columns with many
-//! different values are stored byte by byte (BYTE_STREAM_SPLIT, which DuckDB 2.0, Polars and Arrow
-//! support; for other readers see `super::Style`). Each column of `events` has the encoding with
-//! the smallest size after zstd, measured with recordings of cc1plus, cmake, git, perl and python.
+//! different values are stored byte by byte (BYTE_STREAM_SPLIT). DuckDB 2.0, Polars and Arrow
+//! support this encoding. `super::Style` describes the encodings for other readers. Each column of
+//! `events` has the encoding with the smallest size after zstd, measured with recordings of
+//! cc1plus, cmake, git, perl and python.
 
 use super::column::{Column, Values};
 use parquet::basic::Type;
@@ -42,7 +43,7 @@ impl Kind {
     }
 }
 
-/// How the values of a column are stored.
+/// The encoding in which the values of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// The plain values.
@@ -126,11 +127,11 @@ const fn in_parts(name: &'static str, fields: &'static [Field]) -> Schema {
 use Encoding::{Delta, Dictionary, Plain, Split};
 use Kind::{Text, F64, I16, I32, I64, I8};
 
-/// The calls of malloc and related functions or of a traced allocator, in time order. Each call has
-/// a row.
+/// The calls of malloc and related functions, and of traced allocators, in time order. Each call
+/// has a row.
 ///
-/// There is no table of blocks. `docs/decisions/0041-no-table-of-blocks.md` has an SQL view that
-/// computes it.
+/// A trace has no table of blocks. `docs/decisions/0041-no-table-of-blocks.md` has an SQL view that
+/// computes such a table.
 pub const EVENTS: Schema = in_parts(
     "events",
     &[
@@ -150,9 +151,10 @@ pub const EVENTS: Schema = in_parts(
     ],
 );
 
-/// The blocks, derived from `events` by [`crate::allocs`]. Traces do not have this table, but a
-/// fleet may: see `docs/decisions/0041-no-table-of-blocks.md`. `size0` is the size that the program
-/// requested when it allocated the block, and `size` is the size after the last realloc.
+/// The blocks, which [`crate::allocs`] derives from `events`. Traces do not contain this table, but
+/// a fleet may, as `docs/decisions/0041-no-table-of-blocks.md` describes. `size0` is the size that
+/// the program requested when it allocated the block, and `size` is the size after the last
+/// realloc.
 pub const ALLOCS: Schema = in_parts(
     "allocs",
     &[
@@ -271,8 +273,8 @@ pub const SAMPLES: Schema = table(
     ],
 );
 
-/// The parts of the resident memory of each process, at each moment for which the parts are known:
-/// see `crate::residency::Parts`.
+/// The parts of each process's resident memory, as `crate::residency::Parts` defines them. There is
+/// a row for each moment at which the parts are known.
 pub const MEMORY: Schema = table(
     "memory",
     &[
@@ -298,7 +300,7 @@ pub const CPU: Schema = table(
 /// The sites. There is a row for each call stack that allocated: see `crate::site_row::SiteRow`.
 pub const SITES: Schema = table("sites", SITE_FIELDS);
 
-/// Calls the macro `$declare` with the columns of `sites` after `stack`: numbers with their
+/// Calls the macro `$declare` with all columns of `sites` except `stack`: numbers with their
 /// encodings, lifetimes, and estimates. Each estimate has a value, two bounds and a number of
 /// observations.
 macro_rules! site_columns {
@@ -401,8 +403,8 @@ macro_rules! site_fields {
 
 site_columns!(site_fields);
 
-/// The regions that the program contains: see [`crate::regions`]. The table is made when it is
-/// first needed. It is not in the manifest.
+/// The regions of the program, which [`crate::regions`] finds. The table is made when it is first
+/// needed, and the manifest does not list it.
 pub const REGIONS: Schema = table(
     "regions",
     &[

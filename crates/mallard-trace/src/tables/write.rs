@@ -18,13 +18,13 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Number of rows in a row group. Each call of [`Tables::write`] passes this number of rows. Only
-/// the last call may pass fewer.
+/// The number of rows in a row group. Each call of [`Tables::write`] must pass this number of rows.
+/// Only the last call may pass fewer rows.
 pub const GROUP_ROWS: usize = 1 << 20;
 /// The maximum number of row groups in one file, for a table with several files.
 const PART_GROUPS: usize = 64;
 
-/// For which readers tables are written.
+/// The readers for which tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// Mallard, and other readers that support all Parquet encodings. The files are the smallest.
@@ -33,8 +33,7 @@ pub enum Style {
     /// Any reader. DuckDB before 2.0 and the vectorized reader of Spark do not support integers
     /// with [`Encoding::Split`].
     Portable,
-    /// Any reader that reads the files only once. The files are fast to write and to read, but
-    /// large.
+    /// Readers that read the files only once. The files are fast to write and to read, but large.
     Scratch,
 }
 
@@ -51,7 +50,7 @@ pub struct Written {
 
 /// The tables of one trace, in a directory. A background thread encodes and writes them.
 ///
-/// At most two row groups are in memory, waiting to be written.
+/// At most two row groups are in memory at the same time, waiting to be written.
 pub struct Tables {
     jobs: SyncSender<Job>,
     is_redacted: bool,
@@ -69,8 +68,8 @@ impl Tables {
         Tables::with_style(folder, Style::Small)
     }
 
-    /// Starts the background thread. `style` determines for which readers the thread writes the
-    /// files. The directory `folder` must exist.
+    /// Starts the background thread. `style` determines the readers for which files are written.
+    /// The directory `folder` must exist.
     pub fn with_style(folder: &Path, style: Style) -> Self {
         let (jobs, inbox) = sync_channel(1);
         let folder = folder.to_path_buf();
@@ -85,8 +84,9 @@ impl Tables {
         self.is_redacted = true;
     }
 
-    /// Writes rows of a table. `columns` are the columns of the schema, in its order, of equal
-    /// length. Returns false if writing has failed. [`Tables::finish`] then returns the error.
+    /// Writes rows of a table. `columns` has the columns of the schema in its order, all with the
+    /// same number of rows. Returns false if writing has failed, in which case [`Tables::finish`]
+    /// returns the error.
     pub fn write(&mut self, schema: &'static Schema, columns: Vec<Column>) -> bool {
         debug_assert_eq!(schema.fields.len(), columns.len());
         let name = |(field, column): (&Field, Column)| match schema.has_paths(field.name) {
@@ -267,8 +267,8 @@ impl Field {
         let is_split_integer = self.encoding == Encoding::Split && self.kind != Kind::F64;
         match style {
             Style::Small => self.encoding,
-            // Addresses and block IDs are close to the previous value, so deltas are small. Other
-            // numbers repeat.
+            // Addresses and block IDs are close to the previous value, so their deltas are small.
+            // Other numbers occur repeatedly, so a dictionary is better.
             Style::Portable
                 if is_split_integer && self.kind == Kind::I64 && self.name != "size" =>
             {
@@ -294,7 +294,7 @@ fn properties(schema: &Schema, style: Style) -> WriterPropertiesPtr {
         .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_page_size_limit(1 << 20)
-        // A column of a row group has only one page, so that zstd finds most repetitions.
+        // With only one page for a column of a row group, zstd finds most repetitions.
         .set_data_page_row_count_limit(GROUP_ROWS)
         .set_data_page_size_limit(16 << 20)
         .set_offset_index_disabled(true) // the footer already contains the offset of that page

@@ -3,7 +3,8 @@
 use crate::hash::{mix, NumberMap};
 use crate::sites::weight_of;
 
-/// Blocks of at least this size are always followed, because only few of them fit into memory.
+/// The minimum size in bytes of blocks that are always tracked. Only few blocks of this size fit
+/// into memory.
 const LARGE_BYTES: u64 = 64 << 10;
 
 /// A block in use.
@@ -20,8 +21,8 @@ pub struct Block {
     /// The allocating thread, as a row index in the table `threads`. The index exceeds the number
     /// of rows if a corrupt trace lacks the thread.
     pub thread: u32,
-    /// How many blocks of the program this block stands for. 1, unless the trace is sampled or some
-    /// blocks are not followed.
+    /// The number of the program's blocks for which this block stands. 1, unless the trace is
+    /// sampled or some blocks are not tracked.
     pub weight: f32,
     /// Whether the block is from a traced allocator. Otherwise it is from malloc or a related
     /// function.
@@ -36,14 +37,15 @@ impl Block {
     }
 }
 
-/// The blocks in use, by block ID. If there are too many, every second small block is removed, and
-/// the remaining ones count double.
+/// The blocks in use, by block ID. If there are too many blocks, every second small block is
+/// removed, and each remaining small block counts double.
 pub struct Live {
     blocks: NumberMap<u64, Block>,
     limit: usize,
     one_in: u32,
     sample_bytes: u64,
-    /// The latest block at each address, for each owner. `None` unless the trace may lack frees.
+    /// The ID of the latest block at each address of each owner. `None` if the trace cannot lack
+    /// frees.
     by_addr: Option<NumberMap<(u32, u64), u64>>,
 }
 
@@ -63,17 +65,17 @@ impl Live {
         self.blocks.values()
     }
 
-    /// Returns the number of blocks that are followed.
+    /// Returns the number of tracked blocks.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Returns whether no block is followed.
+    /// Returns whether no block is tracked.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Returns N if one in N small blocks is followed.
+    /// Returns N if one of N small blocks is tracked.
     pub fn one_in(&self) -> u32 {
         self.one_in
     }
@@ -83,15 +85,15 @@ impl Live {
         self.one_in == 1 || size >= LARGE_BYTES || is_chosen(id as u64, self.one_in)
     }
 
-    /// Returns the weight of a followed block of this size.
+    /// Returns the weight of a tracked block of this size.
     #[inline]
     pub(super) fn weight(&self, size: u64) -> f32 {
         let share = if size >= LARGE_BYTES { 1 } else { self.one_in };
         weight_of(size, self.sample_bytes) as f32 * share as f32
     }
 
-    /// Adds a block. Returns an earlier block that must have been freed: a block of the same owner
-    /// at the same address or, in a corrupt trace, a block with the same ID.
+    /// Adds a block. Returns an earlier block that must have been freed. This is a block of the
+    /// same owner at the same address or, in a corrupt trace, a block with the same ID.
     #[inline]
     pub(super) fn insert(&mut self, id: i64, block: Block, owner: u32) -> Option<Block> {
         let same_id = self.blocks.insert(id as u64, block);
@@ -127,7 +129,7 @@ impl Live {
         self.blocks.len() >= self.limit && self.one_in < 1 << 20
     }
 
-    /// Removes every second small block, repeatedly, until at most half of the limit is used.
+    /// Removes every second small block, and repeats this until at most half of the limit is used.
     #[cold]
     pub(super) fn thin(&mut self) {
         while self.blocks.len() > self.limit / 2 && self.one_in < 1 << 20 {
@@ -145,8 +147,8 @@ impl Live {
     }
 }
 
-/// Returns whether a small block is followed when one in `one_in` blocks is followed. `one_in` is a
-/// power of two. A block that is followed for one power is also followed for all smaller powers.
+/// Returns whether a small block is tracked if one of `one_in` blocks is tracked. `one_in` is a
+/// power of two. A block that is tracked for a power of two is also tracked for all smaller powers.
 #[inline]
 fn is_chosen(id: u64, one_in: u32) -> bool {
     mix(id) & u64::from(one_in - 1) == 0

@@ -1,4 +1,4 @@
-//! Finds the process of each thread of a trace, and when the processes exited.
+//! Finds the process of each thread of a trace, and the times when the processes exited.
 
 use crate::error::Result;
 use crate::tables::schema::{PROCESSES, THREADS};
@@ -6,13 +6,13 @@ use crate::threads::Indices;
 use crate::trace::Trace;
 use std::collections::VecDeque;
 
-/// The process of each thread, and when the processes exited.
+/// The process of each thread, and the times when the processes exited.
 pub(super) struct Owners {
     /// The process of each thread, indexed by the row in the table `threads`.
     processes: Vec<u32>,
     indices: Indices,
-    /// (time of exit, process), sorted by time. Empty if there is only one process, because its
-    /// blocks count as in use at the end of the trace.
+    /// The times when processes exited, as (time, process), sorted by time. Empty for a trace with
+    /// one process, whose blocks count as in use at the end of the trace.
     ends: VecDeque<(i64, u32)>,
 }
 
@@ -40,15 +40,15 @@ impl Owners {
         Ok(owners)
     }
 
-    /// Adds a thread. In a corrupt table, several rows may have the same thread number. Then the
-    /// first row counts.
+    /// Adds a thread. If a corrupt table has several rows with the same thread number, the first
+    /// row counts.
     fn add(&mut self, tid: i32, process: u32) -> usize {
         self.processes.push(process);
         self.indices.insert_first(tid, self.processes.len() - 1)
     }
 
-    /// Returns the index of a thread, by its number. A thread that a corrupt trace lacks belongs to
-    /// no process.
+    /// Returns the index of a thread by its number. If a corrupt trace lacks the thread, adds the
+    /// thread without a process.
     #[inline]
     pub fn thread(&mut self, tid: i32) -> usize {
         self.indices.get(tid).unwrap_or_else(|| self.add(tid, u32::MAX))

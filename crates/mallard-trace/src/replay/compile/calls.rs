@@ -13,7 +13,8 @@ use crate::rows::{Row, NULL};
 /// log2 of the alignment of blocks from malloc.
 const NATURAL_ALIGN: u8 = 4;
 
-/// The maximum gap between two calls, in nanoseconds: 19 hours. Longer gaps are shortened to this.
+/// The maximum gap between two calls, in nanoseconds (19 hours). A longer gap is shortened to this
+/// value.
 const GAP_MAX: u64 = 1 << 46;
 
 impl Visitor<ThreadRow<'_>> for Compiler<'_> {
@@ -36,7 +37,8 @@ impl Visitor<ThreadRow<'_>> for Compiler<'_> {
         if self.regions.has_ended(block.instance) && self.regions.winks_out(block.instance) {
             return self.revive(row, thread, block);
         }
-        // An op stream must not contain a realloc to size 0, because glibc would free the block.
+        // An op stream must not contain a realloc to size 0, because glibc would free the block and
+        // not resize it.
         let size = row.size.max(1);
         self.regions.resume(block.instance, &mut self.emitter, &mut self.slots);
         let op = self.realloc_ops(row, thread, &block, to::OP_REALLOC, size);
@@ -81,7 +83,8 @@ impl Visitor<ThreadRow<'_>> for Compiler<'_> {
         }
     }
 
-    /// Counts a reset. An op stream has only calls of malloc and related functions.
+    /// Counts a reset. The op stream leaves resets out, because it has only calls of malloc and
+    /// related functions.
     fn reset(&mut self, _: ThreadRow) -> Result<()> {
         self.odd.traced += 1;
         Ok(())
@@ -102,7 +105,8 @@ impl Compiler<'_> {
         join(self, (row, thread))
     }
 
-    /// Returns the gap before a call. If the gap is too long for an op, first adds pauses.
+    /// Returns the gap before a call. If the gap is too long for one op, adds pauses before the
+    /// call.
     fn begin_call(&mut self, row: &Row, thread: usize) -> u32 {
         let is_free = row.op >= op::FREE;
         let dur = i64::from(row.dur_ns.max(0));
@@ -199,8 +203,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Holds back a free in an instance with wink-out. Leaves the free out if the instance has
-    /// ended.
+    /// Handles a free in an instance with wink-out. Delays the free, because only further
+    /// allocations make it necessary. Drops the free if the instance has ended.
     fn wink_out(&mut self, thread: usize, block: &Block, kind: u8, has_ended: bool) {
         let (instance, writer, slot) = (block.instance, block.writer as usize, block.slot);
         if has_ended {
@@ -224,7 +228,7 @@ impl Compiler<'_> {
         self.regions.escape(block.instance, by, function);
     }
 
-    /// Compiles a realloc that failed. This thread becomes the writer of the slot, because the
+    /// Compiles a failed realloc. This thread counts as the last writer of the slot, because the
     /// realloc may succeed in the replay.
     fn fail_to_resize(&mut self, row: &Row, thread: usize) -> Result<()> {
         let Some(block) = self.remove(row.old_alloc) else { return Ok(()) };
@@ -238,8 +242,7 @@ impl Compiler<'_> {
         self.insert(row.old_alloc, Block { at, writer: thread as u32, ..block })
     }
 
-    /// Adds the op `realloc_from`, the first op of a realloc. Returns the second op, which has the
-    /// kind `kind`.
+    /// Adds the first op of a realloc, `realloc_from`. Returns the second op, whose kind is `kind`.
     fn realloc_ops(&mut self, row: &Row, thread: usize, block: &Block, kind: u8, size: u64) -> Op {
         let gap = self.begin_call(row, thread);
         self.emitter.wait_for(thread, block.writer as usize, block.at);
@@ -250,9 +253,9 @@ impl Compiler<'_> {
         Op { what: pack(size, NATURAL_ALIGN, kind, target), slot, gap }
     }
 
-    /// Compiles a realloc of a block that wink-out has already freed. The malloc of the process
-    /// allocates a new block instead. Such an op stream is only written with
-    /// `Options::allow_escapes`.
+    /// Compiles a realloc of a block that wink-out has already freed, by letting the malloc of the
+    /// process allocate a new block. Such an op stream is only written if `Options::allow_escapes`
+    /// is set.
     fn revive(&mut self, row: &Row, thread: usize, block: Block) -> Result<()> {
         self.escape(&block, Some(thread));
         let gap = self.begin_call(row, thread);
@@ -282,9 +285,8 @@ fn kind_of_allocation(row: &Row) -> (u8, u8) {
     }
 }
 
-/// Returns the kind of op for a free. If the block is from operator new, this is a form of operator
-/// delete, because some mallocs abort a program that frees a block from operator new by `free`, or
-/// the reverse.
+/// Returns the kind of op for a free. A block from operator new is freed by a form of operator
+/// delete, and other blocks by `free`, because some mallocs abort the program if the two are mixed.
 fn kind_of_free(row: &Row, is_new: bool) -> u8 {
     let has = |flag: u16| row.op != op::REALLOC_TO && row.flags & flag != 0;
     match (has(flag::SIZED), has(flag::ALIGNED)) {

@@ -41,7 +41,7 @@ pub(super) fn damaged(alloc: i64) -> Error {
     Error::damaged(what, "nothing was replayed")
 }
 
-/// Returns the error for a rule that would wink out blocks which are used afterwards.
+/// Returns the error for a rule whose wink-out would free blocks that are still used afterwards.
 pub(super) fn escapes(plan: &str, number: usize, rule: &Rule, result: &RuleResult) -> Error {
     let from = result.escape_from.as_deref().unwrap_or("?");
     let foreign = match result.foreign_escapes {
