@@ -191,6 +191,6 @@ fn keys_change_the_screen_save_the_recording_and_quit() {
 fn top_without_a_program_says_what_to_type() {
     let folder = Folder::new();
     folder.mallard(&["top"]).refuses(2, "PROG ARGS");
-    folder.mallard(&["top", "--for", "1s", "--", "true"]).refuses(2, "--pid");
+    folder.mallard(&["top", "--for", "1s", "--", "true"]).refuses(2, "--for");
     folder.mallard(&["top", "--sort", "size", "--", "true"]).refuses(2, "size");
 }
