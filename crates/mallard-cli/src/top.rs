@@ -31,7 +31,13 @@ pub struct Command {
     )]
     pid: Option<u32>,
     /// With --pid, quits after this time.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "pid", conflicts_with = "program")]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        value_parser = duration,
+        requires = "pid",
+        conflicts_with = "program"
+    )]
     ends_after: Option<Duration>,
     /// What the list is ordered by at first.
     #[arg(long, value_enum, default_value = "use")]

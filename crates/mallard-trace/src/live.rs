@@ -212,34 +212,35 @@ impl Live {
         let blocks = self.blocks.entry(thread.process).or_default();
         let size = call.what & format::SIZE_MAX;
         let kind = Kind::of((call.what >> format::OP_SHIFT & 63) as u8);
-        let old = match kind {
-            Free | ReallocFrom if call.addr != 0 => {
-                let old = blocks.remove(&call.addr);
-                self.unknown_frees += u64::from(old.is_none());
-                old
-            }
-            _ => None,
+        let mut remove = || {
+            let old = blocks.remove(&call.addr);
+            self.unknown_frees += u64::from(old.is_none() && call.addr != 0);
+            old
         };
         match kind {
             Allocation if call.addr != 0 => self.begin(call, size, call.node),
-            Free => self.end(old),
-            ReallocFrom => thread.realloc = Some((call.addr, old)),
-            ReallocTo => {
-                let (from, old) = thread.realloc.take().unwrap_or_default();
-                match old {
-                    // The system had no memory, so the block is unchanged.
-                    Some(block) if call.addr == 0 && size > 0 => {
-                        blocks.insert(from, block);
-                    }
-                    old => {
-                        self.end(old);
-                        if call.addr != 0 {
-                            self.begin(call, size, call.node);
-                        }
+            Allocation => {} // failed
+            Free => {
+                let old = remove();
+                self.end(old);
+            }
+            ReallocFrom => thread.realloc = Some((call.addr, remove())),
+            ReallocTo => match thread.realloc.take().unwrap_or_default() {
+                // The system had no memory, so the block is unchanged.
+                (from, Some(block)) if call.addr == 0 && size > 0 => {
+                    blocks.insert(from, block);
+                }
+                (_, old) => {
+                    self.end(old);
+                    if call.addr != 0 {
+                        self.begin(call, size, call.node);
                     }
                 }
-            }
-            _ => {}
+            },
+            // `call` makes no events of these kinds, except of the first, whose effect is unknown.
+            UnknownCall | TracedAllocation | TracedFree | TracedReset | Module | Process
+            | ProcessEnd | ThreadStart | ThreadEnd | Memory | Cpu | Checkpoint | RegionBegin
+            | RegionEnd | RegionName | Thread | Name | Lost | End | Unknown => {}
         }
     }
 
