@@ -236,7 +236,7 @@ void losses::print() const
 {
     if (compared_ == 0)
         return;
-    std::printf("\nMallard is more than 10 % worse than the best competitor of its kind in %zu of "
+    std::printf("\nMallard is more than 10 %% worse than the best competitor of its kind in %zu of "
                 "%zu figures%s\n",
                 all_.size(), compared_, all_.empty() ? "." : ":");
     for (loss const& l : all_) {
