@@ -64,7 +64,15 @@ fn growing(folder: &Folder) -> String {
     folder.compile_file("growing", &source, &["-g", "-O1"])
 }
 
-/// Returns the files in the directory whose name ends with an extension.
+/// Starts the program, and returns it with its process id when it has begun.
+fn running(folder: &Folder) -> (Command, String) {
+    let mut running = Command::start(folder, &growing(folder), &[]);
+    running.line_with("ready");
+    let process = running.child.id().to_string();
+    (running, process)
+}
+
+/// Counts the files in the directory whose name ends with an extension.
 fn files(folder: &Folder, extension: &str) -> usize {
     let entries = std::fs::read_dir(folder.0.path()).unwrap();
     entries
@@ -97,10 +105,7 @@ fn top_shows_a_running_process_as_json_and_saves_a_recording() {
         return skip(why);
     }
     let folder = Folder::new();
-    let program = growing(&folder);
-    let mut running = Command::start(&folder, &program, &[]);
-    running.line_with("ready");
-    let process = running.child.id().to_string();
+    let (running, process) = running(&folder);
     let options = ["--for", "1s", "--interval", "100ms", "--json", "--sort", "growth", "-o", "a"];
     let ran = folder.mallard(&[&["top", "--pid", &process], &options[..]].concat());
     assert_eq!(ran.status(), 0, "{}", ran.errors());
@@ -147,10 +152,7 @@ fn top_detaches_when_its_pipe_is_closed() {
         return skip(why);
     }
     let folder = Folder::new();
-    let program = growing(&folder);
-    let mut running = Command::start(&folder, &program, &[]);
-    running.line_with("ready");
-    let process = running.child.id().to_string();
+    let (running, process) = running(&folder);
     let mut top =
         Command::start(&folder, MALLARD, &["top", "--pid", &process, "--interval", "50ms"]);
     top.line_with("in use");
