@@ -144,8 +144,8 @@ public:
 
     /// Records that the source supplied `bytes` for a chunk request of `step` bytes. If a large
     /// block has enlarged one request, later requests do not become larger because of that. `step`
-    /// is the size before the request was reduced to whole blocks, so this reduction does not make
-    /// later requests smaller.
+    /// is the size that `step()` returned, before the pool rounded the request down to whole
+    /// blocks, so the rounding does not make later requests smaller.
     constexpr void took(std::size_t bytes, std::size_t step) noexcept
     {
         taken_ += bytes;

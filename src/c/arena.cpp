@@ -118,8 +118,8 @@ mallard_arena* make(const char* function, const choice& chosen) noexcept
     return fail(messages::null_handle, function, "arena", "mallard_arena_create");
 }
 
-/// Allocates with unusual arguments. The alignment 0 means the default alignment. Any other invalid
-/// argument is an error.
+/// Serves a call with a null handle or an unusual alignment. The alignment 0 means the default
+/// alignment. A null handle or any other invalid argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_arena* arena, std::size_t bytes,
                                            std::size_t align) noexcept
 {

@@ -1,9 +1,10 @@
 // Calls functions of the API's caller, which must not throw.
 //
 // An exception that passed through an allocator would leave the allocator in an inconsistent state.
-// Therefore this file alone is compiled without unwind tables (see CMakeLists.txt). An exception
-// that arrives here cannot propagate, and the C++ runtime that threw it calls std::terminate with
-// the stack intact. So the effect is that of `noexcept`, but this library needs no C++ runtime.
+// Therefore this file, and no other file, is compiled without unwind tables (see CMakeLists.txt).
+// An exception that arrives here cannot propagate, and the C++ runtime that threw the exception
+// calls std::terminate with the stack intact. The effect is that of `noexcept`, but this library
+// needs no C++ runtime.
 #include "source.hpp"
 
 namespace mallard::c {

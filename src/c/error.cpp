@@ -19,9 +19,9 @@ struct failure {
     value values[5];
 };
 
-// The last failure of this thread. This variable is in static thread-local storage (see
-// CMakeLists.txt), so reading it never allocates. The record is small, since a library that dlopen
-// loads gets little of that storage.
+// The last failure of this thread. The variable is in static thread-local storage (see
+// CMakeLists.txt), so reading it never allocates. The record is small, since a library that is
+// loaded by dlopen gets little static thread-local storage.
 constinit thread_local failure last;
 static_assert(sizeof last <= 64);
 

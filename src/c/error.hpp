@@ -27,9 +27,9 @@ public:
     std::uintptr_t bits = 0;
 };
 
-/// Records a failure and sets errno. This function is cheap, since a program may fail in a loop,
-/// and does not allocate, since memory may be short. Therefore it does not format the text.
-/// `mallard_explain` does that later.
+/// Records a failure and sets errno. A program may fail in a loop, so this function must be cheap.
+/// Memory may be short, so this function does not allocate. Therefore `mallard_explain` formats the
+/// text later.
 [[gnu::cold]] mallard_error fail(const message& what, value a = {}, value b = {}, value c = {},
                                  value d = {}, value e = {}) noexcept;
 

@@ -12,13 +12,14 @@
 
 namespace mallard::c {
 
-/// The number of `sync` values that are compiled in, counted from the first value.
+/// The number of thread modes (values of `sync`) for which the library is compiled. These are the
+/// first values of the enumeration.
 inline constexpr std::size_t sync_modes = 4;
 inline constexpr const char* sync_names[] = {"MALLARD_SYNC_NONE", "MALLARD_SYNC_MUTEX",
                                              "MALLARD_SYNC_LOCK_FREE",
                                              "MALLARD_SYNC_THREAD_CACHED"};
 
-/// The source of an allocator's memory and of its handle.
+/// The source of the memory of an allocator and its handle, and the chunk that contains the handle.
 struct origin {
     chosen_source from;
     chunk self;
@@ -30,7 +31,7 @@ struct origin {
     }
 };
 
-/// Creates a `Handle` from an origin, a growth rule and the other `arguments`. Returns null if the
+/// Creates a `Handle` from a source, a growth rule and the other `arguments`. Returns null if the
 /// source has no memory.
 template <class Handle, class... Arguments>
 Handle* make_handle(const char* function, const choice& chosen, Arguments... arguments) noexcept
@@ -48,8 +49,8 @@ Handle* make_handle(const char* function, const choice& chosen, Arguments... arg
     return ::new (at) Handle(std::move(its), rule, arguments...);
 }
 
-/// Destroys a handle. The type `Handle` must have its allocator in the member `blocks`, and its
-/// origin in the member `its`.
+/// Destroys a handle. The type `Handle` must have its allocator in the member `blocks`, and the
+/// source of its memory in the member `its`.
 template <class Handle>
 void end_handle(Handle& handle) noexcept
 {
@@ -72,8 +73,8 @@ protected:
     ~handle() = default;
 };
 
-/// A handle of the kind `Interface` with an allocator of the type `Blocks`, which
-/// `make_blocks(source)` returns.
+/// A handle of the kind `Interface`. Its allocator has the type `Blocks`, and is the result of
+/// `make_blocks(source)`.
 template <class Interface, class Blocks>
 struct alignas(false_sharing_bytes) handle_of : Interface {
     Blocks blocks;

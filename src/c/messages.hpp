@@ -1,5 +1,5 @@
-// All error messages of the C API. A message has three lines: what happened, the state, and what to
-// do next. The first value is the name of the function that failed.
+// All error messages of the C API. A message has three lines, which contain what happened, the
+// state, and what to do next. The first value is the name of the function that failed.
 #pragma once
 
 #include "error.hpp"

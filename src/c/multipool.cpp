@@ -76,8 +76,8 @@ mallard_multipool* make(const char* function, const choice& chosen) noexcept
 
 using maker = mallard_multipool* (*)(const char*, const choice&) noexcept;
 
-/// Returns null for the lock-free mode, because that mode needs a fixed capacity, and a multipool
-/// grows.
+/// Returns the function that makes the multipool of table element `I`. Returns null for the
+/// lock-free mode, because that mode needs a fixed capacity, and a multipool grows.
 template <std::size_t I>
 constexpr maker maker_at() noexcept
 {
@@ -96,8 +96,8 @@ constexpr makers<maker> all_makers = []<std::size_t... I>(std::index_sequence<I.
     return fail(messages::null_handle, function, "multipool", "mallard_multipool_create");
 }
 
-/// Allocates with unusual arguments. The alignment 0 means the default alignment. Any other invalid
-/// argument is an error.
+/// Serves a call with a null handle or an unusual alignment. The alignment 0 means the default
+/// alignment. A null handle or any other invalid argument is an error.
 [[gnu::noinline]] void* allocate_with_care(mallard_multipool* multipool, std::size_t bytes,
                                            std::size_t align) noexcept
 {

@@ -200,7 +200,7 @@ void mallard_pool_free_batch(mallard_pool* pool, void* const* blocks, size_t cou
     if (pool == nullptr || blocks == nullptr)
         return;
     std::span<void* const> left(blocks, count);
-    while (!left.empty()) { // frees the blocks up to the next null
+    while (!left.empty()) { // frees the blocks before the next null pointer
         auto const end = std::find(left.begin(), left.end(), nullptr);
         auto const length = static_cast<std::size_t>(end - left.begin());
         pool->free_batch(left.first(length));

@@ -10,8 +10,8 @@
 
 namespace std {
 
-// A std::mutex calls this function if the mutex was destroyed, or if the same thread holds it
-// already.
+// libstdc++ calls this function if a std::mutex cannot be locked, because the mutex was destroyed,
+// or because the same thread holds the mutex already.
 void __throw_system_error(int error)
 {
     (mallard::fatal_message()
@@ -22,9 +22,9 @@ void __throw_system_error(int error)
         .stop();
 }
 
-// The headers of libstdc++ call this function if they are compiled with -D_GLIBCXX_ASSERTIONS. They
-// declare that the function does not return, but not with [[noreturn]], so clang rejects
-// [[noreturn]] here.
+// The headers of libstdc++ call this function if they are compiled with -D_GLIBCXX_ASSERTIONS. The
+// headers do not declare it [[noreturn]], so clang rejects [[noreturn]] here, although the function
+// does not return.
 void __glibcxx_assert_fail(const char* file, int line, const char* function,
                            const char* condition) noexcept
 {
@@ -51,8 +51,8 @@ extern "C" [[noreturn]] void __cxa_pure_virtual()
     __builtin_trap();
 }
 
-// The functions for the initialisation of function-local statics. The first byte of the guard is 1
-// after the initialisation.
+// The functions that guard the initialisation of function-local statics. The first byte of the
+// guard object is 1 after the initialisation.
 namespace {
 pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }

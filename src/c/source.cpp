@@ -8,8 +8,8 @@
 namespace mallard::c {
 namespace {
 
-/// The last request of this thread that failed in a source. Such a request is not yet a failed
-/// call, because the allocator then requests less memory from the source.
+/// The last request of this thread that failed in a source. After such a request, the allocator
+/// requests less memory from the source, so the program's call may still succeed.
 struct failed_take {
     const chosen_source* by = nullptr;
     const message* why = nullptr;
@@ -27,7 +27,8 @@ void* take_from_heap(layout l) noexcept
     return ::posix_memalign(&data, l.align, l.bytes) == 0 ? data : nullptr;
 }
 
-/// Discards a failed request to an earlier source that was at the same address.
+/// Discards the last failed request of this thread if an earlier source had the address of `source`
+/// and caused that failure.
 void begin(const chosen_source* source) noexcept
 {
     if (last.by == source)

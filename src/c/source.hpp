@@ -23,8 +23,8 @@ struct source_choice {
 /// The test is cheap compared with the request.
 class chosen_source {
 public:
-    /// Several threads may use the source. malloc needs no lock. The caller's functions and buffer
-    /// are used under a lock.
+    /// True, because several threads may use the source at the same time. malloc needs no lock. The
+    /// caller's functions and buffer are used under a lock.
     static constexpr bool any_thread = true;
 
     explicit chosen_source(const source_choice& choice) noexcept;

@@ -122,8 +122,8 @@ void return_block(thread_cache& cache, void* block) noexcept
     slab& s = slab_of(block);
     if (s.index >= span_class_first)
         return give_slab(s);
-    // `push` checked only the alignment. In most classes, an aligned address may still be inside a
-    // block.
+    // So far, `push` has checked only the alignment of the address. In most classes, an aligned
+    // address may still be inside a block.
     if (!s.shape().begins(s.offset_of(block))) [[unlikely]]
         stop_at_interior(block, "free");
     return_to_slab(cache, s, block, mark_for(block, cache.key));

@@ -25,17 +25,19 @@ void* carve_page(thread_cache& cache, class_offset offset, slab_queue& queue) no
 /// Moves all free blocks of a slab onto the free list of its class.
 void take_free_blocks(thread_cache& cache, slab& s) noexcept;
 
-/// Returns a block to its slab, or a whole span as `give_slab` does.
+/// Returns a block to its slab. A span contains one block, so a span is freed as a whole by
+/// `give_slab`.
 void return_block(thread_cache& cache, void* block) noexcept;
 /// Returns the blocks of a list to their slabs, from `first` on.
 void return_blocks(thread_cache& cache, void* first) noexcept;
 
-/// Updates the queue of a class after blocks were returned to the slab `s`. Adds the slab to the
-/// queue if some of its blocks are used. If none is used, the slab becomes `queue.fresh`, or is
-/// freed if another slab is `queue.fresh`.
+/// Updates the queue of a class after blocks were returned to the slab `s`. If some blocks of the
+/// slab are still used, adds the slab to the queue. Otherwise, the slab becomes `queue.fresh`, or
+/// is freed if another slab is `queue.fresh` already.
 void settle(thread_cache& cache, slab& s) noexcept;
 
-/// Frees the slab `queue.fresh`, which is being carved into blocks, if none of its blocks is used.
+/// Frees the slab `queue.fresh`, which is being carved into blocks, if no block of the slab is
+/// used.
 void give_fresh_if_unused(slab_queue& queue) noexcept;
 
 /// Returns an unused slab or span to the chunks of the heap that owns it, or to the slice heap if a

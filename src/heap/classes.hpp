@@ -142,8 +142,8 @@ constexpr std::size_t class_of_offset(class_offset offset) noexcept
     return offset / class_offset_unit - offsets_before_lists;
 }
 
-/// For sizes up to this one, the class offset is looked up in a table. Element i of the table is
-/// the class offset for sizes from 16 * i - 15 to 16 * i bytes.
+/// The largest size, in bytes, whose class offset is looked up in a table. Element i of the table
+/// is the class offset for sizes from 16 * i - 15 to 16 * i bytes.
 inline constexpr std::size_t looked_up_max = 1024;
 inline constexpr auto offsets_by_16 = [] {
     std::array<std::uint16_t, looked_up_max / 16 + 1> all{};

@@ -1,6 +1,6 @@
-// Decides when idle memory is returned to the system. That is at the end of each decay interval,
-// and without delay while malloc holds most of the memory that the control group of the process may
-// use.
+// Decides when idle memory is returned to the system. Idle memory is returned at the end of each
+// decay interval. While malloc holds most of the memory that the control group of the process may
+// use, idle memory is returned without delay.
 #include "decay.hpp"
 
 #include "limits.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 /// The time at which idle memory is returned next, in milliseconds.
 constinit std::atomic<std::uint64_t> due{0};
-/// How long the engine waits if more memory is to be returned than it returns in one call of `age`.
+/// The delay before the next call of `age` if one call did not return all memory that is due.
 constexpr std::uint64_t pause_milliseconds = decay_interval_milliseconds / 8;
 
 constexpr std::uint64_t credit_per_millisecond = 100;

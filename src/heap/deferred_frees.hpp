@@ -48,9 +48,8 @@ public:
         return is_hidden(room) ? room + hidden_by : room;
     }
 
-    /// Counts a free whose block has no room in its free list, or belongs to another thread.
-    /// Returns true after many such frees in a row, so that the free of this block should be
-    /// deferred.
+    /// Counts a free of a block that has no room in its free list, or that belongs to another
+    /// thread. Returns true after many such frees in a row. The caller should then defer the free.
     bool count_free() noexcept { return ++in_a_row_ > undeferred_in_a_row; }
     void end_row() noexcept { in_a_row_ = 0; }
 
@@ -92,7 +91,7 @@ public:
     }
 
     /// Returns the pointer to the first block of a list, whether the list is hidden or not. `index`
-    /// may be that of any class.
+    /// may be the index of any class.
     void*& head(free_list& l, std::size_t index) noexcept
     {
         return is_hidden(l) ? hidden_[index] : l.head;

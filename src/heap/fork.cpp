@@ -1,6 +1,6 @@
 // The fork handlers. The forking thread locks all locks of the engine before the fork. It marks all
-// of them except the locks of heaps as held across the fork, and no other thread waits for a lock
-// that is marked in this way (see guests.hpp).
+// locks except those of heaps as held across the fork. No other thread waits for a lock with that
+// mark (see `guests.hpp`).
 #include "fork.hpp"
 
 #include "guests.hpp"
@@ -43,9 +43,9 @@ void before_fork() noexcept
     take_cache_locks();
     the_slice_heap.its_lock().take();
     lock_of_huge().take();
-    // This thread now holds all locks. Mark all except the locks of heaps as held across the fork.
-    // From here on, other threads do not wait for the marked locks, but become guests (see
-    // guests.hpp).
+    // This thread now holds all locks. Mark all locks except those of heaps as held across the
+    // fork. From here on, other threads do not wait for the marked locks, but use the slow path for
+    // forks (see `guests.hpp`).
     keep_sample_lock();
     keep_cache_locks();
     the_slice_heap.keep();

@@ -9,8 +9,8 @@
 
 namespace mallard::engine {
 
-/// The first two words of a free block: a pointer to the next block, and the same pointer XORed
-/// with a mark that depends on this block's address.
+/// The first two words of a free block. The second word is a pointer to the next block. The first
+/// word is the same pointer XORed with a mark that depends on this block's address.
 ///
 /// The mark is the address of the block XORed with a secret key of the process (`mark_for`). Every
 /// pop compares the two words, so a stray write into a free block cannot choose the address that

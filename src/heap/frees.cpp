@@ -41,8 +41,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     busy_scope const busy(cache);
     tick(cache);
     // Besides the deferred blocks, return blocks of one hidden list. A thread that frees blocks of
-    // several classes may have several hidden lists. The class is that of a deferred block, which
-    // the count of slow paths selects, so that successive calls select different classes.
+    // several classes may have several hidden lists. The count of slow paths selects one deferred
+    // block, and the class of that block selects the list. So successive calls select different
+    // classes.
     std::uint32_t const chosen =
         cache.slow_paths.load(std::memory_order_relaxed) % deferred_frees::capacity;
     std::size_t const index = slab_of(cache.deferred.block(chosen)).index;
@@ -64,9 +65,9 @@ void return_hidden(thread_cache& cache, std::size_t index, std::size_t count) no
     overflows = static_cast<std::uint16_t>(overflows + (overflows != 0xffff));
 }
 
-/// Frees a block for a thread that uses a decoy, by pushing the block onto a free list of the
-/// thread's real cache. (A sampling decoy's lists always look full, so every free calls this
-/// function.)
+/// Frees a block for a thread that uses a trap cache, in which every fast path fails. Pushes the
+/// block onto a free list of the thread's real cache. While allocations are sampled, every free of
+/// a thread's own block calls this function, because the lists of the trap cache always look full.
 [[gnu::noinline]] void push_to_real(void* block, thread_cache& decoy, class_offset offset) noexcept
 {
     push(block, decoy.real, offset);

@@ -18,9 +18,9 @@
 // The locks of heaps are the exception. The forking thread locks them, too, but calls on heaps wait
 // until the fork is over.
 //
-// Lock order: first the lock around reports of samples, then the locks of heaps, fallback cache,
-// registry, slice heap and mappings, and last the lock `guests`. A thread that holds `guests` locks
-// no other lock. The handlers are in fork.cpp.
+// The lock order begins with the lock around reports of samples. The locks of heaps, fallback
+// cache, registry, slice heap and mappings follow. The last lock is `guests`. A thread that holds
+// `guests` locks no other lock. The handlers are in fork.cpp.
 //
 // tests/models/engine_fork.pml models this for Spin.
 #pragma once
@@ -33,8 +33,8 @@ namespace mallard::engine {
 /// holds this lock for a few memory accesses, and never across a fork.
 extern constinit os::lock guests;
 
-/// A scoped lock. Locks `l`, or makes this thread a guest if another thread holds `l` across a
-/// fork.
+/// A scoped lock. Locks `l`. If another thread holds `l` across a fork, locks `guests` instead, and
+/// `is_guest` then returns true, so that the caller uses the slow path for forks.
 class access {
 public:
     explicit access(os::lock& l, os::lock& of_guests = guests) noexcept

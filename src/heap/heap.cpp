@@ -1,4 +1,4 @@
-// The functions of heaps. A heap is a thread cache without a thread: see heap.hpp.
+// The functions of heaps. A heap is a thread cache without a thread (see heap.hpp).
 #include "heap.hpp"
 
 #include "cached_slabs.hpp"
@@ -21,7 +21,7 @@ constinit os::lock heaps_lock;
 // The variables below are protected by `heaps_lock`.
 constinit permanent_store store;
 constinit heap* unused = nullptr;
-constinit std::atomic<heap*> newest{nullptr}; // other threads read it without the lock
+constinit std::atomic<heap*> newest{nullptr}; // other threads read this pointer without the lock
 constinit entry numbers = 0;
 
 // --- the cache policy of heaps ----------------------------------------------------------
@@ -59,8 +59,8 @@ void* begin_bump_range(thread_cache& cache, class_offset, slab_queue& queue) noe
     return first;
 }
 
-/// Allows any change of list limits. The sum over all heaps is not limited, and only
-/// `allowance_max` limits the lists of each heap.
+/// Returns true, because any change of list limits is allowed. The sum of the limits over all heaps
+/// is not limited. Only `allowance_max` limits the lists of each heap.
 bool allow_always(std::ptrdiff_t) noexcept
 {
     return true;
@@ -80,7 +80,7 @@ constexpr cache_policy policy_of_heaps{.take_slices = take_slices,
 
 [[gnu::cold]] heap* make_new() noexcept
 {
-    if (numbers == thread_owner_max - 1) // the last number is the owner number of the decoys
+    if (numbers == thread_owner_max - 1) // the last number belongs to the trap caches
         return nullptr;
     void* const room = store.allocate(sizeof(heap));
     if (room == nullptr)
@@ -153,8 +153,8 @@ void* allocate_with_access(heap& h, std::size_t bytes, std::size_t align, bool* 
     return block != nullptr ? block : pop(&h, offset);
 }
 
-/// Reads all messages (batches of remote frees): those that an earlier call has removed from the
-/// inbox, and those that are still there.
+/// Reads all messages (batches of remote frees). These are the messages that an earlier call has
+/// removed from the inbox, and the messages that are still in the inbox.
 void read_all_messages(heap& h) noexcept
 {
     read_messages(h, ~std::size_t{0});
@@ -172,8 +172,8 @@ void end_bump_range(heap& h, std::size_t index) noexcept
     auto const count = static_cast<std::uint32_t>(bytes_of(left) / s.shape().bytes);
     s.carved -= count;
     s.used -= count;
-    // Another slab may have become `fresh` since `begin_bump_range`. No block of that slab was ever
-    // allocated, so return the slab.
+    // Another slab may have become `queues[index].fresh` since `begin_bump_range`. No block of that
+    // slab was ever allocated, so return the slab.
     if (slab* const other = std::exchange(h.queues[index].fresh, &s))
         give_slab(*other);
     if (s.used == 0)

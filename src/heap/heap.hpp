@@ -1,4 +1,4 @@
-// Heaps: allocators that a program creates, and that can free all their blocks together.
+// Heaps, which are allocators that a program creates, and that can free all their blocks together.
 //
 // A heap is a thread cache without a thread. Its slabs are in chunks that only this heap uses, and
 // no slab moves to or from another cache. So `release` returns whole chunks without looking at
@@ -35,7 +35,8 @@ inline constexpr std::uint32_t chunk_slices_max = (std::uint32_t{4} << 20) / sli
 /// A range of adjacent blocks in a slab that were never allocated or written. The slab counts these
 /// blocks as used. The public header heap.hpp allocates from such a range.
 using bump_range = mallard_bump_range;
-// A class offset leads both to the free list and to the bump range of a class.
+// A bump range is as long as a unit of class offsets. So the class offset of a class leads both to
+// its free list and to its bump range.
 static_assert(sizeof(bump_range) == class_offset_unit);
 static_assert(MALLARD_FRESH_CLASSES == span_class_first);
 
@@ -80,8 +81,8 @@ inline bool is_confined_to_caller(const heap& h) noexcept
     return thread_of(h).load(std::memory_order_relaxed) == this_thread();
 }
 
-/// Returns the newest of all heaps. The heaps are linked by `next_of_all`, including destroyed
-/// ones.
+/// Returns the newest of all heaps. All heaps, including destroyed heaps, are linked by
+/// `next_of_all`.
 heap* all_heaps() noexcept;
 
 /// Creates a heap that is shared, or confined to the calling thread. Returns null if there is no
@@ -124,8 +125,8 @@ void deallocate(heap& h, void* block) noexcept;
 void free_of_heap(found_block const& b, void* block) noexcept;
 void* reallocate_of_heap(found_block const& b, void* block, std::size_t bytes) noexcept;
 
-/// Both functions free all blocks. `release` returns the memory to the slice heap, `reset` retains
-/// the chunks. O(chunks + large blocks).
+/// Free all blocks. `release` returns the memory to the slice heap, and `reset` retains the chunks.
+/// Both take O(chunks + large blocks) time.
 void release(heap& h) noexcept;
 void reset(heap& h) noexcept;
 /// Returns unused chunks to the slice heap while the heap holds more than `keep` bytes.
@@ -140,7 +141,7 @@ struct heap_numbers {
     std::size_t chunks = 0;
     std::size_t large_blocks = 0;
 };
-/// Counts the blocks of a heap. O(slabs).
+/// Counts the blocks of a heap in O(slabs) time.
 [[gnu::cold]] heap_numbers count(heap& h) noexcept;
 
 // --- the memory of heaps: heap_memory.cpp ----------------------------------------

@@ -1,5 +1,5 @@
-// Manages the memory of a heap: its chunks from the slice heap, the free spans inside the chunks,
-// its large blocks, and its limit.
+// Manages the memory of a heap, which consists of chunks from the slice heap, free spans inside the
+// chunks, and large blocks. Also manages the limit of the heap.
 #include "heap.hpp"
 #include "large.hpp"
 
@@ -81,8 +81,8 @@ void forget_free(heap& h) noexcept
 constexpr unsigned slice_bits = 26;
 static_assert(reservation_slices_max <= std::size_t{1} << slice_bits);
 
-/// Returns the number that identifies a chunk: the index of its reservation and of its first slice
-/// in one word.
+/// Returns the number that identifies a chunk. One word contains both the index of the chunk's
+/// reservation and the index of the chunk's first slice.
 std::uint32_t name_of(const reservation& r, std::size_t slice) noexcept
 {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(&r - reservations) << slice_bits |

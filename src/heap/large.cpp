@@ -184,7 +184,7 @@ void* resize_span(slab& s, std::size_t bytes_new) noexcept
         return nullptr;
     reservation& r = *reservation_of(s.start);
     std::size_t const g = r.slice_of(s.start);
-    // If several threads free or resize the block at the same time, only one of them succeeds here.
+    // If several threads free or resize the block at the same time, only one thread succeeds here.
     entry const e = r.entry_at(g);
     if (offset_in(e) != entry_large || !r.change(g, e, inside_of(e)))
         return nullptr;
@@ -235,9 +235,9 @@ void* take_large(std::size_t bytes, std::size_t align, bool* zero) noexcept
                 *zero = true;
             return block;
         }
-        // In two cases, the block must be a span, whatever its size. First, a guest (a thread that
-        // calls while another one forks) must not change the mapping table. Second, if the system
-        // has no address space for a mapping, because the reservations use all that a limit allows,
+        // In two cases, the block must be a span, whatever its size. First, while another thread
+        // forks, this thread must not change the mapping table. Second, the system may have no
+        // address space for a mapping, because the reservations use all that a limit allows. Then
         // the committed free slices may be enough.
         usage const now = the_slice_heap.now();
         std::size_t const wide = slices_for(bytes) + align / slice_bytes;
@@ -264,7 +264,7 @@ bool free_large(void* p) noexcept
         return free_huge(p);
     reservation& r = *reservation_of(p);
     std::size_t const g = r.slice_of(p);
-    // If two threads free the block at the same time, only one of them succeeds here.
+    // If two threads free the block at the same time, only one thread succeeds here.
     if (!r.change(g, entry_large, 0))
         return false;
     // Return the memory of a span above 32 MiB to the system immediately, because the span alone

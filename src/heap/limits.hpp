@@ -14,7 +14,7 @@ namespace mallard::engine {
 using limit_call = void (*)(void* context, std::size_t held, std::size_t limit);
 
 /// A soft and a hard limit on the memory in use. Spans, slabs and mappings in use count with their
-/// whole size, idle memory does not count.
+/// whole size. Idle memory does not count.
 ///
 /// When the soft limit is exceeded, the user's function is called. The next call for the soft limit
 /// comes only after the held bytes have fallen below three quarters of that limit. When an
@@ -36,9 +36,9 @@ public:
     }
     void uncharge(std::size_t bytes) noexcept { os::add(held_, ~bytes + 1); }
 
-    /// Returns whether a call of the user's function is due. `call_back` makes that call. It
-    /// returns true if the hard limit was reached, because the function may then have freed memory,
-    /// and a second attempt to allocate may succeed.
+    /// Returns whether a call of the user's function is due. `call_back` makes that call, and
+    /// returns true if the hard limit was reached. The function may have freed memory then, so a
+    /// second attempt to allocate may succeed.
     bool has_pending_call() const noexcept { return pending_.load(std::memory_order_relaxed) != 0; }
     [[gnu::cold]] bool call_back() noexcept;
     /// Runs in the child of a fork. If a thread that does not exist in the child was calling the
@@ -61,8 +61,9 @@ private:
 
     std::atomic<std::size_t> held_{0};
     /// The smaller of the two limits, or 0 after a report of the soft limit. A charge calls
-    /// `charge_above` if the held bytes exceed `low_`. So with 0, every charge calls it, and the
-    /// first that finds the held bytes below three quarters of the soft limit resets `low_`.
+    /// `charge_above` if the held bytes exceed `low_`. So while `low_` is 0, every charge calls
+    /// `charge_above`. The first of these calls that finds the held bytes below three quarters of
+    /// the soft limit resets `low_`.
     std::atomic<std::size_t> low_{~std::size_t{0}};
     std::atomic<unsigned> pending_{0};
     std::atomic<std::size_t> soft_{~std::size_t{0}};

@@ -1,5 +1,5 @@
-// Reports misuse of the engine, and stops the process. Writing a message does not allocate and
-// takes no lock.
+// Reports misuse of the engine, and stops the process. Writing a message neither allocates nor
+// locks a lock.
 #pragma once
 
 #include <cstddef>

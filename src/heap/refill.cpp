@@ -30,8 +30,8 @@ void lower_limit(thread_cache& cache, std::size_t index, std::size_t limit) noex
     if (limit >= l.limit)
         return;
     std::size_t const less = l.limit - limit;
-    // The allowance may be smaller than the list's share of it, because a visitor (a thread that
-    // scavenges the free blocks of an idle thread) resets the allowance to 0.
+    // The allowance of the cache may be smaller than the part that this list uses, because a thread
+    // that scavenges the free blocks of this cache (visit.hpp) resets the allowance to 0.
     std::size_t& allowance = cache.allowance[kind_of(shape)];
     std::size_t const bytes = std::min(allowance, less * shape.bytes);
     allowance -= bytes;
@@ -112,7 +112,7 @@ void* refill_in(thread_cache& cache, class_offset offset) noexcept
         return cache.policy->carve(cache, offset, queue);
     }
     // A nearly full slab has only one or two free blocks, which alone are not worth a slow path. So
-    // take the free blocks of several slabs.
+    // move the free blocks of several slabs into the list.
     do
         take_free_blocks(cache, *queue.partial);
     while (queue.partial != nullptr && l.limit - l.room < refilled_blocks);

@@ -1,5 +1,5 @@
-// Registers thread caches, and decides whether a thread uses its own cache or a trap cache, which
-// sends each call of the thread to a slow path.
+// Registers thread caches, and decides whether a thread uses its own cache or a trap cache. In a
+// trap cache, every fast path fails, so each call of the thread enters a slow path.
 #include "registry.hpp"
 
 #include "guests.hpp"

@@ -1,6 +1,6 @@
 // The registry is the list of all thread caches. It also decides whether a thread uses its own
-// cache or a decoy, in which every fast path of malloc and free fails. To show a cache to a thread
-// means to store a pointer to the cache in the `my_caches` of that thread.
+// cache or a trap cache, in which every fast path of malloc and free fails. To show a cache to a
+// thread means to store a pointer to the cache in the `my_caches` of that thread.
 #pragma once
 
 #include "thread_cache.hpp"
@@ -10,7 +10,7 @@
 namespace mallard::engine {
 
 /// Protects the registry, the abandoned caches (see threads.cpp), and `my_caches` of every thread.
-/// Lock order: see guests.hpp.
+/// `guests.hpp` defines the lock order.
 extern constinit os::lock registry_lock;
 
 /// Returns the newest of all thread caches. The caches are linked by `next_of_all`, and include the
@@ -26,18 +26,18 @@ extern std::uint64_t the_key;
 inline constexpr std::size_t allowances_max = std::size_t{64} << 20;
 extern constinit std::atomic<std::size_t> allowances;
 
-/// The decoy that a thread uses instead of its cache while allocations are sampled (see
-/// sample.hpp).
+/// A trap cache, in which every fast path fails. A thread uses the trap cache instead of its real
+/// cache while allocations are sampled (see sample.hpp).
 struct sampling_decoy : thread_cache {
     double left = 0; ///< distance to the next sampled byte, as a fraction of the mean distance
     std::uint64_t random = 0;
 };
-/// Prepares a decoy for `cache`. Defined in sample.cpp.
+/// Prepares the trap cache `decoy` for `cache`. Defined in sample.cpp.
 void set_up_sampling_decoy(sampling_decoy& decoy, thread_cache& cache) noexcept;
 
-/// Makes all threads use their sampling decoys if `shown` is true, or their real caches if `shown`
-/// is false. This also applies to threads that start later. If there is no memory for a decoy,
-/// returns false, and all threads continue as before.
+/// Makes all threads use their trap caches for sampling if `shown` is true, or their real caches if
+/// `shown` is false. Threads that start later use the same kind of cache. If there is no memory for
+/// a trap cache, returns false, and all threads continue as before.
 bool show_sampling_decoys(bool shown) noexcept;
 
 /// Makes all threads watch for idle memory (see decay.hpp). Does nothing and returns false if
@@ -52,7 +52,7 @@ thread_cache* make_cache(const cache_policy& policy) noexcept;
 /// Gives a cache a tag and adds it to the registry.
 void register_cache(thread_cache& cache, const cache_policy& policy) noexcept;
 
-/// Returns the cache that the thread of `cache` should use, which is `cache` or its sampling decoy.
+/// Returns the cache that the thread of `cache` should use, which is `cache` or its trap cache.
 thread_cache& cache_to_show(thread_cache& cache) noexcept;
 /// Makes this thread use its cache. From now on, other threads may change this thread's
 /// `my_caches`.

@@ -22,7 +22,7 @@ namespace mallard::engine {
 
 namespace {
 
-/// Allocates for a thread that uses a decoy (a cache whose lists look empty). Such a thread has no
+/// Allocates for a thread that uses a trap cache, whose lists look empty. Such a thread has no
 /// cache yet, or is exiting, or was visited (another thread took its free blocks), or its
 /// allocations are sampled, or it watches for idle memory.
 [[gnu::noinline]] void* refill_decoy(std::size_t bytes, class_offset offset,

@@ -72,9 +72,10 @@ void lay_out(reservation& r, std::byte* at, std::size_t slices) noexcept
     r.room = slices;
 }
 
-/// Returns the lower end of the address space in use. Below this address are only mappings that the
-/// program itself placed there. The system will place further mappings below a mapping that it
-/// places now or, with `ulimit -s unlimited`, above. Returns null if even a small mapping fails.
+/// Returns the lower end of the address space in use. This is the address of a trial mapping, or
+/// the start of the lowest reservation if that start is lower. Below the result are only mappings
+/// for which the program itself chose the address. The system will place further mappings below the
+/// trial mapping or, with `ulimit -s unlimited`, above. Returns null if the trial mapping fails.
 std::byte* lowest_in_use() noexcept
 {
     std::byte* lowest = os::reserve(slice_bytes, slice_bytes);
@@ -87,8 +88,8 @@ std::byte* lowest_in_use() noexcept
 }
 
 /// Reserves the whole address space of a reservation, and leaves as much free for stacks, files and
-/// the next reservation. This is for systems that do not let a program choose the addresses of
-/// mappings, such as Valgrind.
+/// the next reservation. The function is for systems that do not let a program choose the addresses
+/// of mappings, such as Valgrind.
 bool reserve(reservation& r, std::size_t bytes) noexcept
 {
     std::size_t const whole = whole_bytes(bytes);
@@ -117,8 +118,8 @@ os::growth grow(reservation const& r, T* array, std::size_t& mapped, std::size_t
     return grown;
 }
 
-/// Grows all arrays. If only some arrays could grow, they stay grown, because the next attempt
-/// needs their memory.
+/// Grows all arrays. If some arrays cannot grow, the other arrays keep their new memory, because
+/// the next attempt needs that memory.
 os::growth grow(reservation& r, std::size_t slices) noexcept
 {
     std::size_t mapped = r.commit_limit() * slice_bytes;
@@ -201,9 +202,10 @@ os::growth add_reservation(std::size_t at_least, std::size_t& committed) noexcep
         tag_decoy_caches();
     reservation& r = reservations[used];
     std::size_t const least = at_least * slice_bytes;
-    // A reservation grows towards the lowest address in use, and has room up to that address. If
-    // another mapping is in the way, try lower addresses. The lower half of the addresses stays
-    // free, because small addresses are special.
+    // Place the reservation below the lowest address that the process uses, so that the
+    // reservation can grow up to that address. If another mapping is in the way, try lower
+    // addresses. Addresses below half of the lowest one stay free, because a program may need small
+    // addresses for other mappings.
     std::byte* const lowest = lowest_in_use();
     for (std::size_t bytes = bytes_first; bytes >= std::max(placed_least, least); bytes /= 2)
         for (std::size_t below = whole_bytes(bytes);

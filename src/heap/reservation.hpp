@@ -28,13 +28,13 @@ struct slice_group {
     std::uint64_t guest = 0;
 };
 
-/// One reservation. `base` and the array pointers are written once, before any thread has a block
-/// of the reservation. `slices` is written before a block is allocated beyond its old value. A
-/// thread that has a block received the block's address after these writes, so the thread sees the
-/// written values.
+/// A reservation. `base` and the array pointers are written once, before any thread has a block of
+/// the reservation. `slices` is written before a block is allocated beyond its old value. A thread
+/// that has a block received the block's address after these writes, so the thread sees the written
+/// values.
 struct reservation {
     std::uintptr_t base = 0;
-    std::atomic<std::size_t> slices{0}; ///< the commit limit: slices that are mapped
+    std::atomic<std::size_t> slices{0}; ///< number of mapped slices (the commit limit)
     std::atomic<entry>* map = nullptr;
     slab* slabs = nullptr;
     // The lock of the slice heap protects the members below, and changes of `slices`:
@@ -43,8 +43,8 @@ struct reservation {
     std::size_t step = 0;        ///< slices by which the commit limit rises next
     std::size_t mapped[3] = {};  ///< mapped bytes of records, map and bits
     bool is_reserved = false;    ///< whether all its address space is reserved (reservation.cpp)
-    std::size_t first_free = 0;  ///< no group before this one has a free slice
-    std::size_t first_dirty = 0; ///< no group before this one has a dirty slice
+    std::size_t first_free = 0;  ///< index of a group; earlier groups have no free slice
+    std::size_t first_dirty = 0; ///< index of a group; earlier groups have no dirty slice
 
     std::size_t commit_limit() const noexcept { return slices.load(std::memory_order_relaxed); }
 
@@ -76,8 +76,8 @@ struct reservation {
             if (entry_at(slice + i) != 0)
                 map[slice + i].store(0, std::memory_order_relaxed);
     }
-    /// Replaces the entry `from` by the entry `to`. If several threads try this at the same time,
-    /// only one of them succeeds.
+    /// Replaces the entry `from` by the entry `to`, and returns whether the entry was `from`. If
+    /// several threads try this at the same time, only one thread succeeds.
     bool change(std::size_t slice, entry from, entry to) noexcept
     {
         return map[slice].compare_exchange_strong(from, to, std::memory_order_relaxed);
@@ -122,9 +122,9 @@ inline slab& slab_of(const void* block) noexcept
     return r.slab_at(r.slice_of(block));
 }
 
-/// Sets the tag of the decoy caches (see thread_cache.hpp) to a value that no map entry has. Called
-/// once, before the first entry is written. (With a tag as their initial value, the decoys would
-/// each need 4 KiB in the file of the library.) Defined in thread_cache.cpp.
+/// Sets the tag of the trap caches (see thread_cache.hpp) to a value that no map entry has. Called
+/// once, before the first entry is written. (With a tag as initial value, each trap cache would
+/// need 4 KiB in the file of the library.) Defined in thread_cache.cpp.
 void tag_decoy_caches() noexcept;
 
 // The two functions below require the lock of the slice heap.

@@ -2,8 +2,8 @@
 // each chosen byte to the program.
 //
 // The fast path does not test whether sampling is on. Instead, while sampling is on, each thread
-// uses a decoy in place of its cache (`sampling_decoy`, in registry.hpp). The decoy has the same
-// tag and key as the cache. The decoy's lists look empty to malloc, which then calls `refill` to
+// uses a trap cache in place of its cache (`sampling_decoy`, in registry.hpp). The trap cache has
+// the same tag and key as the cache. Its lists look empty to malloc, which then calls `refill` to
 // count bytes. The lists look full to free, which then calls `overflow`. Both functions continue
 // with the real cache. To start and stop sampling, the engine replaces the caches that each thread
 // uses (`show_sampling_decoys`).
@@ -23,7 +23,7 @@
 
 namespace mallard::engine {
 
-/// Does the work of `sample` for a thread that uses a decoy.
+/// Does the work of `sample` for a thread that uses a trap cache, in which every fast path fails.
 [[gnu::noinline]] void* sample_in_decoy(thread_cache* cache, std::size_t bytes, std::size_t align,
                                         bool* zero) noexcept;
 
@@ -48,7 +48,7 @@ int set_sampling(std::size_t mean_bytes, mallard_sampled call, void* context) no
 // no allocations, and their frees of sampled blocks are reported after the fork.
 void take_sample_lock() noexcept;
 void keep_sample_lock() noexcept;
-void open_sample_lock() noexcept; ///< other threads may be guests; calls the program's function
+void open_sample_lock() noexcept; ///< reports the frees during the fork, then unlocks
 void reset_sample_lock() noexcept;
 
 } // namespace mallard::engine

@@ -1,4 +1,4 @@
-// Map entries and slab records. They describe what a slice (16 KiB of address space) is part of,
+// Map entries and slab records, which describe what a slice (16 KiB of address space) is part of,
 // and which thread cache or heap owns the slice.
 #pragma once
 
@@ -33,10 +33,11 @@ using entry = std::uint32_t;
 
 inline constexpr unsigned owner_shift = 11;
 inline constexpr entry owner_max = (entry{1} << (32 - owner_shift)) - 1;
-/// The tag of decoy caches, in which every fast path of malloc and free fails. No entry has this
+/// The tag of trap caches, in which every fast path of malloc and free fails. No entry has this
 /// owner.
 inline constexpr entry decoy_tag = owner_max << owner_shift;
-/// This bit is set in the owner numbers of heaps, and clear in the owner numbers of thread caches.
+/// The bit that is set in the owner numbers of heaps, and clear in the owner numbers of thread
+/// caches.
 inline constexpr entry heap_bit = entry{1} << 31;
 inline constexpr entry thread_owner_max = owner_max / 2;
 inline constexpr entry entry_sampled = 0x7c0;

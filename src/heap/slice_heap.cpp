@@ -1,4 +1,5 @@
-// The slice heap: finds and frees spans, caches spans of a class, and purges idle memory.
+// The slice heap. It finds and frees spans, caches spans of a class, and returns idle memory to the
+// system.
 #include "slice_heap.hpp"
 
 #include "limits.hpp"
@@ -15,8 +16,8 @@ constinit slice_heap the_slice_heap;
 
 namespace {
 
-/// Even the smallest process may have this many dirty slices (free, but not returned to the
-/// system).
+/// The number of dirty slices (free, but not returned to the system) that any process may have,
+/// even the smallest.
 constexpr std::size_t dirty_least = (std::size_t{4} << 20) / slice_bytes;
 constexpr std::size_t bonus_least = (std::size_t{64} << 20) / slice_bytes;
 /// The largest number of slices in the span cache of a class with small slabs. If there are more,
@@ -93,7 +94,7 @@ void slice_heap::flush_span_caches() noexcept
 
 namespace {
 
-/// Commits slices: raises the commit limit of `r`, or opens `r` as the next reservation.
+/// Commits slices. For this, raises the commit limit of `r`, or opens `r` as the next reservation.
 os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committed) noexcept
 {
     bool const is_new = &r == reservations + reservations_used.load(std::memory_order_relaxed);
@@ -318,9 +319,10 @@ void slice_heap::purge_span(access& alone, reservation& r, std::size_t slice,
     }
 }
 
-/// Purges dirty slices, or only aged ones, that is, returns them to the system. Stops after about
-/// `slices_max` slices. Returns the number of purged slices. Starts at the highest address of a
-/// reservation, since allocation starts at the lowest.
+/// Purges dirty slices, which means that their memory is returned to the system. If `only_aged` is
+/// true, purges only aged slices. Stops after about `slices_max` slices. Returns the number of
+/// purged slices. Starts at the highest address of a reservation, since allocation starts at the
+/// lowest.
 std::size_t slice_heap::purge_some(access& alone, bool only_aged, std::size_t slices_max) noexcept
 {
     std::size_t done = 0;
@@ -403,9 +405,9 @@ usage slice_heap::now() noexcept
 
 // --- guests: calls while another thread forks (see guests.hpp) ----------------------
 
-/// Allocates one of the newest 16 spans that guests (threads that call while another thread forks)
-/// have freed. Searches no more than 16, since other guests wait for the lock. In the child, a span
-/// that a guest has freed stays allocated in any case.
+/// Allocates one of the newest 16 spans that other threads have freed while a thread forks.
+/// Searches no more than 16 spans, since other threads wait for the lock. In the child, a span that
+/// was freed during the fork stays allocated in any case.
 span slice_heap::take_given(std::size_t slices) noexcept
 {
     slab** at = &given_by_guests_;
@@ -418,8 +420,8 @@ span slice_heap::take_given(std::size_t slices) noexcept
     return {};
 }
 
-/// Allocates for a guest, a thread that calls while another thread forks. Marks the slices in bits
-/// that only guests write. `add_guests` counts these slices as used after the fork.
+/// Allocates while another thread forks. Marks the slices in the bits `slice_group::guest`, which
+/// only this slow path writes. After the fork, `add_guests` counts these slices as used.
 span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
 {
     if (align == 1)
@@ -427,7 +429,7 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
             return given;
     std::size_t committed = 0; // not used, because `add_guests` computes this sum
     for (reservation& r : reservations) {
-        std::size_t first = r.first_free; // a guest does not change `r.first_free`
+        std::size_t first = r.first_free; // `r.first_free` does not change during a fork
         std::size_t at = find_run(r, first, slices, align, free_for_guests);
         if (at == no_slice) {
             os::growth const moved = make_memory(r, slices + align - 1, committed);
@@ -447,7 +449,8 @@ span slice_heap::take_as_guest(std::size_t slices, std::size_t align) noexcept
     return {};
 }
 
-/// Records a span that a guest frees. The span is freed after the fork.
+/// Records a span that is freed while another thread forks. The slice heap frees the span after the
+/// fork.
 void slice_heap::give_as_guest(reservation& in, std::size_t slice, std::size_t slices) noexcept
 {
     slab& s = in.slabs[slice];

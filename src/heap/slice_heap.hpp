@@ -1,5 +1,5 @@
-// The slice heap: allocates spans of slices to thread caches and heaps, and returns unused memory
-// to the system. One lock protects it.
+// The slice heap. It allocates spans of slices to thread caches and heaps, and returns unused
+// memory to the system. One lock protects the slice heap.
 #pragma once
 
 #include "guests.hpp"
@@ -12,8 +12,8 @@ struct span {
     reservation* in = nullptr; ///< null if the allocation failed
     std::size_t slice = 0;
     bool zero = false; ///< whether all bytes are 0
-    /// Whether the span comes from a span cache. Such a span still has the record of a span of this
-    /// class, and its slices after the first still have their map entries.
+    /// Whether the span comes from a span cache. Such a span still has a span record for its class,
+    /// and its slices after the first still have their map entries.
     bool from_cache = false;
 
     std::byte* start() const noexcept { return in->address_of(slice); }
@@ -70,8 +70,8 @@ public:
     [[gnu::cold]] bool age() noexcept;
     /// Returns whether more than 1 MiB of memory was idle at some time since `age` last found less.
     bool is_idle() const noexcept { return idle_.load(std::memory_order_relaxed) != idle::no; }
-    /// Returns whether much memory is idle and no thread has called `end_news` since it became
-    /// idle.
+    /// Returns whether much memory is idle and no thread has called `end_news` since the memory
+    /// became idle.
     bool is_newly_idle() const noexcept
     {
         return idle_.load(std::memory_order_relaxed) == idle::newly;
@@ -91,9 +91,9 @@ public:
     /// Sets the threshold of `has_grown` to the slices in use now, plus an eighth, plus 8 MiB.
     [[gnu::cold]] void expect_growth() noexcept;
 
-    // The functions below are for the fork handlers. These handlers lock the slice heap before a
-    // fork, mark the lock as held across the fork (`keep`), and unlock it afterwards (`open`). See
-    // guests.hpp.
+    // The functions below are for the fork handlers (see `guests.hpp`). The handlers lock the slice
+    // heap before a fork, mark the lock as held across the fork (`keep`), and unlock the slice heap
+    // afterwards (`open`).
     os::lock& its_lock() noexcept { return lock_; }
     void keep() noexcept { lock_.keep(); }
     [[gnu::cold]] void open() noexcept; ///< requires that no thread is in the slow path for forks

@@ -1,5 +1,5 @@
-// Statistics of the engine. They are computed on request. Allocation itself maintains no counters
-// for them.
+// Statistics of the engine. The statistics are computed on request, so that allocation maintains no
+// counters for them.
 #pragma once
 
 #include "classes.hpp"

@@ -1,4 +1,4 @@
-// The decoy caches, in which every fast path of malloc and free fails (see thread_cache.hpp).
+// The trap caches, in which every fast path of malloc and free fails (see thread_cache.hpp).
 #include "thread_cache.hpp"
 
 #include "../os/relocation.hpp"

@@ -11,10 +11,10 @@
 // A slice is 16 KiB of address space. Its map entry contains the number of the cache that owns the
 // slice, and the size class of its blocks (see slab.hpp).
 //
-// The fast path has no branches for special cases. In a special case the thread uses a decoy, a
-// cache in which the fast path always fails. A thread without a cache uses `empty_thread_cache`,
+// The fast path has no branches for special cases. In a special case the thread uses a trap cache,
+// in which the fast path always fails. A thread without a cache uses `empty_thread_cache`,
 // whose lists are empty and whose tag matches no map entry. A thread whose allocations are sampled
-// uses a decoy whose lists look empty to malloc and full to free (see sample.hpp).
+// uses a trap cache whose lists look empty to malloc and full to free (see sample.hpp).
 #pragma once
 
 #include "deferred_frees.hpp"
@@ -49,8 +49,8 @@ struct slab_queue {
     }
 };
 
-/// Freed blocks of one slab that another cache owns. They are collected and sent to that cache as
-/// one message (see remote.hpp).
+/// Freed blocks of one slab that another cache owns. The thread collects these blocks, and sends
+/// them to the other cache as one message (see remote.hpp).
 struct remote_batch {
     slab* to = nullptr;
     void* first = nullptr;
@@ -84,13 +84,13 @@ struct alignas(128) thread_cache {
     std::atomic<std::uint32_t> slow_paths{0};
     std::uint64_t key = 0;                ///< secret key of the process, for free blocks
     std::atomic<std::uint32_t> busy{0};   ///< 1 while the thread is in a slow path
-    std::atomic<std::uint32_t> wanted{0}; ///< not 0 if a visitor wants the cache or took its lists
-    std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` when a visitor last read it
+    std::atomic<std::uint32_t> wanted{0}; ///< not 0 while and after another thread scavenges this
+    std::uint32_t slow_paths_seen = 0;    ///< `slow_paths` when another thread last read it
     std::uint32_t in_doubt_index = 0;     ///< size class of the blocks at `in_doubt`
     thread_cache* next_abandoned = nullptr;
     std::uint64_t decayed_at = 0; ///< when idle lists were last shrunk, in milliseconds
-    /// In a decoy, the thread's real cache, or null if the thread has no cache. In any other cache,
-    /// the cache itself.
+    /// In a trap cache, the thread's real cache, or null if the thread has no cache. In any other
+    /// cache, the cache itself.
     thread_cache* real = nullptr;
     void* messages = nullptr; ///< messages taken from the inbox and not yet read
 
@@ -110,15 +110,15 @@ struct alignas(128) thread_cache {
     const cache_policy* policy = nullptr; ///< null in a trap cache
     thread_cache* next_of_all = nullptr;
     shown_caches* shown_at = nullptr;  ///< address of the thread's `my_caches`
-    sampling_decoy* sampled = nullptr; ///< the decoy that the thread uses while sampling is on
-    /// While the thread watches for idle memory (see decay.hpp), malloc always takes the slow path.
-    /// `watch_credit` is how many more calls of malloc may do so. `credited_at` is the time in
-    /// milliseconds when `watch_credit` was last raised.
+    sampling_decoy* sampled = nullptr; ///< the thread's trap cache while sampling is on
+    /// While the thread watches for idle memory (see decay.hpp), malloc always uses the slow path.
+    /// `watch_credit` is the number of malloc calls after which the thread stops watching.
+    /// `credited_at` is the time in milliseconds when `watch_credit` was last raised.
     std::uint32_t watch_credit = 0;
     std::uint64_t credited_at = 0;
-    /// The first block of a list that a visitor removed while the thread may have been using the
-    /// list. The thread later checks whether its list still contains the removed blocks, and puts
-    /// them back if not.
+    /// The first block of a list that another thread removed in a visit (visit.hpp) while this
+    /// thread may have been using the list. This thread later checks whether the list still
+    /// contains the removed blocks, and puts them back if not.
     void* in_doubt = nullptr;
 
     /// Remote frees by other threads, as a stack of batches. The last block of each batch has the
@@ -126,7 +126,7 @@ struct alignas(128) thread_cache {
     alignas(128) std::atomic<void*> inbox{nullptr};
     std::atomic<std::size_t> waiting{0}; ///< approximate number of bytes in the inbox
 
-    /// Returns whether this cache is a decoy, whose lists never contain a block.
+    /// Returns whether this cache is a trap cache, whose lists never contain a block.
     bool is_decoy() const noexcept { return real != this; }
 
     free_list& list_at(class_offset offset) noexcept
@@ -161,13 +161,13 @@ extern constinit thread_cache empty_thread_cache; ///< used by threads that have
 /// initial values (see os/relocation.hpp).
 extern constinit thread_cache exited_thread_cache;
 extern constinit thread_cache
-    visited_thread_cache; ///< used by a thread whose lists a visitor took, until its next slow path
+    visited_thread_cache; ///< used by a thread whose lists another thread has emptied (visit.hpp)
 extern constinit thread_cache
     watching_thread_cache; ///< used by malloc while the thread watches for idle memory
 
-/// The caches that malloc and free use in a thread, which are its own cache or decoys. Other
-/// threads change these pointers when they scavenge the cache, and when sampling starts or stops.
-/// malloc and free use the same cache, unless the thread watches for idle memory.
+/// The caches that malloc and free use in a thread, which are the thread's own cache or trap
+/// caches. Other threads change these pointers when they scavenge the cache, and when sampling
+/// starts or stops. malloc and free use the same cache, unless the thread watches for idle memory.
 struct shown_caches {
     std::atomic<thread_cache*> to_malloc;
     std::atomic<thread_cache*> to_free;
@@ -191,7 +191,7 @@ extern constinit thread_local shown_caches my_caches;
 /// Returns the cache that malloc uses in this thread.
 inline thread_cache* shown_cache() noexcept
 {
-    // acquire, because another thread may have created the decoy
+    // Uses acquire order, because another thread may have created the trap cache.
     return my_caches.to_malloc.load(std::memory_order_acquire);
 }
 /// Returns the cache that free uses in this thread.
@@ -314,9 +314,9 @@ inline void empty_lists(thread_cache& cache) noexcept
 /// sets `wanted`, runs a barrier in all threads, and continues only if `busy` is 0. The thread of
 /// the cache sets `busy` and then reads `wanted`. If `wanted` is set, the thread waits for the
 /// visitor. So the visitor sees `busy`, or the thread sees `wanted`, or both. The thread itself
-/// needs no barrier instruction, because the visitor's barrier runs in this thread, too. This is
-/// cheaper, because slow paths are frequent and visits are rare. (Biased locks work in the same
-/// way, and so does `sync::thread_cached`.)
+/// needs no barrier instruction, because the other thread's barrier runs in this thread, too. Such
+/// barriers are expensive, but slow paths are frequent, and visits are rare. (Biased locks work in
+/// the same way, and so does `sync::thread_cached`.)
 class busy_scope {
 public:
     explicit busy_scope(thread_cache& cache) noexcept : cache_(cache)
@@ -346,7 +346,8 @@ inline void start_watch(thread_cache& cache) noexcept
 {
     my_caches.replace(cache, watching_thread_cache);
 }
-/// Called by malloc while the thread watches. Defined in decay.cpp.
+/// Called by each malloc while the thread watches for idle memory. Returns idle memory if that is
+/// due, or makes the thread stop watching. Defined in decay.cpp.
 [[gnu::cold, gnu::noinline]] void watch(thread_cache& own) noexcept;
 /// Lowers the number of calls of malloc that the thread may still make while it watches for idle
 /// memory.
@@ -368,8 +369,8 @@ inline void tick(thread_cache& cache) noexcept
 // The functions below are in refill.cpp and frees.cpp. They require that the thread is inside a
 // `busy_scope`, or that no thread uses the cache.
 
-/// Refills an empty free list of a cache that is not a decoy, and allocates a block. Returns null
-/// if there is no memory.
+/// Refills an empty free list of a cache that is not a trap cache, and allocates a block. Returns
+/// null if there is no memory.
 void* refill_in(thread_cache& cache, class_offset offset) noexcept;
 /// Prepares for the allocation of a span of more than `classed_bytes_max` bytes. Returns cached
 /// spans of other sizes to the slice heap, so that the process does not grow. If the program
@@ -383,7 +384,8 @@ void shrink(thread_cache& cache, std::size_t index, std::size_t keep) noexcept;
 /// Returns all cached blocks to their slabs, and all unused slabs to the slice heap or to the
 /// chunks of the heap.
 [[gnu::cold]] void flush(thread_cache& cache) noexcept;
-/// Sends the collected remote batches, reads all messages, and returns unused slabs.
+/// Sends the collected batches of remote frees, reads all messages from other threads, and returns
+/// unused slabs.
 [[gnu::cold]] void flush_slabs(thread_cache& cache) noexcept;
 /// Returns the deferred blocks to their slabs, or sends them to the caches that own the slabs.
 [[gnu::noinline]] void return_deferred_blocks(thread_cache& cache) noexcept;

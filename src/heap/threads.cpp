@@ -1,6 +1,6 @@
 // Creates, abandons and reclaims thread caches. A thread that exits abandons its cache, and a new
-// thread reclaims an abandoned cache if there is one. A thread without a cache uses a decoy, a
-// cache whose lists are empty, so that each call of the thread enters a slow path.
+// thread reclaims an abandoned cache if there is one. A thread without a cache uses a trap cache,
+// whose lists are empty, so that each call of the thread enters a slow path.
 #include "threads.hpp"
 
 #include "cached_slabs.hpp"
@@ -28,7 +28,7 @@ constinit bool has_exit_key = false;
 /// this bit set without the lock.
 constinit std::atomic<std::uint64_t> abandoned_classes{0};
 
-/// The cache that this thread owns, even while the thread uses a decoy.
+/// The cache that this thread owns, even while the thread uses a trap cache.
 constinit thread_local thread_cache* owned_cache = nullptr;
 
 /// The fallback cache, for calls of threads that have no cache. Like every cache, it has a tag by
@@ -125,8 +125,8 @@ std::uint64_t classes_with_free_blocks(const thread_cache& cache) noexcept
     return classes;
 }
 
-/// Adds a cache to the list of abandoned caches. A thread in the slow path for forks may call this,
-/// too, because the function changes only this list.
+/// Adds a cache to the list of abandoned caches. Threads may also call this function while another
+/// thread forks, because the function changes only this list.
 void abandon(thread_cache& cache) noexcept
 {
     access const alone(registry_lock);
@@ -177,9 +177,9 @@ void init_once() noexcept
     key_of_process();
 }
 
-/// Reclaims an abandoned cache, or creates one. Returns null if there is no memory. A guest (a
-/// thread that calls while another thread forks) may call this function, too, because it removes
-/// the cache from the list with one write, before it changes the cache.
+/// Reclaims an abandoned cache, or creates one. Returns null if there is no memory. Threads may
+/// also call this function while another thread forks, because it removes the cache from the list
+/// with one write, before it changes the cache.
 thread_cache* take_cache() noexcept
 {
     access const alone(registry_lock);
@@ -198,8 +198,8 @@ thread_cache* own_cache() noexcept
         return cache->real;
     if (cache == &exited_thread_cache)
         return nullptr;
-    if (cache != &empty_thread_cache) { // another thread visits the cache, or this one watches
-        busy_scope const resumed(*owned_cache); // waits for the cache scavenger
+    if (cache != &empty_thread_cache) { // the cache is being scavenged, or this thread watches
+        busy_scope const resumed(*owned_cache); // waits until the cache is scavenged
         if (cache == &watching_thread_cache)
             watch(*owned_cache);
         return owned_cache;

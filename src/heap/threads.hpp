@@ -23,8 +23,8 @@ std::uint64_t key_of_process() noexcept;
 /// null if the thread is exiting, or if there is no memory for a cache.
 [[gnu::cold]] thread_cache* own_cache() noexcept;
 
-/// Returns the cache of this thread, even if the thread uses a decoy. Creates or reclaims the cache
-/// like `own_cache`.
+/// Returns the cache of this thread, even if the thread uses a trap cache. Creates or reclaims the
+/// cache like `own_cache`.
 inline thread_cache* real_cache() noexcept
 {
     thread_cache* const real = shown_cache()->real;

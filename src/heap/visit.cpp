@@ -16,7 +16,7 @@
 namespace mallard::engine {
 namespace {
 
-// The number of caches that a visitor scavenges before it releases `registry_lock` for a moment, so
+// The number of caches that a thread scavenges before it releases `registry_lock` for a moment, so
 // that other threads can lock it.
 constexpr std::size_t caches_at_once = 64;
 
@@ -63,9 +63,9 @@ bool take_heads(thread_cache& cache, void** heads) noexcept
     return any;
 }
 
-/// Returns whether the thread of the list has certainly lost the blocks at `taken` to the visitor.
-/// That is true if no operation of the thread read the head of the list before the visitor removed
-/// it.
+/// Returns whether the blocks at `taken`, which the calling thread has removed from a list,
+/// certainly belong to the calling thread now. That is true if no operation of the list's own
+/// thread had read the head of the list before the head was removed.
 bool is_lost(free_list& l, const void* taken, std::uint64_t key) noexcept
 {
     std::size_t const count = length_if_free(taken, l.limit, key);
@@ -78,7 +78,7 @@ void return_taken(thread_cache& cache, std::size_t index, void* taken) noexcept
     if (is_lost(cache.lists[index], taken, cache.key)) {
         return_blocks(cache, taken);
     } else {
-        cache.in_doubt = taken; // one list, because a thread has one operation under way
+        cache.in_doubt = taken; // one list at most, as the thread has one operation under way
         cache.in_doubt_index = static_cast<std::uint32_t>(index);
     }
 }
@@ -159,7 +159,7 @@ thread_cache* visit_some(thread_cache* cache, visited which) noexcept
     return cache;
 }
 
-/// Handles a list in doubt, which its thread may have been using while a visitor removed the
+/// Handles a list in doubt, which its thread may have been using while another thread removed the
 /// blocks. Puts the blocks back if `room` shows that the list lacks them.
 void settle_doubt(thread_cache& cache) noexcept
 {
@@ -178,7 +178,7 @@ void settle_doubt(thread_cache& cache) noexcept
 }
 
 /// Counts the blocks of a list, and sets its `room` and `limit`. Resets a raised limit to the
-/// initial limit, because the visitor reset the allowance of the cache.
+/// initial limit, because the scavenging thread has reset the allowance of the cache.
 void count_again(thread_cache& cache, std::size_t index) noexcept
 {
     free_list& l = cache.lists[index];
@@ -248,8 +248,8 @@ void visit_threads_soon() noexcept
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept
 {
     constexpr std::size_t bytes_per_visit = std::size_t{1} << 20;
-    // If two threads send at the same moment, one count may be lost. That is harmless, because an
-    // occasional visit is enough.
+    // If two threads send at the same moment, one count may be lost. A lost count is harmless,
+    // because an occasional visit is enough.
     std::size_t const waiting = to.waiting.load(std::memory_order_relaxed);
     to.waiting.store(waiting + bytes, std::memory_order_relaxed);
     if (waiting / bytes_per_visit != (waiting + bytes) / bytes_per_visit) [[unlikely]]

@@ -38,8 +38,8 @@ void visit_threads(visited which) noexcept;
 void visit_threads_soon() noexcept;
 
 /// Counts `bytes` bytes of remote frees that were sent to the inbox of `to`. Each time that another
-/// MiB has piled up in the inbox, and if the thread of `to` is idle, splices the blocks into their
-/// slabs for this thread.
+/// MiB of remote frees has arrived, checks whether the thread of `to` is idle. If that thread is
+/// idle, splices the blocks into their slabs for that thread.
 void visit_if_much_is_waiting(thread_cache& to, std::size_t bytes) noexcept;
 
 } // namespace mallard::engine

@@ -1,6 +1,6 @@
-// The C functions of include/mallard/c/malloc.h that control malloc or use heaps. They check their
-// arguments, set errno, and call the engine. (mallard_malloc and related functions are in
-// prefixed.cpp.)
+// The C functions of include/mallard/c/malloc.h that control malloc or use heaps. These functions
+// check their arguments, set errno, and call the engine. (mallard_malloc and related functions are
+// in prefixed.cpp.)
 #include "arguments.hpp"
 
 #include "../heap/heap.hpp"

@@ -1,4 +1,4 @@
-// glibc's functions that report or release memory: malloc_trim, mallinfo, malloc_info and others.
+// glibc's functions that report or release memory, such as malloc_trim, mallinfo and malloc_info.
 // Other C libraries, such as musl, do not have these functions, so programs do not call them there.
 #include "report.hpp"
 
@@ -19,7 +19,8 @@ namespace {
 /// Returns the number of bytes from the system that are not in live blocks.
 std::size_t bytes_free(engine::heap_statistics const& s) noexcept
 {
-    // While other threads allocate, the two numbers are from slightly different moments.
+    // While other threads allocate, the two numbers are from slightly different moments, so their
+    // difference may be negative.
     return s.bytes_taken > s.bytes_live ? s.bytes_taken - s.bytes_live : 0;
 }
 
@@ -33,7 +34,8 @@ int clamped(std::size_t value) noexcept
 #pragma GCC visibility push(default)
 extern "C" {
 
-/// Returns 1 if memory was returned to the system, as glibc does.
+/// Returns idle memory except `keep` bytes to the system. As in glibc, the result is 1 if memory
+/// was returned, and 0 otherwise.
 int malloc_trim(std::size_t keep) noexcept
 {
     engine::flush_all_threads();

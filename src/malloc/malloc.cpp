@@ -1,5 +1,5 @@
-// malloc, free and the other C functions. They check arguments, set errno and call the backend. For
-// sizes above PTRDIFF_MAX, every function fails.
+// malloc, free and the other C functions. The functions check arguments, set errno and call the
+// backend. For sizes above PTRDIFF_MAX, every function fails.
 #include "arguments.hpp"
 #include "options.hpp"
 
@@ -61,8 +61,8 @@ void* memalign(std::size_t align, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 [[gnu::alias("memalign")]] void* aligned_alloc(std::size_t align,
                                                std::size_t bytes) MALLARD_LIBC_NOEXCEPT;
 
-/// Returns the error code. If there is no memory, also sets errno to ENOMEM, as glibc does, because
-/// programs read errno.
+/// Allocates an aligned block. Returns 0 or an error code. If there is no memory, also sets errno
+/// to ENOMEM, as glibc does, because some programs read errno.
 int posix_memalign(void** block, std::size_t align, std::size_t bytes) MALLARD_LIBC_NOEXCEPT
 {
     if (!mallard::is_power_of_two(align) || align < sizeof(void*))
@@ -93,9 +93,9 @@ std::size_t malloc_usable_size(void* block) noexcept
     return block == nullptr ? 0 : malloc_family::usable_bytes(block, "malloc_usable_size");
 }
 
-/// Ignores the size, unlike a sized delete, because the correct size may be much smaller than the
-/// block. The reason is that a realloc to a smaller size may leave the block as large as before, if
-/// memory is short or if the block's heap belongs to another thread.
+/// Frees a block and ignores the size, unlike a sized delete. The block may be much larger than the
+/// correct size, because a realloc to a smaller size may leave the block as large as before. This
+/// happens if memory is short, or if the block's heap belongs to another thread.
 void free_sized(void* block, std::size_t) noexcept
 {
     malloc_family::deallocate(block);
@@ -106,8 +106,9 @@ void free_aligned_sized(void* block, std::size_t align, std::size_t bytes) noexc
     malloc_family::deallocate_sized(block, bytes, align);
 }
 
-// Aliases of the same functions: glibc's internal names, which some programs use, and cfree. They
-// are not defined with musl, because in musl such names belong to functions that musl itself calls.
+// Aliases of the same functions. The aliases are glibc's internal names, which some programs use,
+// and cfree. With musl, the aliases are not defined, because in musl such names belong to functions
+// that musl itself calls.
 MALLARD_IN_GLIBC([[gnu::alias("malloc")]] void* __libc_malloc(std::size_t) noexcept;
                  [[gnu::alias("free")]] void __libc_free(void*) noexcept;
                  [[gnu::alias("free")]] void __libc_cfree(void*) noexcept;

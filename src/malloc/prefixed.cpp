@@ -1,4 +1,4 @@
-// mallard_malloc and related functions (include/mallard/c/malloc.h). They are malloc under names
+// mallard_malloc and related functions (include/mallard/c/malloc.h), which are malloc under names
 // with the prefix `mallard_`. `free` accepts blocks of `mallard_malloc`, and `mallard_free` accepts
 // blocks of malloc.
 #include "arguments.hpp"

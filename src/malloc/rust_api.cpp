@@ -31,8 +31,9 @@ static_assert(offsetof(engine::heap_statistics, classes) == 80);
 
 namespace {
 
-/// Copies the contents of a small block. Copies 16 bytes at a time, and so perhaps more than
-/// `bytes` bytes. That is safe, because the sizes of both blocks are multiples of 16.
+/// Copies the contents of a small block in units of 16 bytes, and so up to 15 bytes more than
+/// `bytes`. These bytes are inside both blocks, because the sizes of both blocks are multiples of
+/// 16.
 void copy_small(void* to, const void* from, std::size_t bytes) noexcept
 {
     if (bytes > 256) {
@@ -81,8 +82,8 @@ void* reallocate_aligned(From from, void* block, std::size_t bytes, std::size_t 
 }
 
 /// Reallocates a block. If a small block grows, `bytes` determines the size class, so the block is
-/// not looked up. If a block shrinks, it is looked up, because it may be much larger than `bytes`,
-/// and would otherwise stay so large in many reallocations.
+/// not looked up. If a block shrinks, the block is looked up, because its size may be much larger
+/// than `bytes`. Otherwise the block could stay too large through many reallocations.
 template <class From>
 [[gnu::always_inline]] inline void* reallocate(From from, void* block, std::size_t bytes,
                                                std::size_t align, std::size_t bytes_new) noexcept

@@ -78,8 +78,8 @@ std::size_t memory_limit_of_group(const char* own, const char* mount) noexcept
     out << '\0';
     if (out.needed() != out.written())
         return 0;
-    // The file of a group without a limit contains "max". In that case, the limit of the enclosing
-    // group applies.
+    // The file of a group without a limit contains "max". For such a group, the limit of the
+    // enclosing group applies.
     std::size_t length = std::strlen(group);
     for (;;) {
         std::size_t const limit = limit_of(group);

@@ -206,8 +206,8 @@ void file_image::let_go() noexcept
     cut_off();
 }
 
-/// Truncates the file after the last page. This removes the journal, and pages that were never
-/// committed.
+/// Truncates the file after the last page. The truncation removes the journal, and pages that were
+/// never committed.
 void file_image::cut_off() noexcept
 {
     auto const bytes = static_cast<off_t>(file_end(now_.state.pages) * page_bytes);

@@ -120,12 +120,12 @@ struct address_range {
     std::uintptr_t gibibytes;
 };
 
-/// A range of 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses. It is above the
+/// A range of 48 TiB that neither Linux on x86-64 nor AddressSanitizer uses. The range is above the
 /// program's own low mappings, and below the libraries and the stack.
 constexpr address_range of_files{0x2000'0000'0000, 0xc000};
 
-/// The only addresses where ThreadSanitizer on x86-64 allows a program to map at a chosen address,
-/// without the first 64 GiB, which a program without PIE uses itself.
+/// The range in which ThreadSanitizer on x86-64 lets a program choose the address of a mapping. The
+/// first 64 GiB of that range are left out, because a program without PIE uses them itself.
 constexpr address_range of_files_under_tsan{0x10'0000'0000, 432};
 
 bool has_tsan() noexcept
@@ -138,8 +138,8 @@ bool has_tsan() noexcept
 }
 
 /// Maps at exactly `where`. Returns null if another mapping is in the way. Kernels before 4.17 map
-/// at another address in that case, and such a mapping is removed. Outside of the range that
-/// ThreadSanitizer allows, its `mmap` would map at address 0, so addresses there count as used.
+/// at another address in that case, and such a mapping is removed. The `mmap` of ThreadSanitizer
+/// replaces an address outside of its range by 0, so such addresses count as used.
 std::byte* map_range_at(std::uintptr_t where, std::size_t bytes) noexcept
 {
     constexpr address_range allowed = of_files_under_tsan;

@@ -85,7 +85,7 @@ private:
     std::atomic<std::uint32_t> state_{open_state};
 };
 
-/// Holds the lock during the lifetime of the object.
+/// A scope in which this thread holds a lock.
 class hold {
 public:
     explicit hold(lock& l) noexcept : lock_(l) { lock_.take(); }

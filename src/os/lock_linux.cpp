@@ -17,8 +17,8 @@ bool lock::wait() noexcept
         std::uint32_t state = state_.load(std::memory_order_relaxed);
         bool const has_slept = spins > 100;
         if (state >= kept) {
-            // A wake-up reaches only one waiter. This waiter does not lock the lock, so wake all
-            // others.
+            // A wake-up reaches only one waiter. This waiter does not acquire the lock, so it must
+            // wake all others.
             if (has_slept)
                 wake(all);
             locks_of_thread -= 1;

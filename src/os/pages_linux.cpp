@@ -115,18 +115,18 @@ bool discard(std::byte* data, std::size_t bytes) noexcept
            ::madvise(data, bytes, madv_dontneed_locked) == 0;
 }
 
-/// Makes memory inaccessible again and returns its pages to the system. For this, a new mapping
-/// replaces the old mapping, with huge pages or without, in one step. After `mprotect`, the memory
-/// would still be charged against the commit limit.
+/// Makes memory inaccessible again and returns its pages to the system. A new mapping replaces the
+/// old mapping in one step, whether the old mapping has huge pages or not. `mprotect` is not used,
+/// because the system would continue to charge the memory against its commit limit.
 bool decommit(std::byte* data, std::size_t bytes) noexcept
 {
     return map_untouchable(data, bytes, MAP_FIXED) != MAP_FAILED ||
-           discard(data, bytes); // the process has too many mappings
+           discard(data, bytes); // `mmap` fails if the process has too many mappings
 }
 
 /// Maps huge pages at another address and moves them over the reserved range, since `mprotect`
-/// cannot create huge pages. A direct MAP_FIXED would be unsafe. If it fails, the range is unmapped
-/// already, and another thread could get a mapping in that range.
+/// cannot create huge pages. A direct `mmap` with MAP_FIXED would be unsafe. If such a call failed,
+/// the range would be unmapped already, and another thread could get a mapping in that range.
 bool map_huge(std::byte* data, std::size_t bytes) noexcept
 {
     constexpr int of_2_mib = std::countr_zero(huge_page_bytes) << MAP_HUGE_SHIFT;
@@ -306,8 +306,8 @@ std::byte* page_source::map(std::size_t bytes, std::size_t align) noexcept
 }
 
 /// Unmaps a chunk and its guard pages. If the process has too many mappings, the system cannot
-/// split a mapping in two. In that case, the pages are returned to the system, but the address
-/// space is lost.
+/// split a mapping in two, and the unmap fails. The pages are then returned to the system, but the
+/// address space is lost.
 void page_source::unmap(std::byte* data, std::size_t bytes) noexcept
 {
     if (!unmap_between(data - guard_bytes(), data + bytes + guard_bytes()))
@@ -381,8 +381,8 @@ bool page_source::commit(std::byte* data, std::size_t bytes) noexcept
         int const error = errno;
         return refuse(error, set_aside ? why_no_huge_pages(error) : why_no_memory);
     }
-    // madvise is only advice. If it fails, the chunk has ordinary pages, and last_failure() reports
-    // that.
+    // madvise is only advice. If madvise fails, the chunk has ordinary pages, and last_failure()
+    // reports the failure.
     if (options_.huge == huge::madvise && ::madvise(data, bytes, MADV_HUGEPAGE) != 0)
         refuse(errno, "this kernel has no transparent huge pages: ordinary ones are used");
     if (!place_on_node(data, bytes))

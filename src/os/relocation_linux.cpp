@@ -17,10 +17,10 @@ using function = void();
     return nullptr;
 }
 
-// Not static: clang 19 exports a static indirect function.
+// Not static, because clang 19 exports an indirect function that is static.
 [[gnu::ifunc("mallard_resolve"), gnu::visibility("hidden")]] function mallard_indirect;
 
 } // extern "C"
 
-/// A linker keeps the indirect function only if something refers to it.
+/// A reference to the indirect function. Without a reference, a linker would remove the function.
 [[gnu::used]] static function* const volatile mallard_reference = mallard_indirect;

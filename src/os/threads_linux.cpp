@@ -43,9 +43,9 @@ void barrier_in_all_threads() noexcept
         fatal_no_barrier();
 }
 
-// Set when C++ has destroyed this thread's thread-local objects. The destructors of pthread keys
-// may still free blocks, but no callback runs after these destructors. So the thread gets no
-// further cache.
+// Whether C++ has destroyed this thread's thread-local objects. Afterwards the destructors of
+// pthread keys may still free blocks, but no callback runs after these destructors. So the thread
+// gets no further cache.
 constinit thread_local bool is_late = false;
 
 } // namespace
@@ -53,7 +53,8 @@ constinit thread_local bool is_late = false;
 constinit thread_table empty_thread_table;
 constinit thread_local thread_table* this_thread_table = &empty_thread_table;
 
-/// All thread tables and all cache lists. One lock protects them while threads start, end and fork.
+/// All thread tables and all cache lists. One lock protects the tables and lists while threads
+/// start, exit and fork.
 struct registry {
     std::mutex lock;
     table_store store;
@@ -223,8 +224,8 @@ bool registry::prepare() noexcept
 
 namespace {
 // Registers the fork handlers early. Before a fork, handlers run in the reverse order of their
-// registration. So handlers that are registered later run before this one locks the lists, and may
-// use a pool.
+// registration. So handlers that are registered later run before this handler locks the lists, and
+// may use a pool.
 [[maybe_unused]] bool const prepared_at_start = registry::prepare();
 
 [[gnu::destructor]] void unload()
@@ -245,8 +246,8 @@ void registry::before_fork() noexcept
 {
     all.lock.lock();
     // One allocator may be the source of another, so threads may lock the lists in any order.
-    // Therefore this thread never waits for a list while it holds other lists. Instead, it unlocks
-    // all lists and starts again.
+    // Therefore this thread never waits for the lock of a list while it holds the locks of other
+    // lists. Instead, this thread unlocks all lists and starts again.
     for (thread_cache_list* list = all.lists; list != nullptr;) {
         if (try_hold(*list)) {
             list = list->next_listed;

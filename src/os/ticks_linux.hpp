@@ -1,4 +1,4 @@
-// The clock for recorded events. This is the processor's time stamp counter if the rate of the
+// The clock for recorded events. The clock is the processor's time stamp counter if the rate of the
 // counter is constant, and CLOCK_MONOTONIC otherwise.
 #pragma once
 

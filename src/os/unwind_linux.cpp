@@ -18,8 +18,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// Two symbols of glibc: the end of the main thread's stack, and a lock-free function that finds the
-// module of an address (in glibc 2.35 and later). Other C libraries have neither.
+// Two symbols of glibc. One is the end of the main thread's stack, the other a lock-free function
+// that finds the module of an address (in glibc 2.35 and later). Other C libraries have neither
+// symbol.
 #if defined(__GLIBC__)
 extern "C" [[gnu::weak]] void* __libc_stack_end; // NOLINT(bugprone-reserved-identifier)
 #endif
@@ -447,7 +448,7 @@ struct remembering_walk {
     {
         if (fresh < fresh_room) {
             if (fresh + kept == room) [[unlikely]]
-                kept = std::min(kept, room / 2); // so that this happens rarely
+                kept = std::min(kept, room / 2); // drop many old frames, so this happens rarely
             memory.frames[room - 1 - fresh] = {at.is_comparable ? at.slot : 0, at.at.pc};
         }
         fresh += 1;

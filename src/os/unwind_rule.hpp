@@ -17,7 +17,7 @@ class unwind_rule {
 public:
     enum kinds : std::uint32_t {
         cut,       ///< there is no rule
-        outermost, ///< no function called this one
+        outermost, ///< the function has no caller
         signal,    ///< the code to which a signal handler returns; the registers are on the stack
         by_sp,     ///< CFA = sp + cfa()
         by_bp,     ///< CFA = bp + cfa()
@@ -66,9 +66,9 @@ struct table_entry {
     std::uintptr_t fde = 0;   ///< the address of its FDE
 };
 
-/// Finds the entry for the code at `code`, which is that of the last function that begins at or
-/// before `code`. `readable` contains .eh_frame_hdr, which begins at `header`. No other memory is
-/// read, even if the table is corrupt.
+/// Finds the entry for the code at `code`, which is the entry of the last function that begins at
+/// or before `code`. `readable` contains .eh_frame_hdr, which begins at `header`. No other memory
+/// is read, even if the table is corrupt.
 table_entry find_entry(std::span<const std::byte> readable, std::uintptr_t header,
                        std::uintptr_t code) noexcept;
 

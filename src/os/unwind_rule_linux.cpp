@@ -1,8 +1,8 @@
-// Reads the unwind tables of x86-64. .eh_frame_hdr is a search table. .eh_frame describes
-// functions: an FDE describes one function, and a CIE the properties that many FDEs have in common.
-// Both contain programs that compute the rules for each code address. They are specified in the
-// DWARF standard, section 6.4, and in the Linux Standard Base. This file uses only the rules for
-// the CFA, rbp and the return address.
+// Reads the unwind tables of x86-64. .eh_frame_hdr is a search table. .eh_frame contains FDEs and
+// CIEs. An FDE describes one function, and a CIE the properties that many FDEs have in common. FDEs
+// and CIEs contain programs that compute the rules for each code address. The DWARF standard,
+// section 6.4, and the Linux Standard Base specify these programs. This file uses only the rules
+// for the CFA, rbp and the return address.
 #include "processor.hpp"
 #include "unwind_rule.hpp"
 

@@ -1,5 +1,5 @@
-// Answers: which rule of the plan, if any, serves a request. Also the data about its call stack
-// that a thread uses to find the answer.
+// Answers. An answer states which rule of the plan serves a request, if any. Also defines the data
+// about its call stack that a thread uses to find an answer.
 #pragma once
 
 #include "../os/unwind.hpp"
@@ -9,9 +9,10 @@
 
 namespace mallard::plan {
 
-/// An answer is the index at which its row begins in the quick bins of a thread
-/// (src/plan/thread.hpp). A rule has a row of bins, one for every 16 bytes of the request size. The
-/// rows of the special answers below overlap, and their bins never contain a block.
+/// An answer determines which rule serves a request. Its value is the index at which a row begins
+/// in the quick bins of a thread (src/plan/thread.hpp). The row of a rule has one bin for every 16
+/// bytes of the request size. The rows of the special answers below overlap, and their bins never
+/// contain a block.
 using answer = std::size_t;
 
 enum : answer {
@@ -25,7 +26,7 @@ enum : answer {
     ignored = 0xffff,   ///< like `unknown`, but the request is not counted
 };
 
-/// The largest request that may be served quickly.
+/// The size in bytes of the largest request that may be served from a quick bin.
 inline constexpr std::size_t quick_bytes_max = 1024;
 inline constexpr std::size_t row_bins = quick_bytes_max / 16;
 static_assert(std::size_t{by_stack} + mallard_plan_frames_max + row_bins <= first_rule);
@@ -51,24 +52,25 @@ constexpr bool is_of_malloc(answer a) noexcept
     return a >= to_malloc;
 }
 
-/// Returns whether the call stack decides for the caller.
+/// Returns whether the call stack, and not the caller alone, decides which rule serves a request.
 constexpr bool is_by_walk(answer a) noexcept
 {
     return a - by_range < first_rule - by_range;
 }
 
 /// A call of a plan's region (a function of the program) that has not returned yet. While the call
-/// is active, the region's rule serves all requests of its thread, and no stack is walked.
-/// In a control run without counts, `rule` is `to_malloc`.
+/// is active, the region's rule serves all requests of its thread, and no stack is walked. In a
+/// control run, in which malloc serves all requests, `rule` is `to_malloc` unless blocks are
+/// counted.
 struct region_call {
     std::uintptr_t slot = 0; ///< where the return address is on the stack; 0 if there is no call
     std::uintptr_t pc = 0;   ///< the return address of the call
     unsigned not_found = 0;  ///< how often no such call was found on a stack
     answer rule = missing;
 
-    /// Returns whether the call has not returned yet. A later call from the same place, but of
-    /// another function through a pointer, looks the same. In that case, the region's rule serves
-    /// the requests of that function, too.
+    /// Returns whether the call has not returned yet. A later call of another function from the
+    /// same place, through a function pointer, looks like this call. So the region's rule serves
+    /// the requests of that other function, too.
     bool is_active(os::call_site here) const noexcept
     {
         return slot != 0 && here.sp < slot && os::is_in_place(slot, pc);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t place_min = std::size_t{4} << 20;
 /// The number of bytes by which the range grows.
 constexpr std::size_t step = std::size_t{1} << 20;
-/// While there are fewer free chunks than this, a chunk that is freed retains its memory.
+/// The number of free chunks below which a chunk retains its memory when it is freed.
 constexpr std::size_t kept_max = 64;
 
 constinit short_lock free_lock; ///< protects the two variables below
@@ -118,7 +118,7 @@ void unlock_chunks(bool is_child) noexcept
 {
     if (is_child) {
         given.store(nullptr, std::memory_order_relaxed);
-        if (!free_lock.is_mine()) { // another thread may have been changing these
+        if (!free_lock.is_mine()) { // another thread may have been changing both
             free_chunks = nullptr;
             fresh = end_of_range();
         }

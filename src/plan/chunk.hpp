@@ -17,9 +17,9 @@ inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 /// The value of `quick_thread` that equals no thread. The value must not be 0, because `ready`
 /// returns null for a thread that is changing an instance.
 inline constexpr std::uintptr_t no_thread = 1;
-/// This number is added to the address in `quick_thread` if the thread counts the blocks that it
-/// frees. The sum is not the address of another thread, and a null pointer plus this number is not
-/// `no_thread`.
+/// The number that is added to the address in `quick_thread` if the thread counts the blocks that
+/// it frees. The sum is not the address of another thread, and a null pointer plus this number is
+/// not `no_thread`.
 inline constexpr std::uintptr_t counting = 2;
 /// Like `counting`, for a chunk of an arena.
 inline constexpr std::uintptr_t in_arena = 4;
@@ -86,8 +86,9 @@ chunk* take_chunk(chunk_use const& use) noexcept;
 /// Frees a chunk that has no blocks.
 void give_chunk(chunk& c) noexcept;
 
-/// Called before and after a fork. In between, no other thread allocates a chunk. Chunks that other
-/// threads free in between become free only in the parent.
+/// Lock the chunks before a fork, and unlock them afterwards. During the fork, no other thread
+/// allocates a chunk. Chunks that other threads free during the fork become free only in the
+/// parent.
 void lock_chunks() noexcept;
 void unlock_chunks(bool is_child) noexcept;
 

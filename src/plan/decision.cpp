@@ -28,7 +28,8 @@ constinit runtime_function* see_runtime = nullptr;
 constinit answer_options the_answer_options{};
 constinit bool has_runtime = false; ///< whether a C++ runtime was loaded when the program started
 
-constinit short_lock change_lock; ///< for `answers`; readers meanwhile use the old table
+/// Protects the replacement of `answers`. Readers use the old table until the new one is complete.
+constinit short_lock change_lock;
 // Only the thread that holds `change_lock` uses the variables below.
 constinit std::uintptr_t biases_now[mallard_plan_modules_max];
 constinit bool has_other_build[mallard_plan_modules_max];
@@ -50,8 +51,9 @@ constexpr answer narrow(std::uint32_t of_plan) noexcept
     return answer_of_rule(of_plan);
 }
 
-/// Returns whether this is a control run without counts. The answers that are found quickly are
-/// then `to_malloc` instead of a rule, so that finding the answer is the only cost of the plan.
+/// Returns whether this is a control run (malloc serves all requests) in which blocks are not
+/// counted. The quickly found answers are then `to_malloc` instead of a rule, so that finding the
+/// answer is the only cost of the plan.
 bool is_for_malloc() noexcept
 {
     return the_answer_options.is_control && !the_answer_options.are_counted;
@@ -83,7 +85,7 @@ bool is_program(os::loaded_module const& m) noexcept
     return *m.path == '\0';
 }
 
-/// Identifies a module by its build-id, or by a key if the module has no build-id.
+/// The identity of a module, which is its build-id, or a key if the module has no build-id.
 struct identity {
     std::span<const unsigned char> build_id;
     std::uint64_t key;
@@ -143,8 +145,8 @@ int see_module(dl_phdr_info* info, std::size_t, void*) noexcept
 
 /// Stores in `biases_now` which modules of the plan are loaded, and at which addresses. Needs locks
 /// of the dynamic linker. A thread inside of malloc must not wait for these locks, because the
-/// thread that holds them may wait for this one. So only the start of the program and dlclose call
-/// this function.
+/// thread that holds them may itself wait for the thread inside of malloc. So only the start of the
+/// program and dlclose call this function.
 void find_modules() noexcept
 {
     std::ranges::fill(biases_now, not_loaded);
@@ -370,15 +372,15 @@ void use_table_for_modules_now() noexcept
 }
 
 /// Removes the callers that are not in the plan, because other code may be loaded at their
-/// addresses. They were added after all callers of the plan, so no probe sequence that leads to a
-/// caller of the plan is interrupted.
+/// addresses. The removed callers were added after all callers of the plan, so the removal
+/// interrupts no probe sequence that leads to a caller of the plan.
 void remove_added_callers(answer_table& t) noexcept
 {
     for (std::size_t i = 0; i < capacity_of(t); ++i) {
         answer_table::entry& e = t.at(i * sizeof e);
         answer const is = e.is.load(std::memory_order_relaxed);
         if (is == by_range || is == runtime || is == unknown || is == ignored) {
-            e.is.store(missing, std::memory_order_relaxed); // so another caller can use this entry
+            e.is.store(missing, std::memory_order_relaxed); // for another caller to use this entry
             e.caller.store(0, std::memory_order_release);
             t.used.fetch_sub(1, std::memory_order_relaxed);
         }

@@ -103,10 +103,11 @@ struct request_site {
 answer decide_slowly(answer known, request_site const& of, os::call_site here,
                      stack_knowledge* of_thread) noexcept;
 
-/// Must be called after modules were unloaded.
+/// Updates the table after modules were unloaded.
 void forget_modules() noexcept;
 
-/// Called before and after a fork. In between, no other thread changes the table.
+/// Lock the table before a fork, and unlock it afterwards, so that no other thread changes the
+/// table during the fork.
 void lock_decisions() noexcept;
 void unlock_decisions(bool is_child) noexcept;
 

@@ -1,5 +1,5 @@
-// malloc and related functions, as the program calls them. They look up the caller, and then
-// allocate by a rule or call the next allocator.
+// malloc and related functions, as the program calls them. The functions look up their caller in
+// the plan, and then allocate by a rule or call the next allocator.
 #include "request.hpp"
 
 #include <mallard/trace/trace_format.h>
@@ -11,7 +11,7 @@ namespace mallard::plan {
 
 namespace {
 
-/// Serves a request that the faster functions do not serve.
+/// Serves a request that neither `allocate_quickly` nor `serve` can serve.
 template <class Real>
 [[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      unsigned op, unsigned align_log2, Real real) noexcept
@@ -34,14 +34,14 @@ template <class Real>
     if (quick != nullptr) [[likely]]
         return op == mallard_trace_calloc ? std::memset(quick, 0, bytes) : quick;
     if (is_of_malloc(known))
-        return real(); // a control run
+        return real(); // in a control run, malloc serves all requests
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]
         return count_unknown(known) ? real()
                                     : serve_slowly(bytes, known, caller, op, align_log2, real);
     if (in->allocator == 0) {
         count(*in, bytes);
-        return real(); // a control run
+        return real(); // in a control run, malloc serves all requests
     }
     void* const block = take_counted(*in, bytes);
     if (block == nullptr) [[unlikely]]
@@ -50,7 +50,7 @@ template <class Real>
 }
 
 /// Serves realloc for a block that was allocated by `bootstrap`, before the next allocator was
-/// known. Such blocks are never freed.
+/// known. The old block stays in use, because blocks of `bootstrap` are never freed.
 [[gnu::cold, gnu::noinline]] void* move_from_bootstrap(void* block, std::size_t bytes) noexcept
 {
     void* const moved = ::malloc(bytes);

@@ -69,10 +69,11 @@ struct free_block {
     free_block* next;
 };
 
-/// Measures how long the program takes to free the blocks of an instance one by one until none is
-/// left, with the destructors that run in between. A program that frees all blocks together could
-/// save this time. Only a sequence of frees without an allocation in between is measured, and
-/// without a pause of more than `ending_pause_max` ticks, in which the program does other work.
+/// A measurement of how long the program takes to free the blocks of an instance one by one until
+/// none is left, with the destructors that run in between. A program that frees all blocks together
+/// could save this time. Only a sequence of frees without an allocation in between is measured. A
+/// pause of more than `ending_pause_max` ticks ends a sequence, because the program then does other
+/// work.
 struct ending {
     std::uint64_t begin; ///< when the sequence began; 0 if the last call allocated
     std::uint64_t last;  ///< when the last free of the sequence began
@@ -82,8 +83,9 @@ struct ending {
     counter sequences;   ///< number of these sequences
 };
 
-/// The longest pause within a sequence of frees, in ticks: some 2 to 4 microseconds. A destructor
-/// that frees a block takes less.
+/// The longest pause within a sequence of frees, in ticks. If ticks are from the time stamp
+/// counter, this pause is some 2 to 4 microseconds. A destructor that frees a block takes less
+/// time.
 inline constexpr std::uint64_t ending_pause_max = 8192;
 
 /// Starts the clock of `ending`. Must be called before the first block is freed.
@@ -154,7 +156,7 @@ struct instance {
 
 /// Allocates a block of at least `bytes` bytes that is aligned to 16 bytes, if a few instructions
 /// suffice. Otherwise returns null, and `take_slowly` may succeed. `bytes` must be from 1 to
-/// `rule->block_bytes`. Only the thread of the instance may call these two functions.
+/// `rule->block_bytes`. Only the thread of the instance may call this function and `take_slowly`.
 [[gnu::always_inline]] inline void* take(instance& in, std::size_t bytes) noexcept;
 
 /// Allocates a block, also from a new chunk. Returns null if the rule has reached `held_max`, or if
@@ -164,7 +166,7 @@ void* take_slowly(instance& in, std::size_t bytes) noexcept;
 /// Frees a block of a chunk that is marked `counting` or `in_arena` (in `quick_thread`), and counts
 /// the free. If a chunk of an arena then has no blocks, calls `empty`, which reuses or frees the
 /// chunk. In other instances, calls `start_anew` if the instance then has no blocks. Only the
-/// thread of the instance may call this function and the next one.
+/// thread of the instance may call this function and `give`.
 [[gnu::always_inline]] inline void give_quickly(chunk& c, void* block) noexcept;
 /// Frees a block of the instance.
 [[gnu::always_inline]] inline void give(instance& in, chunk& c, void* block) noexcept;

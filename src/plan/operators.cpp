@@ -79,7 +79,7 @@ void find_delete() noexcept
     static_cast<void>(next_operator<Form, void, void*, More...>::find());
 }
 
-/// Serves a request that the faster functions do not serve.
+/// Serves a request that neither `allocate_quickly` nor `serve` can serve.
 template <form Form, class... More>
 [[gnu::noinline]] void* serve_slowly(std::size_t bytes, answer known, std::uintptr_t caller,
                                      More... more)
@@ -101,7 +101,7 @@ template <form Form, class... More>
     auto const [known, quick] = serve_in_region(of_caller, bytes, align_log2, os::caller());
     if (quick != nullptr) [[likely]]
         return quick;
-    if (is_of_malloc(known)) // a control run
+    if (is_of_malloc(known)) // in a control run, malloc serves all requests
         return next_operator<Form, void*, std::size_t, More...>::call_next(bytes, more...);
     instance* const in = instance_of(known, bytes, align_log2);
     if (in == nullptr) [[unlikely]]

@@ -58,8 +58,8 @@ bool is_before(mallard_plan_place const& a, mallard_plan_place const& b) noexcep
     return a.module != b.module ? a.module < b.module : a.address < b.address;
 }
 
-/// Returns whether the range `b` may follow `a`. Ranges are sorted by module and begin, and of
-/// ranges with the same begin, the larger comes first.
+/// Returns whether the range `b` may follow `a`. Ranges are sorted by module and begin. If two
+/// ranges have the same begin, the larger range comes first.
 bool may_follow(mallard_plan_range const& a, mallard_plan_range const& b) noexcept
 {
     if (a.module != b.module)

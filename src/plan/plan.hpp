@@ -9,8 +9,8 @@
 
 namespace mallard::plan {
 
-/// The arrays of a plan. They point into the memory that contains the file. All indices and counts
-/// in them are in range.
+/// The arrays of a plan, which point into the memory that contains the file. All indices and counts
+/// in the arrays are in range.
 struct plan {
     std::span<const mallard_plan_module> modules;
     std::span<const mallard_plan_rule> rules;

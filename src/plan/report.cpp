@@ -17,7 +17,7 @@ namespace {
 
 constexpr int failed_status = 125;
 
-/// A scope in which a write to a pipe without a reader does not end the program.
+/// A scope in which a write to a pipe without a reader (SIGPIPE) does not end the program.
 class without_sigpipe {
 public:
     without_sigpipe() noexcept
@@ -152,8 +152,8 @@ std::uint64_t unknown_blocks() noexcept
     return sum;
 }
 
-/// How long the calling thread has run, and how long it has waited for a CPU, in nanoseconds. Both
-/// are 0 if the system does not supply them.
+/// The times for which the calling thread has run, and has waited for a CPU, in nanoseconds. The
+/// two times are 0 if the system does not supply them.
 struct cpu_use {
     std::uint64_t ran = 0;
     std::uint64_t waited = 0;

@@ -22,7 +22,7 @@ void* allocate_by_rule(std::size_t rule, std::size_t bytes, unsigned align_log2)
         return nullptr;
     }
     if (in.allocator == 0)
-        return nullptr; // a control run
+        return nullptr; // in a control run, malloc serves all requests
     in.end_of.begin = 0;
     void* const quick = take(in, bytes);
     void* const block = quick != nullptr ? quick : take_slowly(in, bytes);
@@ -80,7 +80,8 @@ bool is_of(thread_rules* t, instance const& in) noexcept
     give(in, c, block);
 }
 
-/// Frees a block of an arena, or of a multipool over an arena, that may be the last one.
+/// Frees a block in an arena, or in a multipool over an arena. The block may be the last block of
+/// its chunk or instance.
 [[gnu::noinline]] void free_slowly(chunk& c, void* block, thread_rules* t) noexcept
 {
     std::uintptr_t const kind = c.quick_thread - reinterpret_cast<std::uintptr_t>(t);
@@ -120,7 +121,8 @@ namespace {
 constinit rule_state scratch_rule{};
 constinit instance scratch{};
 
-/// Returns the shortest measured time in ticks of a sequence that frees `count` blocks.
+/// Measures several times how long a sequence takes that frees `count` blocks. Returns the shortest
+/// time in ticks, or 0 on failure.
 std::uint64_t time_of_frees(std::size_t count) noexcept
 {
     void* blocks[64];
@@ -136,7 +138,7 @@ std::uint64_t time_of_frees(std::size_t count) noexcept
         std::uint64_t const frees = scratch.end_of.frees.value();
         for (std::size_t i = 0; i < count; ++i)
             free_of_rule(blocks[i]);
-        // If the thread was interrupted, the measured sequence is shorter.
+        // If the thread was interrupted, a new sequence has begun, so fewer frees were measured.
         if (scratch.end_of.frees.value() - frees == count)
             least = std::min(least, scratch.end_of.ticks.value() - before);
     }
@@ -164,7 +166,8 @@ cost_of_measuring measure_cost() noexcept
 [[gnu::noinline]] void* reallocate_of_rule(void* block, std::size_t bytes) noexcept
 {
     if (bytes == 0) {
-        // Free the block, as the next realloc does, and return what the next realloc returns.
+        // Free the block, as the next allocator's realloc does for size 0, and return what that
+        // realloc returns.
         free_of_rule(block);
         return preload::next.realloc(preload::next.malloc(1), 0);
     }
@@ -178,7 +181,7 @@ cost_of_measuring measure_cost() noexcept
         if (bytes <= in.rule->block_bytes && extend(in, c, block, bytes))
             return block;
     }
-    // The block stays with its rule, as in a replay.
+    // The new block belongs to the same rule as the old block, as in a replay.
     void* moved = allocate_by_rule(static_cast<std::size_t>(in.rule - rules), bytes, 0);
     if (moved == nullptr)
         moved = preload::next.malloc(bytes);

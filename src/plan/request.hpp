@@ -44,8 +44,9 @@ struct served {
     void* block;
 };
 
-/// Serves a request whose call stack decides, if a call of the plan's region is active. Otherwise,
-/// returns `known` and no block. `here` is the stack frame of a function that the request calls.
+/// Serves a request whose caller does not decide alone, if a call of the plan's region is active.
+/// If no call is active, returns `known` and no block. `here` is the stack frame of a function that
+/// the request calls.
 [[gnu::always_inline]] inline served
 serve_in_region(answer known, std::size_t bytes, unsigned align_log2, os::call_site here) noexcept
 {
@@ -76,8 +77,8 @@ serve_in_region(answer known, std::size_t bytes, unsigned align_log2, os::call_s
     return &in;
 }
 
-/// Counts a request if the plan does not contain its caller. Otherwise, or if the thread has no
-/// counter yet, returns false.
+/// Counts a request and returns true if the plan does not contain its caller. Otherwise, or if the
+/// thread has no counter yet, returns false.
 [[gnu::always_inline]] inline bool count_unknown(answer known) noexcept
 {
     thread_rules* const t = own_rules;
@@ -109,9 +110,9 @@ void* allocate_slowly(request const& r) noexcept;
 /// Frees a block that a rule allocated.
 void free_of_rule(void* block) noexcept;
 
-/// How long this library itself takes in a sequence of frees that it measures (see `ending`), in
-/// picoseconds: for the sequence, and for each free in addition. A program that frees all blocks
-/// together does not save this time.
+/// The time in picoseconds that this library itself takes in a sequence of frees that it measures
+/// (see `ending`). `sequence` is the time for the sequence, and `free` the additional time for each
+/// free. A program that frees all blocks together does not save this time.
 struct cost_of_measuring {
     std::uint64_t sequence;
     std::uint64_t free;

@@ -11,12 +11,12 @@
 
 namespace mallard::plan {
 
-/// A lock that protects a few dozen instructions. After a `clone` for which no fork handlers run,
-/// the lock may be held by a thread that the child does not have. So `try_take` gives up after 20
-/// ms, and the caller must manage without the lock. A signal handler that has interrupted the owner
-/// gives up immediately. A thread that needs the lock during a fork also gives up immediately,
-/// because the fork may wait for a lock of libc, such as that of the list of streams, and the owner
-/// of that lock may wait for this thread.
+/// A lock that protects a few dozen instructions. After a `clone` for which no fork handlers run, a
+/// thread that does not exist in the child may hold the lock. So `try_take` gives up after 20 ms,
+/// and the caller must manage without the lock. A signal handler that has interrupted the owner
+/// gives up immediately. A thread that needs the lock during a fork also gives up immediately. The
+/// reason is that the fork may wait for a lock of libc, such as the lock of the stream list, whose
+/// owner may wait for this thread.
 class short_lock {
 public:
     bool try_take() noexcept { return try_take(false); }
@@ -38,8 +38,9 @@ public:
         return true;
     }
     /// Unlocks after a fork. If `lock_for_fork` failed, the parent does not unlock, because another
-    /// thread is still the owner. The child unlocks, because it does not have that thread, unless a
-    /// signal handler forked that had interrupted the owner.
+    /// thread is still the owner. The child unlocks in that case, because the owner does not exist
+    /// there. The exception is a child that a signal handler forked after it had interrupted the
+    /// owner.
     void unlock_after_fork(bool is_child) noexcept
     {
         bool const is_locked = is_locked_for_fork_.load(std::memory_order_relaxed);

@@ -102,8 +102,8 @@ answer decide_by_stack(details const& d, std::size_t count, std::uintptr_t calle
     return is == missing ? decide_by_ranges(d, caller, here, last) : is;
 }
 
-/// If no call of the region was found on this number of stacks, no more stacks are searched,
-/// because the compiler may have inlined the function everywhere.
+/// The maximum number of stacks on which a call of the region is searched in vain. After that, no
+/// more stacks are searched, because the compiler may have inlined the function everywhere.
 constexpr unsigned not_found_max = 16;
 
 /// Finds the outermost call of the region on the last stack of the thread. The frame of the caller

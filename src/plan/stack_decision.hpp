@@ -52,8 +52,9 @@ inline std::uint64_t hash_of(std::span<const std::uintptr_t> frames) noexcept
 answer decide_by_walk(details const& d, answer known, std::uintptr_t caller, os::call_site here,
                       os::stack_memory* last) noexcept;
 
-/// Stores the call of the region that made a request. This is only done for plans with one rule,
-/// because otherwise a part of the region may belong to another rule.
+/// Stores the call of the plan's region (a function of the program) that made a request. Stores no
+/// call if the plan has several rules, because a part of the region may then belong to another
+/// rule.
 void remember_region(details const& d, os::call_site here, stack_knowledge& of_thread) noexcept;
 
 } // namespace mallard::plan

@@ -73,7 +73,8 @@ options read_options(char** environment) noexcept
     };
 }
 
-/// Returns whether a report of how many blocks each rule served is requested.
+/// Returns whether the options request a report, which contains how many blocks each rule has
+/// served.
 bool is_counted() noexcept
 {
     return the_options.stats != form_of_stats::none || the_options.report != nullptr;
@@ -129,7 +130,7 @@ const char* start_plan() noexcept
                                   .is_control = the_options.is_control};
     switch (begin_decisions(the_plan, for_what, tell_build)) {
     case start_of_plan::of_another_program:
-        return nullptr; // for example, the plan's program executed another one
+        return nullptr; // no error, as a program of the plan may have executed this program
     case start_of_plan::without_memory:
         return no_memory;
     case start_of_plan::begun:

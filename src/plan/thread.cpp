@@ -31,8 +31,9 @@ constinit thread_rules* idle = nullptr; ///< instances of threads that have exit
 constinit std::atomic<thread_rules*> ended{nullptr};
 constinit std::atomic<thread_rules*> all{nullptr};
 
-/// Runs when a thread exits, and again after the destructors of the thread's other keys, because
-/// these may allocate and free.
+/// Runs when a thread exits, and again in each later round of thread-specific data destructors,
+/// because other destructors may allocate and free. In the last round, abandons the instances of
+/// the thread.
 void end_thread(void* of_thread) noexcept
 {
     auto& t = *static_cast<thread_rules*>(of_thread);

@@ -49,7 +49,8 @@ bool begin_threads(std::size_t rule_count, int last_round = PTHREAD_DESTRUCTOR_I
 /// Returns the first of all `thread_rules`, which are linked by `next_of_all`.
 thread_rules* all_threads() noexcept;
 
-/// Called before and after a fork. In between, no other thread creates or reclaims instances.
+/// Lock the list of idle instances before a fork, and unlock the list afterwards. During the fork,
+/// no other thread creates or reclaims instances.
 void lock_threads() noexcept;
 void unlock_threads(bool is_child) noexcept;
 

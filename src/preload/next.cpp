@@ -32,9 +32,10 @@ namespace {
 
 constinit std::atomic<bool> found{false};
 constinit thread_local bool is_looking = false;
-/// This is still false in the resolvers of indirect functions, which the loader runs before it
-/// copies the initial values of thread-local variables. It is volatile, because the compiler would
-/// otherwise assume that it is always true.
+/// Whether the thread-local variables of this thread have their initial values. False in the
+/// resolvers of indirect functions, because the loader runs these resolvers before it copies the
+/// initial values. Volatile, because the compiler would otherwise assume that the value is always
+/// true.
 constinit thread_local volatile bool has_initial_values = true;
 constinit std::atomic<std::size_t> bootstrap_used{0};
 

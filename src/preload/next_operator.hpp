@@ -38,7 +38,7 @@ template <class... More>
 constexpr bool is_nothrow = (std::is_same_v<More, const std::nothrow_t&> || ...);
 
 // The functions below return the size, or the logarithm of the alignment, that an operator receives
-// after its first argument. They return 0 if there is no such argument.
+// after its first argument. The result is 0 if there is no such argument.
 
 constexpr std::size_t bytes_of() noexcept
 {

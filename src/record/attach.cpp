@@ -96,7 +96,7 @@ std::int32_t attach(attach_request const& request) noexcept
         return status;
     command_socket = request.socket;
     ::fstat(command_socket, &socket_before);
-    this_thread.now.store(in_call, std::memory_order_relaxed); // do not record this
+    this_thread.now.store(in_call, std::memory_order_relaxed); // do not record the calls below
     begin_redirection();
     bool const is_started = start_thread();
     this_thread.now.store(in_program, std::memory_order_relaxed);

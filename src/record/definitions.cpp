@@ -37,7 +37,7 @@ dynamic_module::dynamic_module(std::uintptr_t bias, std::span<const ElfW(Phdr)> 
 }
 
 /// Reads the dynamic section. glibc has added the bias to the addresses in this section, except in
-/// that of the vDSO.
+/// the dynamic section of the vDSO.
 void dynamic_module::read(ElfW(Dyn) const* dynamic) noexcept
 {
     auto const value = [&](ElfW(Sxword) tag) {

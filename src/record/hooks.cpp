@@ -1,5 +1,5 @@
-// malloc and related functions, as the program calls them. They call the next allocator and append
-// events.
+// malloc and related functions, as the program calls them. The functions call the next allocator
+// and append events to the ring.
 #include "../preload/next.hpp"
 #include "sampled.hpp"
 #include "thread.hpp"
@@ -103,8 +103,8 @@ template <class Real>
     std::uint64_t const begin = begin_of_call(*t);
     void* const moved = real();
     std::uint64_t const end = ticks_after();
-    // After a failure, the old block is still in use. So a second event cancels its realloc_from,
-    // whether sampling chooses this call or not.
+    // After a failed realloc, the old block is still in use. So a second event cancels the event
+    // `realloc_from`, even if sampling does not choose this call.
     bool const has_failed = moved == nullptr && bytes != 0;
     bool const is_cancelled = has_failed && was_known && the.samples;
     if (is_cancelled ? sampled.insert(block) : is_wanted(*t, moved, bytes)) {

@@ -9,7 +9,8 @@ namespace mallard::record {
 
 namespace {
 
-/// The maximum length of a name. It is limited because a mark must fit into a segment.
+/// The maximum length of a name in bytes. The length is limited because a mark must fit into a
+/// segment of the ring.
 constexpr std::size_t name_bytes_max = 240;
 
 void mark(unsigned op, const char* name) noexcept

@@ -1,5 +1,5 @@
-// Writes the records of a process and of its modules. They contain the addresses at which code is
-// mapped, so that a reader finds the symbols of addresses.
+// Writes the records of a process and its modules. The records contain the addresses at which code
+// is mapped, so that a reader finds the symbols of addresses.
 #include "process.hpp"
 
 #include "../os/module_file_linux.hpp"
@@ -41,8 +41,8 @@ public:
         char const digit = "0123456789"[number % 10];
         add(&digit, 1);
     }
-    /// Adds the path of a module's file. The dynamic linker has some paths only relative to the
-    /// directory in which the program started.
+    /// Adds the path of a module's file. Makes a relative path absolute, because the dynamic linker
+    /// stores some paths relative to the directory in which the program started.
     void add_path(const char* path) noexcept
     {
         if (*path == '\0')
@@ -87,8 +87,8 @@ private:
     std::size_t length_ = 0;
 };
 
-/// The text of the record that is being written. It is not on the stack, because a thread may have
-/// a small stack when it records a module.
+/// The text of the record that is being written. The text is not on the stack, because a thread
+/// that records a module may have a small stack.
 constinit text shared_text;
 
 /// A scope in which only this thread uses `shared_text`.

@@ -18,10 +18,10 @@ using namespace preload;
 
 namespace {
 
-/// A scope in which calls of this thread are not recorded. It is used for the look-up inside the
-/// first call of an operator, because the dynamic linker's allocations for the look-up do not
-/// belong to the program's call. The event of that call is recorded after the look-up, so the
-/// destructor restores the stored form.
+/// A scope in which calls of this thread are not recorded. The first call of an operator uses such
+/// a scope to look up the next operator, because the dynamic linker's allocations for the look-up
+/// do not belong to the program's call. The event of the program's call is recorded after the
+/// look-up, so the destructor restores the stored form.
 class quiet {
 public:
     quiet() noexcept { this_thread.now.store(in_call, std::memory_order_relaxed); }
@@ -131,7 +131,7 @@ struct the_operator {
         if (was_known)
             append(*t, ticks(), block, mallard_trace_pack(0, 0, mallard_trace_free, 0) | from, 0,
                    the.has_free_stacks ? this_frame() : nullptr);
-        t->now.store(in_call, std::memory_order_relaxed); // so inner frees do not count as lost
+        t->now.store(in_call, std::memory_order_relaxed); // so nested frees do not count as lost
         if (is_timed_free(*t)) [[unlikely]]
             time_free([=] { found(block, more...); });
         else

@@ -49,7 +49,7 @@ constinit pid_t pid_of_all_threads = 0;
 constinit std::uint32_t own_pid = 0;
 constinit std::uint32_t own_number = 0; ///< `this_process.number`, which a fork clears
 constinit std::uint32_t process_before = 0;
-constinit const char* how_process_began = nullptr; ///< null after the process is recorded
+constinit const char* how_process_began = nullptr; ///< null after the process record is written
 constinit bool is_new_program = false;             ///< whether modules are to be recorded
 
 constexpr unsigned number_digits = 10;
@@ -79,11 +79,11 @@ bool is_ring(ring_header const& ring, std::size_t bytes) noexcept
            ring.segments <= (bytes - ring.data_offset) / segment_bytes;
 }
 
-/// Opens the ring that MALLARD_RING names: PATH:PID:PROCESS, or PATH:PID:PROCESS:SOCKET:TOKEN if
-/// the command also sends the ring over a socket. The path is that of a file descriptor of the
-/// command. A process that runs as another user, in another user namespace or below another root
-/// may be unable to open this path. Returns -1 on failure. Sets `command` to the process ID of the
-/// command.
+/// Opens the ring that MALLARD_RING names. The value is PATH:PID:PROCESS, or
+/// PATH:PID:PROCESS:SOCKET:TOKEN if the command also sends the ring over a socket. The path leads
+/// to a file descriptor of the command. A process that runs as another user, in another user
+/// namespace or below another root may be unable to open this path. Returns -1 on failure. Sets
+/// `command` to the process ID of the command.
 int open_ring(char* value) noexcept
 {
     char* const words = std::strchr(value, ':');
@@ -101,8 +101,8 @@ int open_ring(char* value) noexcept
 }
 
 /// Maps the ring, and closes the file. Returns null if the file cannot be mapped, or is not a ring
-/// of this version. `before` is a ring that this process has left, or null. The new ring replaces
-/// it if the sizes are equal.
+/// of this version. `before` is a ring that this process has left, or null. If both rings have the
+/// same size, the new ring is mapped at the address of `before`.
 ring_header* map_ring(int file, ring_header* before) noexcept
 {
     if (file < 0)
@@ -250,8 +250,8 @@ bool attach() noexcept
     return done;
 }
 
-/// The size of the memory for the frames of a thread's last stack, which has room for the frames
-/// that one event can contain.
+/// The size of the buffer for the frames of the stack that a thread last recorded. The buffer has
+/// room for the frames that one event can contain.
 constexpr std::size_t frames_bytes = (os::fresh_frames_max + 4) * sizeof(os::stack_frame);
 
 void map_frames(thread_state& t) noexcept

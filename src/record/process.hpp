@@ -8,8 +8,8 @@ namespace mallard::record {
 /// Returns the process ID of this process, as the records contain it.
 std::uint32_t system_process() noexcept;
 
-/// Returns whether the command that owns the ring has exited. If so, recording ends in this
-/// process, too.
+/// Returns whether the command that owns the ring has exited. If the command has exited, recording
+/// ends in this process, too.
 bool command_has_ended() noexcept;
 
 /// Starts to record this process, which runs already, into a ring. Returns an attach_status. The
@@ -61,7 +61,7 @@ int receive_descriptor(int socket) noexcept;
 // --- modules.cpp ---
 
 /// Appends the record of this process. `how` is start, attach, fork or exec. `process_before` is
-/// the number of the process that forked or executed this one, or 0.
+/// the number of the process that forked this process or executed this program, or 0.
 void append_process(thread_state& t, const char* how, std::uint32_t process_before) noexcept;
 
 /// Appends records of all loaded modules.

@@ -195,7 +195,8 @@ void redirect_entry(writable_module& writable, std::uintptr_t at, std::uintptr_t
     }
     if (!is_listed(at, before, f.own))
         entries[entry_count++] = {at, before, f.own};
-    // If the loader binds the entry in the meantime, the entry does not change until the next pass.
+    // If the loader binds the entry in the meantime, the entry is not redirected before the next
+    // pass.
     if (!word(at).compare_exchange_strong(before, f.own, std::memory_order_acq_rel))
         is_complete = false;
 }
@@ -298,8 +299,9 @@ int find_search_path(dl_phdr_info* info, std::size_t, void* argument) noexcept
     return 1;
 }
 
-/// Returns whether the file that dlopen finds depends on the module that calls it. It does if the
-/// calling module names directories for the search, or if the path contains words such as $ORIGIN.
+/// Returns whether the file that dlopen finds depends on the module that calls dlopen. The file
+/// depends on that module if the module names directories for the search, or if the path contains
+/// words such as $ORIGIN.
 bool depends_on_caller(const char* path, void* caller) noexcept
 {
     if (path == nullptr)
@@ -315,8 +317,8 @@ bool depends_on_caller(const char* path, void* caller) noexcept
 }
 
 /// Replaces dlopen in redirected entries. Redirects the entries of the newly loaded modules. If the
-/// next dlopen must see the caller, calls it in tail position, and the command later requests the
-/// redirection.
+/// result of the next dlopen depends on the caller, calls the next dlopen in tail position. In that
+/// case, the command later requests the redirection of the new modules.
 void* open_library(const char* path, int flags) noexcept
 {
     if (depends_on_caller(path, __builtin_return_address(0)))

@@ -1,6 +1,6 @@
-// Redirects entries of all modules to the functions of this library, and back. These are the
-// entries with the address of a function of malloc's family, an operator new or delete, dlopen or
-// dlclose.
+// Redirects entries of all modules to the functions of this library, and back. The redirected
+// entries contain the address of malloc or a related function, of an operator new or delete, of
+// dlopen or of dlclose.
 //
 // An entry is a word in which the loader stores the address of a function, for calls or for
 // pointers (JUMP_SLOT, GLOB_DAT and 64-bit relocations). An entry is redirected only if it contains

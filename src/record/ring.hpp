@@ -85,15 +85,15 @@ struct ring_header {
     std::atomic<std::uint32_t> refused;     ///< errno value if a recorder could not start
 
     /// The cost of recording, measured for one event in 1,024. `own_ticks` is the sum of the ticks
-    /// between the time stamp of an event and the end of its recording, `own_events` the number of
-    /// these events. The time stamp of an allocation is taken after the real call, that of a free
-    /// when its call begins.
+    /// between the time stamp of an event and the end of its recording. `own_events` is the number
+    /// of these events. The time stamp of an allocation is taken after the real call, and the time
+    /// stamp of a free when its call begins.
     std::atomic<std::uint64_t> own_ticks;
     std::atomic<std::uint64_t> own_events;
 
-    /// The cost of frees in the next allocator, measured for one free in 64: the sum of their
-    /// ticks, and the number of these frees. Records of frees do not contain the duration, because
-    /// they are written before the free.
+    /// The cost of frees in the next allocator, measured for one free in 64. The first member is
+    /// the sum of their ticks, the second the number of these frees. Records of frees do not
+    /// contain the duration, because they are written before the free.
     alignas(64) std::atomic<std::uint64_t> free_ticks;
     std::atomic<std::uint64_t> timed_frees;
 };

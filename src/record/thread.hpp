@@ -38,8 +38,8 @@ struct settings {
 };
 extern constinit settings the;
 
-/// `number` is the number of this process, or 0 while the process is not attached to the ring. In
-/// the child of a fork or clone, the system clears this page (MADV_WIPEONFORK), so the child is not
+/// A page that the system clears in the child of a fork or clone (MADV_WIPEONFORK). `number` is the
+/// number of this process, or 0 while the process is not attached to the ring. So the child is not
 /// attached.
 struct alignas(4096) process_page {
     std::atomic<std::uint32_t> number;
@@ -94,7 +94,7 @@ struct thread_state {
 extern constinit thread_local thread_state this_thread;
 
 thread_state* enter_slowly(thread_state& t) noexcept;
-/// Does the same as `enter_slowly` after `enter` has stored `in_call`.
+/// Does the same as `enter_slowly`, but for an `enter` that has already stored `in_call`.
 thread_state* enter_again(thread_state& t) noexcept;
 void leave_late(thread_state& t) noexcept;
 

@@ -18,9 +18,9 @@ struct requested_bytes {
     void take(std::uint64_t bytes) noexcept { now -= bytes; }
 };
 
-/// Replays the calls of the local targets with the real allocators, in one thread and in the order
-/// of a `walk`. For ops of target 0 (malloc), only the bytes are added up. Blocks are not written,
-/// so only the allocators themselves touch pages.
+/// A replay of the calls of the local targets (all allocators of the plan except malloc), with the
+/// real allocators, in one thread and in the order of a `walk`. For ops of target 0 (malloc), only
+/// the bytes are added up. Blocks are not written, so only the allocators themselves touch pages.
 class account {
 public:
     account(stream const& of, windows& memory) noexcept;

@@ -1,5 +1,5 @@
-// The policies of the loop that replays a thread's calls. They determine which allocator is called,
-// which bytes of new blocks are written, and how long a thread waits between calls.
+// The policies of the loop that replays a thread's calls. The policies determine which allocator is
+// called, which bytes of new blocks are written, and how long a thread waits between calls.
 #pragma once
 
 #include "play.hpp"

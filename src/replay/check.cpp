@@ -7,8 +7,9 @@ namespace mallard::replay {
 namespace {
 
 constexpr std::uint64_t layout_bits = (std::uint64_t{1} << mallard_replay_op_shift) - 1;
-/// In a word of `slots_`, the bit that marks a block of an operator new. It is the highest bit of
-/// the alignment's logarithm, which is at most 30 and does not need that bit.
+/// In a word of `slots_`, the bit that marks a block of an operator new. This bit is the highest
+/// bit of the field for the logarithm of the alignment, which is at most 30 and so does not need
+/// that bit.
 constexpr std::uint64_t of_new = std::uint64_t{1} << (mallard_replay_op_shift - 1);
 constexpr std::uint64_t size_cut = (std::uint64_t{1} << mallard_replay_align_shift) - 1;
 

@@ -15,8 +15,8 @@ struct litter_left {
 
 /// Makes gaps in the heap, because with an unused heap, every malloc looks better than in a program
 /// that has run for a long time. Allocates as many blocks as the recorded program had at its peak,
-/// with sizes from the recording. Then frees randomly chosen blocks, except for a share of the
-/// blocks. The blocks are the same in every run. The idea is from litterer
+/// with sizes from the recording. Then frees randomly chosen blocks until a share of the blocks is
+/// left. The random choice is the same in every run. The idea is from litterer
 /// (https://github.com/nicovank/litterer).
 litter_left make_litter(stream const& of, check_result const& known,
                         options const& chosen) noexcept;

@@ -29,16 +29,16 @@ private:
     default_heap heap_;
 };
 
-/// Three heaps: one for all targets, one for the targets of a rule, and one for a single target.
-/// Each heap counts the bytes of its chunks in use. Chunks are requested rarely, so the counts cost
+/// Three heaps. One serves all targets, one the targets of a rule, and one a single target. Each
+/// heap counts the bytes of its chunks in use. Chunks are requested rarely, so the counts cost
 /// almost nothing.
 using heap_of_all = counted<line_heap, sync::lock_free>;
 using heap_of_rule = counted<ref<heap_of_all>, sync::lock_free>;
 using heap_of_target = counted<ref<heap_of_rule>>;
 
-/// One target. `open` constructs an instance, with the allocator type that a user would choose, and
-/// `close` destroys the instance. The heap continues to exist when an instance is closed, so that
-/// its peak covers all instances.
+/// One target, which is a local allocator of the plan. `open` constructs an instance, with the
+/// allocator type that a user would choose, and `close` destroys the instance. The heap continues
+/// to exist when an instance is closed, so that the peak of the heap covers all instances.
 class local_target {
 public:
     local_target(mallard_replay_target const& description, heap_of_rule& from) noexcept
@@ -82,8 +82,8 @@ private:
 
     enum class kind { closed, is_arena, is_multipool, is_sized_multipool, is_layered };
 
-    /// Returns the growth rule of an arena. This is the default, except that a plan may set the
-    /// size of the first chunk.
+    /// Returns the growth rule of an arena, which is the default rule unless the plan sets the size
+    /// of the first chunk.
     growth arena_growth() const noexcept
     {
         growth rule = arena_options{}.grow;

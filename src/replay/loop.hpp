@@ -11,9 +11,9 @@ namespace mallard::replay {
 /// `do_ops` tests for malloc and free first, then for their forms in C++, because the processor
 /// predicts these tests better than an indirect jump. Other ops of target 0 (malloc) are selected
 /// by an indirect jump. (With ten mallocs and ten frees alternating, the tests about halved the CPU
-/// time of an op.) With --no-op, callgrind counts 12 instructions for an op of malloc or free, and
-/// 17.5 with --touch=page, on average; new and delete take up to 5 more. Rare cases are in separate
-/// functions, which are not inlined.
+/// time of an op.) With --no-op, an op of malloc or free takes 12 instructions on average according
+/// to callgrind, or 17.5 with --touch=page. An op of new or delete takes up to 5 more. Rare cases
+/// are in separate functions, which are not inlined.
 template <class Calls, class Touch, class Pace>
 class loop {
 public:

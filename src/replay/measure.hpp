@@ -1,4 +1,4 @@
-// Measures the cost of a replay: times, page faults, and memory.
+// Measures the cost of a replay in time, page faults and memory.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace {
 /// The stacks are small, since the loop of a thread needs little stack, and mallocs do not need
 /// much more.
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
-/// How often a waiting thread reads a position before it sleeps. This number of reads takes a few
-/// microseconds.
+/// The number of times that a waiting thread reads a position before the thread sleeps. This number
+/// of reads takes a few microseconds.
 constexpr unsigned spins_max = 200;
 
 } // namespace
@@ -102,8 +102,8 @@ void play::join_ended() noexcept
     }
 }
 
-/// Joins all threads. Another thread may hold `join_lock_` and join threads, too. That thread exits
-/// later, and then wakes this thread again.
+/// Joins all threads. Another thread may hold `join_lock_` and join threads, too. When that other
+/// thread exits, it wakes this thread again.
 void play::join_all() noexcept
 {
     for (;;) {

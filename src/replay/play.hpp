@@ -44,7 +44,7 @@ struct play_result {
     std::uint64_t empty_frees = 0;
 
     /// Returns whether a free found no block in its slot, although every call has returned a block.
-    /// In that case, another thread had not allocated the block yet.
+    /// The reason is then that another thread had not allocated the block yet.
     bool has_freed_early() const noexcept
     {
         return empty_frees != 0 && failures == 0 && empty_blocks == 0;

@@ -106,9 +106,8 @@ void stream::check_header(std::uint64_t bytes) const noexcept
     if (tables > bytes || h.ops != (bytes - tables) / sizeof(op))
         damaged("the size of the file, %ju bytes, does not fit its header: threads %u, ops %ju",
                 std::uintmax_t{bytes}, h.threads, std::uintmax_t{h.ops});
-    // `mallard replay`, which writes op streams, uses at most one group of slots for each op. This
-    // limit prevents a corrupt header from causing much larger tables than the ops of the file
-    // need.
+    // `mallard replay`, which writes op streams, uses at most one group of slots for each op. So a
+    // corrupt header cannot cause much larger tables than the ops of the file need.
     if (h.slots / mallard_replay_slots_of_op > h.ops || h.blocks_peak > h.ops || h.calls > h.ops)
         damaged("the header has more slots, blocks or calls than its ops can use");
 }

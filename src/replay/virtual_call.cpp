@@ -26,8 +26,8 @@ T* hidden(T* pointer) noexcept
 template <int Number>
 class resource final : public std::pmr::memory_resource {
 public:
-    /// The function for direct calls. It is not inlined, so that both kinds of calls do the same
-    /// work.
+    /// Allocates in a direct call. The function is not inlined, so that a direct call and a virtual
+    /// call do the same work.
     [[gnu::noinline]] void* direct(std::size_t bytes, std::size_t align) noexcept
     {
         cursor_ += bytes + align + Number;

@@ -57,7 +57,7 @@ private:
         std::uint64_t wanted;        ///< the position for which the thread waits
         std::uint32_t next;          ///< the next thread in the same list
         std::uint32_t first_waiting; ///< the first of the threads that wait for this thread
-        std::uint32_t waits_for;     ///< the thread for which this thread waits, or none
+        std::uint32_t waits_for;     ///< the thread for which this thread waits, or `none`
         bool is_started;
     };
 

@@ -34,7 +34,7 @@ extern "C" {
 
 /** Allocates a block, like malloc. Any thread may call this function. If the program's malloc is
  * Mallard's, `free` accepts blocks of mallard_malloc, and mallard_free accepts blocks of `malloc`.
- * The same is true for the four functions below. */
+ * These rules also hold for the four functions below. */
 void* mallard_malloc(size_t bytes);
 /** Allocates a zeroed block, like calloc. */
 void* mallard_calloc(size_t count, size_t bytes);

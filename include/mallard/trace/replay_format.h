@@ -82,8 +82,9 @@ enum mallard_replay_op_kind {
     mallard_replay_op_malloc = 1,  /**< malloc(size) */
     mallard_replay_op_calloc = 2,  /**< calloc(1, size) */
     mallard_replay_op_aligned = 3, /**< aligned_alloc, or a function with the same effect */
-    mallard_replay_op_realloc = 4, /**< after mallard_replay_realloc_from, realloc of the block in
-                                        `slot`, which stays its slot; else realloc(NULL, size) */
+    mallard_replay_op_realloc = 4, /**< after mallard_replay_realloc_from: realloc of the block in
+                                        `slot`, with the result in the same slot; otherwise:
+                                        realloc(NULL, size), with the result in `slot` */
     mallard_replay_op_new = 5,     /**< operator new */
     mallard_replay_op_new_aligned = 6,    /**< operator new with an alignment */
     mallard_replay_op_free = 7,           /**< free */

@@ -47,7 +47,7 @@ typedef struct mallard_trace_header {
 enum mallard_trace_op {
     mallard_trace_allocate = 1,   /**< an allocation returned `addr`, or failed if `addr` is 0 */
     mallard_trace_deallocate = 2, /**< `addr` is about to be freed */
-    mallard_trace_reset = 3,      /**< all blocks of `stack` are about to be freed */
+    mallard_trace_reset = 3,      /**< all blocks of the allocator `stack` are about to be freed */
 
     /* Calls of malloc and its family. `stack` is a call stack (see mallard_trace_kept). */
     mallard_trace_malloc = 16,             /**< malloc returned `addr` */
@@ -68,14 +68,15 @@ enum mallard_trace_op {
 
     /* Records about modules, processes and threads. In some, a text of `size` characters follows in
      * the next records. */
-    mallard_trace_module = 48,       /**< code is mapped at `addr`; `stack` is the process */
-    mallard_trace_process = 49,      /**< process `stack`, whose process ID is `addr`, starts */
-    mallard_trace_process_end = 50,  /**< process `stack` exited with the wait status `addr` */
-    mallard_trace_thread_start = 51, /**< thread `stack`, whose thread ID is `addr`, starts in the
-                                          process `dur` */
-    mallard_trace_thread_end = 52,   /**< thread `stack` exits */
-    mallard_trace_memory = 53,       /**< memory of process `stack`: numbers, as a text */
-    mallard_trace_cpu = 54,          /**< thread `stack` has used `addr` nanoseconds of CPU time */
+    mallard_trace_module = 48,       /**< code is mapped at `addr` in process number `stack` */
+    mallard_trace_process = 49,      /**< a process starts; its number in the trace is `stack`, its
+                                          process ID is `addr` */
+    mallard_trace_process_end = 50,  /**< process number `stack` exited with wait status `addr` */
+    mallard_trace_thread_start = 51, /**< a thread starts in process number `dur`; its number in the
+                                          trace is `stack`, its thread ID is `addr` */
+    mallard_trace_thread_end = 52,   /**< thread number `stack` exits */
+    mallard_trace_memory = 53,       /**< figures of the memory of process number `stack` (text) */
+    mallard_trace_cpu = 54,          /**< thread number `stack` has used `addr` ns of CPU time */
     mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
                                           `addr` is `t` in nanoseconds since the header's start */
 
@@ -87,7 +88,7 @@ enum mallard_trace_op {
     mallard_trace_region_name = 58,  /**< more characters of the name */
 
     mallard_trace_thread = 60, /**< the thread of the next events is `addr` */
-    mallard_trace_name = 61,   /**< the name of `stack`: `size` characters in the next records */
+    mallard_trace_name = 61,   /**< the name of allocator `stack`; `size` characters follow */
     mallard_trace_lost = 62,   /**< `size` events are missing here, for the reason `stack` */
     mallard_trace_end = 63     /**< the last record: `addr` records are before it, `size` events are
                                   missing; if it is absent, the writer was killed or had no room */

@@ -1,5 +1,5 @@
 // The backend of malloc (the functions that malloc.cpp and new.cpp call) in libmallard-checked.so.
-// It has functions like those of src/heap/requests.hpp, but with the adaptor `checked` in front of
+// The backend has the functions of src/heap/requests.hpp, but calls the adaptor `checked` before
 // the engine.
 #pragma once
 

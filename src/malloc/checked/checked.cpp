@@ -30,7 +30,7 @@
 namespace mallard {
 namespace {
 
-/// The source from which `checked` allocates blocks with their redzones. This is the engine.
+/// The source from which `checked` allocates blocks with their redzones. The source is the engine.
 struct engine_blocks {
     static chunk try_take(layout l) noexcept
     {
@@ -99,7 +99,7 @@ constinit thread_local volatile std::sig_atomic_t is_in_call = 0;
 }
 
 /// The scope of a call by the program. A nested call in the same thread comes from a signal
-/// handler, and would deadlock. In that case, the constructor stops the process.
+/// handler, and would deadlock. So the constructor stops the process if a call is nested.
 class call_of_program {
 public:
     call_of_program() noexcept
@@ -199,8 +199,8 @@ void* allocate_untracked(std::size_t bytes, std::size_t align) noexcept
     return nullptr;
 }
 
-/// Frees a block that has no record because a guest allocated it. If `block` is not such a block,
-/// frees nothing and returns false.
+/// Frees a block that has no record in `checked`, because the block was allocated during a fork. If
+/// `block` is not such a block, frees nothing and returns false.
 bool free_untracked(void* block) noexcept
 {
     note** const at = find_untracked(block);
@@ -242,8 +242,8 @@ std::optional<layout> requested_layout(const void* block) noexcept
     return records_of<By>().requested_layout(block);
 }
 
-/// Frees a block for a function of the family `By`. `stated` is the layout that the caller passed,
-/// or null.
+/// Frees a block for a function of the family `By` (malloc's or operator new's family). `stated` is
+/// the layout that the caller passed, or null.
 template <family By>
 void free_as(void* block, const layout* stated) noexcept
 {
@@ -272,7 +272,7 @@ template <family By>
 void* checked_requests<By>::allocate_aligned(std::size_t bytes, std::size_t align) noexcept
 {
     call_of_program const only;
-    int const before = errno; // the engine sets errno if it fails, even if the second try succeeds
+    int const before = errno; // a failed first try sets errno, even if the second try succeeds
     engine::access const alone(one_at_a_time, guests);
     layout const l{bytes, std::max(align, align_min)};
     void* const block =
@@ -349,7 +349,7 @@ template struct checked_requests<family::of_new>;
 namespace {
 
 // Fork handlers, like those in src/heap/fork.cpp. Before a fork, `one_at_a_time` is locked before
-// the engine's locks. It is unlocked after them.
+// the engine's locks. After the fork, the engine's locks are unlocked first.
 constinit thread_local unsigned forks_without_lock = 0;
 constinit thread_local bool fork_holds_lock = false;
 
@@ -361,7 +361,7 @@ void before_fork() noexcept
     }
     fork_holds_lock = true;
     one_at_a_time.take();
-    records_of<family::of_malloc>(); // construct the records now, since a guest must not
+    records_of<family::of_malloc>(); // construct the records now, not during the fork
     records_of<family::of_new>();
     one_at_a_time.keep();
 }

@@ -62,8 +62,8 @@ inline std::new_handler new_handler() noexcept
 /// Calls the throwing form of operator new, and returns null if that form throws. This library has
 /// no runtime, so it cannot catch exceptions. Therefore it calls the runtime's nothrow form, which
 /// has the symbol `name`. The runtime's nothrow form calls this library's throwing form in a try
-/// block. If a runtime is linked into the program, there is no such nothrow form, because the
-/// linker uses that of this library. Then an exception of a new_handler propagates.
+/// block. If a runtime is linked into the program, the runtime's nothrow form is missing, because
+/// the linker uses the nothrow form of this library. Then an exception of a new_handler propagates.
 template <class Form, class Retry, class... Arguments>
 void* catching(Retry retry, const char* name, const Arguments&... arguments)
 {

@@ -235,7 +235,7 @@ private:
             unused_ = c.next_fresh;
     }
 
-    /// Counts one more word of free bits in `c` that is not 0. Called when a bit is set in a word
+    /// Counts one more nonzero word of free bits in `c`. Called when a bit is set in a word
     /// that was 0.
     [[gnu::always_inline]] void count_word(pool_chunk* c) noexcept
     {

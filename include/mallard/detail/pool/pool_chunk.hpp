@@ -33,8 +33,8 @@ struct pool_chunk {
     pool_chunk* next_partial; // list of the chunks with partial_words > 0
     std::uint32_t count;      // slots, including those that the header covers
     std::uint32_t carved;
-    std::uint32_t partial_words; // words of free bits that are not 0
-    std::uint32_t hint;          // the word of free bits from which blocks were last allocated
+    std::uint32_t partial_words; // number of nonzero words in the bitmap of free blocks
+    std::uint32_t hint;          // index of the word whose blocks were last allocated
     std::uint32_t hole_begin;
     std::uint32_t hole_end;
     pool_chunk* left; // links of chunk_tree
