@@ -43,7 +43,7 @@ pub struct Compare {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=1000.0).contains(&value) => Ok(value),
-        _ => Err("it is per cent, from 0 to 1000".to_string()),
+        _ => Err("the threshold is a percentage from 0 to 1000".to_string()),
     }
 }
 
@@ -60,7 +60,7 @@ fn name((suite, case, variant, contender, metric, threads): &Key) -> String {
     format!("{suite} {case}{variant}{threads} {metric} {contender}")
 }
 
-/// A result that both sides have, and the verdict on the difference.
+/// A result that both sides (A and B) have, and the verdict on the difference between A and B.
 struct Pair<'a> {
     key: Key,
     a: &'a Row,
@@ -92,8 +92,8 @@ struct Outcome<'a> {
     pairs: Vec<Pair<'a>>,
     only_a: Vec<Key>,
     only_b: Vec<Key>,
-    /// Results with a figure in A but no figure in B, which count as losses. `started` has the
-    /// opposite: results with a figure only in B.
+    /// Results with a figure in A but no figure in B. Each of them counts as a loss. The field
+    /// `started` has the opposite: results with a figure in B but no figure in A.
     stopped: Vec<(Key, String)>,
     started: Vec<Key>,
 }

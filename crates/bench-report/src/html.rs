@@ -5,8 +5,9 @@ use crate::tables::{Cell, Table};
 use maud::{html, Markup};
 use std::collections::BTreeSet;
 
-/// The sorted names of all allocators (contenders) on a page. The columns of number 7 have the CSS
-/// class `c7`, by which the page's filter hides them.
+/// The sorted names of all allocators on a page. The index of a name selects a CSS class: the
+/// columns of the allocator with index 7 have class `c7`. The filter on the page hides columns by
+/// their class.
 pub struct Contenders(pub Vec<String>);
 
 impl Contenders {
@@ -26,7 +27,7 @@ impl Contenders {
     }
 }
 
-/// Renders one table. The title is left out if it repeats the heading `above`.
+/// Renders one table. Omits the table's title if the heading `above` has the same text.
 pub fn table(table: &Table, above: &str, names: &Contenders) -> Markup {
     let kind = table.kind.map_or("", Kind::name);
     html! {

@@ -2,7 +2,7 @@
 
 use crate::tables::{Cell, Table};
 
-/// Renders one table. The title is left out if it repeats the heading `above`.
+/// Renders one table. Omits the table's title if the heading `above` has the same text.
 pub fn table(table: &Table, above: &str) -> String {
     let mut text = String::from("\n");
     if table.title != above {
@@ -35,7 +35,7 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// Escapes the characters of a text that Markdown would interpret.
+/// Escapes the characters that Markdown would interpret.
 pub fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

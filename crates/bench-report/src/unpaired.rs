@@ -1,5 +1,5 @@
-//! Compares benchmark results that have only a median and a range. Their runs were not interleaved,
-//! so there are no pairs and no probabilities.
+//! Compares two benchmark results that have only a median and a range. Their runs were not
+//! interleaved, so a paired test with probabilities is not possible.
 
 use crate::rows::row::Row;
 use mallard_measure::verdict::Verdict;
@@ -19,11 +19,11 @@ impl Default for Bounds {
     }
 }
 
-/// Compares the result `to` with the result `from`. A lower figure is a gain. Not measurable if a
-/// result has no figure.
+/// Compares the result `to` with the result `from`. A lower figure is a gain. The verdict is "not
+/// measurable" if a result has no figure.
 ///
-/// The results differ if their medians are further apart than the bound and their ranges do not
-/// overlap. If a result comes from one run, ranges do not count.
+/// The results differ if the distance of their medians exceeds the bound and their ranges do not
+/// overlap. If a result comes from one run, only the medians count.
 pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     let (Some(a), Some(b)) = (from.median, to.median) else {
         return Verdict::NotMeasurable;
@@ -43,8 +43,8 @@ pub fn verdict(from: &Row, to: &Row, bounds: Bounds) -> Verdict {
     }
 }
 
-/// Returns whether the result has no spread. A ratio of sums has no spread, although it is computed
-/// from many results.
+/// Returns whether the result has no spread. This also holds for a ratio of sums, although it is
+/// computed from many runs.
 fn of_one_run(row: &Row) -> bool {
     row.runs <= 1 || row.metric.starts_with("ratio_to_")
 }

@@ -255,7 +255,7 @@ fn the_html_page_has_a_calibration_chart_and_the_benchmark_page_has_none() {
 }
 
 /// Makes results about the changed source of a program. They are savings as shares: measured,
-/// predicted by a replay, measured in the program with a plan, and shown on the card.
+/// predicted by a replay, measured in the program with a plan, and shown in the recommendation.
 fn change(program: &str, real: f64, predictions: [(&str, f64, f64); 3]) -> Vec<Value> {
     let measured = [("measured_saving", real - 0.01, real + 0.01)];
     let all = measured.into_iter().chain(predictions);

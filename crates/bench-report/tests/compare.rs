@@ -129,7 +129,7 @@ fn inputs_that_cannot_be_compared_give_status_2_and_a_reason() {
     tree.run(&["compare", "a.jsonl", "bad.jsonl"]).fails("bad.jsonl:2: not a row");
     tree.run(&["compare", "a.jsonl", "other.jsonl"]).fails("have no row in common");
     tree.run(&["compare", "a.jsonl", "empty"]).fails("no file of rows");
-    tree.run(&["compare", "a.jsonl", "a.jsonl", "--threshold", "-1"]).fails("per cent");
+    tree.run(&["compare", "a.jsonl", "a.jsonl", "--threshold", "-1"]).fails("percentage");
     tree.run(&["compare", "a.jsonl", "a.jsonl", "--metric", "("]).fails("regex");
     tree.run(&["compare", "a.jsonl"]).fails("required arguments");
     tree.run(&["compared"]).fails("unrecognized subcommand");

@@ -94,7 +94,8 @@ fn a_mean_over_fewer_programs_than_the_others_is_not_shown() {
     rows.extend(program(ZEN, "git", &[("glibc-2.36", 1.0, 9.0), ("mallard/malloc", 1.0, 9.0)]));
     let (_, text) = page(&rows);
     let peer = line(&text, "| jemalloc 5.3.1 |").replace("**", "");
-    // On the machine with the third program, jemalloc has no figure for one case.
+    // The first machine has results of a third program (git), but none of jemalloc for git. So the
+    // page has no mean of jemalloc for this machine.
     assert!(peer.starts_with("| jemalloc 5.3.1 |  |  | 0.85 |"), "{peer}");
 }
 

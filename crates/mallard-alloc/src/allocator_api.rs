@@ -1,7 +1,7 @@
 //! Bindings to the `Allocator` traits of allocator-api2 and of nightly `core`.
 //!
-//! The traits are foreign, so a blanket implementation is not possible: `bridges!` lists our
-//! types and is expanded once for each trait.
+//! The traits are foreign, so a blanket implementation is not possible. The macro `bridges!`
+//! therefore lists the allocators of this crate, and is expanded once for each trait.
 
 use crate::BlockAllocator;
 use core::alloc::Layout;
@@ -23,7 +23,8 @@ pub(crate) fn allocate_zeroed<A: BlockAllocator>(
     Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
 
-/// Grows or shrinks a block: in place if the allocator can, otherwise by a copy.
+/// Grows or shrinks a block. The block stays in place if the allocator can resize it there, and is
+/// otherwise copied to a new block.
 ///
 /// # Safety
 /// `block` is in use, and was allocated by `of` with the layout `old`.
@@ -37,7 +38,7 @@ pub(crate) unsafe fn resize<A: BlockAllocator>(
     // A block of size 0 has no memory, so it cannot stay in place.
     let may_stay = old.size() != 0 && new.size() != 0;
     let aligned = new.align() <= old.align() || block.addr().get() & (new.align() - 1) == 0;
-    // SAFETY: the caller says that the block is from this allocator.
+    // SAFETY: the caller guarantees that the block is from this allocator.
     if may_stay && aligned && unsafe { of.try_expand(block, old, new) } {
         return Some(NonNull::slice_from_raw_parts(block, new.size()));
     }
@@ -93,8 +94,8 @@ pub(crate) unsafe fn grow_zeroed<A: BlockAllocator>(
 macro_rules! bridge {
     ([$($generics:tt)*] $type:ty) => {
         // SAFETY: the blocks of a `BlockAllocator` do not overlap, are aligned, and keep their
-        // address when the allocator is moved. No type in the list is `Clone` except `DefaultHeap`,
-        // whose values all stand for the same heap.
+        // address when the allocator is moved. No allocator in the list is `Clone`, except
+        // `DefaultHeap`, whose values all stand for the same heap.
         unsafe impl<$($generics)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -148,9 +149,10 @@ macro_rules! bridges {
     ($(#[$doc:meta])* $name:ident from $($api:ident)::+, $feature:literal) => {
         $(#[$doc])*
         ///
-        /// Every allocator of this crate implements the trait by value, so references implement it
-        /// too: `Vec::new_in(&pool)`. A collection that grows stays in place if the allocator can
-        /// expand its block, as an arena can for the last block.
+        /// Every allocator of this crate implements the trait. References to the allocators
+        /// implement the trait too, so `Vec::new_in(&pool)` compiles. When a collection grows, its
+        /// block stays in place if the allocator can expand the block, as an arena can expand its
+        /// last block.
         #[cfg(feature = $feature)]
         pub mod $name {
             use crate::allocator_api;
@@ -160,7 +162,7 @@ macro_rules! bridges {
             use core::alloc::Layout;
             use core::ptr::NonNull;
 
-            /// Wraps any `Allocator`, so that it is a source of chunks.
+            /// A source whose chunks are blocks of any `Allocator`.
             ///
             /// A chunk has the size that the allocator reports. If the allocator fails, so does the
             /// source.
@@ -180,8 +182,8 @@ macro_rules! bridges {
                 pub A,
             );
 
-            // SAFETY: the blocks of an `Allocator` do not overlap, are aligned, and keep their address
-            // when it is moved.
+            // SAFETY: the blocks of an `Allocator` do not overlap, are aligned, and keep their
+            // address when the allocator is moved.
             unsafe impl<A: Allocator> Source for FromAllocator<A> {
                 fn try_take(&self, layout: Layout) -> Option<Chunk> {
                     let block = self.0.allocate(layout).ok()?;
@@ -236,7 +238,7 @@ bridges! {
     allocator_api2_04 from allocator_api2_04::alloc, "allocator-api2-04"
 }
 bridges! {
-    /// `Allocator` of nightly `core`. Cannot be combined with the feature `nightly` of allocator-api2
-    /// 0.2, which re-exports the same trait.
+    /// `Allocator` of nightly `core`. This feature cannot be combined with the feature `nightly` of
+    /// allocator-api2 0.2, which re-exports the same trait.
     nightly from core::alloc, "nightly"
 }

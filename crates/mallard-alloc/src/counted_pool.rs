@@ -11,8 +11,9 @@ use crate::{Full, Growth, Validity};
 use core::alloc::Layout;
 use core::fmt;
 
-/// A pool of reference-counted objects of one type: an [`RcPool`] for one thread, an [`ArcPool`]
-/// for several. [`Weak`](crate::handles::Weak) handles refer to an object without owning it.
+/// A pool for reference-counted objects of one type. An [`RcPool`] is for one thread, and an
+/// [`ArcPool`] is for several. [`Weak`](crate::handles::Weak) handles refer to an object without
+/// owning it.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -22,7 +23,8 @@ use core::fmt;
 /// assert_eq!((Rc::strong_count(&again), &*again), (2, &tree[..].to_string()));
 /// ```
 ///
-/// Each object needs 8 bytes more, for its counts. Everything else is as in an [`ObjectPool`].
+/// Each object needs 8 bytes more than in an [`ObjectPool`], for its reference counts. Everything
+/// else is as in an [`ObjectPool`].
 ///
 /// ```compile_fail
 /// let pool: mallard::RcPool<u32> = mallard::RcPool::new();
@@ -62,8 +64,8 @@ pub struct CountedPool<T, C: Counts, M: Mode = sync::Unshared, S: Source = Defau
 /// ```
 pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, M, S>;
 
-/// A pool of reference-counted objects whose handles may be sent to other threads. `M` is a shared
-/// mode.
+/// A pool of reference-counted objects whose handles may be sent to other threads. `M` is a mode
+/// for several threads, such as `sync::Mutex`.
 ///
 /// ```
 /// use mallard::{handles::Arc, sync, ArcPool};
@@ -75,11 +77,11 @@ pub type RcPool<T, M = sync::Unshared, S = DefaultHeap> = CountedPool<T, Local, 
 #[cfg(target_has_atomic = "64")]
 pub type ArcPool<T, M, S = DefaultHeap> = CountedPool<T, Atomic, M, S>;
 
-// SAFETY: as for an `ObjectPool`. The slots also have counts, which nobody uses while the pool
-// moves.
+// SAFETY: the reasons are the same as for `ObjectPool`. The slots also contain reference counts,
+// which nobody uses while the pool moves.
 unsafe impl<T: Send, C: Counts, M: Mode, S: Source + Send> Send for CountedPool<T, C, M, S> {}
-// SAFETY: as for an `ObjectPool`. Handles that count without atomics are not `Send`, so all handles of
-// an object are in one thread.
+// SAFETY: the reasons are the same as for `ObjectPool`. Handles that count without atomics are not
+// `Send`, so all handles of an object are in one thread.
 unsafe impl<T, C: Counts, M: sync::Shared, S: Source + Send + Sync> Sync for CountedPool<T, C, M, S> where
     T: Send
 {
@@ -115,8 +117,8 @@ impl<T, C: Counts, M: Mode> CountedPool<T, C, M> {
     {
         Self { slots: ObjectPool::with_growth(growth) }
     }
-    /// Makes a pool whose first growth step holds `count` objects, without allocating. The first
-    /// `make` requests that step from the source.
+    /// Makes a pool whose first chunk request has room for `count` objects, without allocating. The
+    /// first `make` sends this request to the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
@@ -171,7 +173,7 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
             Err(full) => Err(Full::because(full.cause(), value.unwrap())),
         }
     }
-    /// Makes an object in its slot. If `f` panics, the slot is free again.
+    /// Makes an object from the result of `f`, in its slot. If `f` panics, the slot is free again.
     #[inline(always)]
     pub fn make_with(&self, f: impl FnOnce() -> T) -> Handle<'_, T, C, M, S> {
         match self.slots.try_make_with(|| Slot::new(f())) {
@@ -180,22 +182,22 @@ impl<T, C: Counts, M: Mode, S: Source> CountedPool<T, C, M, S> {
         }
     }
 
-    /// Iterates over the objects that are still alive because a handle was leaked (`mem::forget`),
-    /// in address order within a growth step.
+    /// Iterates over the objects that are still alive because a handle was leaked (`mem::forget`).
+    /// Objects whose memory came from one chunk request are in address order.
     pub fn iter(&mut self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(Slot::get)
     }
-    /// Drops all objects and keeps the memory. The exclusive borrow ensures that no handle is left.
+    /// Drops all objects and keeps the memory. The exclusive borrow ensures that no handle exists.
     pub fn clear(&mut self) {
         self.slots.clear();
     }
 
-    /// Returns whether `p` points into memory of this pool. O(growth steps).
+    /// Returns whether `p` points into memory of this pool. O(chunk requests).
     pub fn owns(&self, p: *const T) -> bool {
         self.classify(p) != Validity::Miss
     }
-    /// Returns whether `p` is an object, another address in a chunk, or outside all chunks. An
-    /// object to which only `Weak` handles refer is `Valid`.
+    /// Returns whether `p` points to an object, to another address in a chunk, or outside all
+    /// chunks. An object to which only `Weak` handles refer is `Valid`.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.wrapping_byte_sub(Slot::<T, C>::OBJECT).cast())
     }

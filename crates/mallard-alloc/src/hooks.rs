@@ -18,8 +18,8 @@
 /// assert_eq!(pool.hooks().0.get(), 1);
 /// ```
 ///
-/// The thread that makes or drops the object calls the hook, without a lock, so a hook may use the
-/// same pool. If a hook panics, the object is dropped and its slot is free again.
+/// The thread that makes or drops the object calls the hook, without holding a lock, so a hook may
+/// use the same pool. If a hook panics, the object is dropped and its slot is free again.
 pub trait Hooks<T: ?Sized> {
     /// Whether the hooks do nothing, so that the pool does not call them.
     #[doc(hidden)]
@@ -37,7 +37,8 @@ pub trait Hooks<T: ?Sized> {
     }
 }
 
-/// No hooks, at no cost. This is the default of [`ObjectPool`](crate::ObjectPool).
+/// Hooks that do nothing and cost nothing. They are the default of
+/// [`ObjectPool`](crate::ObjectPool).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHooks;
 

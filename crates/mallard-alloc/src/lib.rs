@@ -5,7 +5,7 @@
 //! |---|---|
 //! | objects that are all freed together | [`Arena`]; for one type, with destructors, [`TypedArena`]; for several threads, `SharedArena` |
 //! | objects of one type, made and dropped one by one | [`ObjectPool`]; with shared owners, [`RcPool`] and `ArcPool` |
-//! | objects that others refer to by keys, and that may be removed before the keys | [`SlotMap`]; for several threads, `SharedSlotMap` |
+//! | objects that are found by keys, which may outlive the objects | [`SlotMap`]; for several threads, `SharedSlotMap` |
 //! | blocks of many sizes, freed one by one | [`Multipool`]; over an arena, to free all of them together too |
 //! | blocks of one layout | [`Pool`] |
 //!
@@ -22,14 +22,14 @@
 //! ```
 //!
 //! A mode in the type of a pool determines which threads may call the pool at the same time: see
-//! [`sync`]. Memory comes from a [`Source`], in steps whose sizes a [`Growth`] determines. Adaptors
-//! wrap any allocator: [`Counted`], [`Limited`], [`Failing`], [`Traced`], [`Fallback`], [`BySize`],
-//! [`Synchronized`] and `Checked`. `trace::region` marks a part of the program for the recorder
-//! `mallard record`.
+//! [`sync`]. Allocators request memory from a [`Source`]. A [`Growth`] determines the size of each
+//! request. The adaptors [`Counted`], [`Limited`], [`Failing`], [`Traced`], [`Fallback`],
+//! [`BySize`], [`Synchronized`] and `Checked` wrap any allocator. `trace::region` marks a part of
+//! the program for the recorder `mallard record`.
 //!
-//! Features: `std` is the default. Without `std`, the feature `alloc` uses the crate alloc.
-//! `allocator-api2-02`, `-03`, `-04` and `nightly` let `Vec`, `Box` and hashbrown use these
-//! allocators. `serde` serialises keys and maps. `tracing` emits events.
+//! Features: `std` is the default. Without `std`, the feature `alloc` makes the crate `alloc`
+//! available. With `allocator-api2-02`, `-03`, `-04` and `nightly`, `Vec`, `Box` and hashbrown can
+//! use these allocators. `serde` serialises keys and maps. `tracing` emits events.
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))] // docs.rs shows which feature each item needs

@@ -51,8 +51,8 @@ pub const fn align(class: usize) -> usize {
 
 const TABLE_MAX: usize = 1024;
 
-/// A table for small sizes. Entry i is the class of i * 8 bytes. The table uses about two cache
-/// lines.
+/// A table of size classes for small sizes. Entry i is the class of i * 8 bytes. The table uses
+/// about two cache lines.
 static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     let mut table = [0; TABLE_MAX / FINE_STEP + 1];
     let mut i = 0;
@@ -63,7 +63,7 @@ static SMALL: [u8; TABLE_MAX / FINE_STEP + 1] = {
     table
 };
 
-/// `of` for `bytes` above 0, with a table for sizes up to 1 KiB.
+/// Returns the same class as `of`, for `bytes` above 0. Uses a table for sizes up to 1 KiB.
 #[inline(always)]
 pub(crate) fn look_up(bytes: usize) -> usize {
     if bytes > TABLE_MAX {

@@ -119,8 +119,8 @@ impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
     const IS_SHARED: bool = false;
 }
 
-/// The mode in which any thread may call at any time, and each call holds a lock. Needs the feature
-/// `std`.
+/// The mode in which any thread may call the pool at any time, and each call holds a lock. Needs
+/// the feature `std`.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -131,7 +131,7 @@ impl<const CHUNK: usize> Mode for Unshared<CHUNK> {
 ///
 /// The pool releases the lock before it calls its source, a constructor, a destructor or a hook. So
 /// a panic in one of these calls does not poison the lock. The source must not call the pool that
-/// it serves. `CHUNK`: see [`Unshared`].
+/// it serves. [`Unshared`] describes `CHUNK`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]
 pub struct Mutex<const CHUNK: usize = 65536>;
@@ -143,16 +143,16 @@ impl<const CHUNK: usize> Mode for Mutex<CHUNK> {
     const IS_SHARED: bool = true;
 }
 #[cfg(feature = "std")]
-// SAFETY: every `&self` function of the core takes the lock.
+// SAFETY: every `&self` function of the core holds the lock.
 unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 
-/// The mode in which any thread may call at any time without a lock, for pools with a fixed number
-/// of blocks. Needs a processor with 64-bit atomics.
+/// The mode in which any thread may call the pool at any time without a lock, for pools with a
+/// fixed number of blocks. Needs a processor with 64-bit atomics.
 ///
 /// The first allocation requests the memory of all blocks. Later calls neither lock nor wait nor
 /// call the source, so real-time threads and signal handlers may allocate and free. An allocation
-/// and its free cost two atomic read-modify-writes. Use [`ThreadCached`] for speed, and this mode
-/// where a thread must not wait.
+/// and its free together cost two atomic read-modify-writes. [`ThreadCached`] is faster, so use
+/// this mode only where a thread must not wait.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -163,7 +163,7 @@ unsafe impl<const CHUNK: usize> Shared for Mutex<CHUNK> {}
 ///
 /// Blocks are at least 8 bytes apart. Each block costs 4 bytes more for bookkeeping, and a block of
 /// 8 bytes costs 8 bytes more. A pool has less than 2^32 blocks. The source must not call the pool
-/// that it serves. `CHUNK`: see [`Unshared`].
+/// that it serves. [`Unshared`] describes `CHUNK`.
 ///
 /// A pool that grows does not compile with this mode, because growth needs a lock, which [`Mutex`] and
 /// [`ThreadCached`] have. The constructors of a growing pool need [`Growing`]:
@@ -184,8 +184,8 @@ impl<const CHUNK: usize> Mode for LockFree<CHUNK> {
 // SAFETY: threads share only atomics and data that a lock protects.
 unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 
-/// The mode in which any thread may call at any time, and each thread has a cache of free blocks.
-/// Needs the feature `std`.
+/// The mode in which any thread may call the pool at any time, and each thread has a cache of free
+/// blocks. Needs the feature `std`.
 ///
 /// Most calls need neither a lock nor an atomic read-modify-write, so a call costs the same with
 /// many threads as with one.
@@ -207,11 +207,12 @@ unsafe impl<const CHUNK: usize> Shared for LockFree<CHUNK> {}
 /// a thread that would otherwise have to grow the pool.
 ///
 /// **Limits.** When the source is exhausted, free blocks may remain in the caches of other threads.
-/// These threads return the blocks at their next free. In a pool with a limit, a cache holds at
-/// most a 16th of the limit, or two blocks. The arrays of the caches do not count toward the limit.
+/// Each of these threads returns its cached blocks at its next free. In a pool with a limit, a
+/// cache holds at most a 16th of the blocks that the limit allows, or two blocks if that is more.
+/// The arrays of the caches do not count toward the limit.
 ///
 /// **End of a thread.** A destructor of a thread-local value may use the pool. If the cache of the
-/// thread is destroyed already, the call holds a lock.
+/// exiting thread no longer exists, the call holds a lock.
 ///
 /// The source must not call the pool that it serves. A chunk of 256 bytes has room for its header
 /// only, so such a pool does not compile:

@@ -1,10 +1,10 @@
 //! Marks of regions for the recorder `mallard record`.
 //!
 //! Call stacks do not always show where an instance of a region ends, because two calls of a
-//! function from one loop look alike. With marks, a recording has the exact begin and end of each
-//! instance. To use marks, write `region = "convert"` and `ends = "exact"` in a plan of `mallard
-//! replay`. `mallard advise` uses marks too. The marks are those of the header
-//! mallard/trace/region.h for C and C++.
+//! function from one loop look alike. With marks, a recording contains the exact begin and end of
+//! each instance. To use marks, write `region = "convert"` and `ends = "exact"` in a plan of
+//! `mallard replay`. `mallard advise` uses marks too. The header mallard/trace/region.h sets the
+//! same marks in C and C++.
 //!
 //! In a program that is not recorded, a mark only tests a pointer.
 
@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 /// The number of bytes to which the recorder cuts a name.
 const NAME_MAX: usize = 240;
 
-/// Marks that this thread enters the region `name`. The region ends when the result is dropped, also
-/// by a panic.
+/// Marks that this thread enters the region `name`. The region ends when the returned value is
+/// dropped, also if a panic drops the value.
 ///
 /// Marks nest, separately on each thread. A name is cut to 240 bytes, or before its first zero byte.
 ///
@@ -33,11 +33,12 @@ pub fn region(name: &str) -> Region<'_> {
     Region { name, of_this_thread: PhantomData }
 }
 
-/// A region that this thread is in. It ends when this value is dropped.
+/// A region that this thread is in. The region ends when this value is dropped.
 #[must_use = "the region ends when this is dropped"]
 pub struct Region<'name> {
     name: &'name str,
-    /// The recorder nests the marks of each thread, so a region ends on the thread that began it.
+    /// Keeps a `Region` on its thread, because the recorder nests the marks of each thread, and a
+    /// region must end on the thread that began the region.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -53,10 +54,10 @@ impl Drop for Region<'_> {
     }
 }
 
-/// A function of the recorder.
+/// The type of the recorder's functions, whose argument is the name of a region.
 type Mark = unsafe extern "C" fn(*const c_char);
 
-/// The functions of the recorder. None without the recorder.
+/// The functions of the recorder. Both are `None` in a program that is not recorded.
 struct Marks {
     begin: Option<Mark>,
     end: Option<Mark>,
@@ -66,7 +67,7 @@ unsafe extern "C" {
     fn dlsym(handle: *mut core::ffi::c_void, name: *const c_char) -> *mut core::ffi::c_void;
 }
 
-/// Looks up the functions of the recorder at the first call.
+/// Returns the functions of the recorder, which the first call looks up.
 fn marks() -> &'static Marks {
     static MARKS: OnceLock<Marks> = OnceLock::new();
     MARKS.get_or_init(|| Marks {
@@ -81,17 +82,17 @@ fn find(name: &CStr) -> Option<Mark> {
     }
     // SAFETY: the name ends with a zero, and null stands for all libraries of the process.
     let found = unsafe { dlsym(core::ptr::null_mut(), name.as_ptr()) };
-    // SAFETY: a function pointer and a pointer have one size here, null is None, and the functions of
-    // these names have this type.
+    // SAFETY: a function pointer and a data pointer have the same size here, a null pointer becomes
+    // `None`, and the functions with these names have this type.
     unsafe { core::mem::transmute::<*mut core::ffi::c_void, Option<Mark>>(found) }
 }
 
-/// Calls a function of the recorder.
+/// Calls a function of the recorder with a name, if the program is recorded.
 fn mark(function: Option<Mark>, name: &str) {
     let Some(function) = function else { return };
     let mut text = [0; NAME_MAX + 1];
     let length = name.len().min(NAME_MAX);
     text[..length].copy_from_slice(&name.as_bytes()[..length]);
-    // SAFETY: the text ends with a zero, since its last byte is a zero. The recorder copies the text.
+    // SAFETY: the last byte of the text is a zero. The recorder copies the text.
     unsafe { function(text.as_ptr().cast()) }
 }

@@ -119,7 +119,7 @@ fn random_operations_read_the_bytes_that_they_wrote() {
 }
 
 #[test]
-fn random_operations_read_the_bytes_that_they_wrote_with_a_growth_rule_and_a_limit() {
+fn with_a_growth_rule_and_a_limit_random_operations_read_the_bytes_that_they_wrote() {
     for seed in 0..if cfg!(miri) { 1 } else { 8 } {
         let growth = Growth::linear(600, 100).limit(20_000);
         random_program(&mut Multipool::with_growth_in(growth, Flaky::new()), seed);

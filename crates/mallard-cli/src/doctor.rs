@@ -1,5 +1,5 @@
-//! `mallard doctor`: reports in advance whether a program can be recorded, and what the trace will
-//! lack.
+//! Implements `mallard doctor`, which reports in advance whether a program can be recorded, and
+//! what the trace will lack.
 
 use mallard_measure::error::status::CANNOT_RECORD;
 use mallard_measure::error::Failure;

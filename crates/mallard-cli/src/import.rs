@@ -1,5 +1,5 @@
-//! `mallard import`: converts a stream of events, or a file of heaptrack, into a trace, which is a
-//! directory of tables.
+//! Implements `mallard import`, which converts an event log, or a file of heaptrack, into a trace.
+//! A trace is a directory of tables.
 
 use crate::output::debuginfod::{fetching, Debuginfod};
 use crate::record::names;

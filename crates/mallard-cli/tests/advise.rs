@@ -218,8 +218,8 @@ fn each_plan_has_one_result_whatever_the_budget_is() {
     };
     let all = plans("12s");
     assert!(all.len() >= 8, "{all:?}");
-    // The first budget is enough for few runs, and the second for none. The function of the first
-    // card has a line for each strategy.
+    // The first budget is enough for few runs, and the second for none. The output has a line for
+    // each strategy for the function of the first recommendation.
     for budget in ["3s", "200ms"] {
         let others = plans(budget);
         assert!(all.iter().all(|plan| others.contains(plan)), "{budget}: {all:?} {others:?}");
@@ -371,7 +371,7 @@ fn sarif_output_attaches_each_recommendation_to_its_source_line() {
     }
 }
 
-/// Returns the number of cards that recommend wink-out, which is freeing memory without running
+/// Returns the number of recommendations of wink-out, which is freeing memory without running
 /// destructors.
 fn wink_outs(advice: &Value) -> usize {
     let names = ["AS4", "AS6", "AS8", "AS10", "AS12", "AS14"];
@@ -387,7 +387,7 @@ fn wink_out_is_not_recommended_without_a_second_recording() {
     assert_eq!(advice["run"]["cpu_by"], "recording", "{advice}");
     assert_eq!(advice["run"]["recordings"], 1, "{advice}");
     assert_eq!(wink_outs(&advice), 0, "{advice}");
-    // If AS4 has a gain, the cards explain why AS4 is not recommended.
+    // If AS4 has a gain, the output explains why AS4 is not recommended.
     let least = advice["min_gain"].as_f64().unwrap();
     let saves = |row: &Value| row["saving"].as_f64().is_some_and(|saving| saving >= least);
     let gains = |row: &Value| row["name"] == "AS4" && row["verdict"] == "gain" && saves(row);
@@ -405,7 +405,7 @@ fn wink_out_is_not_recommended_without_a_second_recording() {
 #[test]
 #[ignore = "needs the recorder and the player; ./x test has them"]
 fn wink_out_is_not_recommended_if_blocks_escape_in_the_second_run() {
-    // From the second run on, the program keeps one node of each document.
+    // In the second run and all later runs, the program keeps one node of each document.
     let keeps = PARSER
         .replacen("struct node {", "static int again;\nstatic void* volatile kept;\nstruct node {", 1)
         .replace("    long sum = 0;\n    while", "    if (again) kept = make_node(1);\n    long sum = 0;\n    while")

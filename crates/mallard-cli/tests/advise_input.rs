@@ -230,7 +230,7 @@ fn on_a_busy_machine_the_advice_states_its_uncertainty() {
     assert_eq!(advice["noisy"], advice["noise"].is_number(), "{advice}");
     let known = ["leave", "undecided", "change"];
     assert!(known.contains(&advice["verdict"].as_str().unwrap()), "{advice}");
-    // If nothing is decided, the output has a reason and a command.
+    // If the verdict is undecided, the output has a reason and a command.
     if advice["verdict"] == "undecided" {
         assert!(sentence.starts_with("It is not decided whether program"), "{sentence}");
         assert!(advice["next"].as_str().unwrap().starts_with("mallard "), "{advice}");

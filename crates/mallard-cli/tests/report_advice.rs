@@ -140,9 +140,9 @@ fn results_of_verify_are_saved_with_the_advice_and_shown_in_the_report() {
 fn corrupt_or_newer_advice_becomes_a_note_on_the_page() {
     let (folder, trace) = folder_with_regions();
     for (text, why) in [
-        ("{\"version\": 1, \"cards\"", "it is not JSON"),
-        ("{\"version\": 7}", "it has version 7"),
-        ("\u{0}", "it is not JSON"),
+        ("{\"version\": 1, \"cards\"", "the file is not JSON"),
+        ("{\"version\": 7}", "the file has version 7"),
+        ("\u{0}", "the file is not JSON"),
     ] {
         fs::write(trace.folder().join("advice.json"), text).unwrap();
         let object = object(&folder);

@@ -17,7 +17,7 @@ fn slice(layout: Layout, take: impl FnOnce(Layout) -> *mut u8) -> Option<NonNull
     NonNull::new(block).map(|b| NonNull::slice_from_raw_parts(b, layout.size()))
 }
 
-/// Grows or shrinks a block.
+/// Grows or shrinks a block, which may move.
 ///
 /// # Safety
 /// The requirements are those of `Allocator::grow` and `Allocator::shrink`.
@@ -50,7 +50,7 @@ macro_rules! bridge {
         };
     };
     (for $api:ident, $allocator:ty $(, $generic:ident)?) => {
-        // SAFETY: a block stays valid until it is freed, or its heap is dropped or borrowed
+        // SAFETY: a block stays valid until the block is freed, or its heap is dropped or borrowed
         // mutably, even if the heap value moves. `Heap` is not `Clone`. All values of `Mallard` are
         // the same allocator.
         unsafe impl$(<$generic>)? $api::Allocator for $allocator {
@@ -90,8 +90,8 @@ macro_rules! bridge {
                     // SAFETY: the caller guarantees what this call requires.
                     unsafe { $api::Allocator::deallocate(self, block, from) };
                 }
-                // SAFETY: the caller guarantees what this call requires. A block shrunk to size 0 is
-                // not read.
+                // SAFETY: the caller guarantees what this call requires. The content of a block
+                // that was shrunk to size 0 is not read.
                 unsafe { change(self, block, from, to) }.ok_or($api::AllocError)
             }
         }

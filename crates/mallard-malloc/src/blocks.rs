@@ -1,9 +1,10 @@
-//! Defines the trait `Blocks` of malloc and of heaps. The `Allocator` implementations call its
-//! methods.
+//! Defines the trait `Blocks`, which malloc and heaps implement. The `Allocator` implementations
+//! call its methods.
 
 use core::alloc::Layout;
 
-/// Allocates and frees raw blocks. Null means failure. Callers never pass a layout of size 0.
+/// Allocates and frees raw blocks. A null pointer means that the call failed. Callers never pass a
+/// layout of size 0.
 pub trait Blocks {
     fn take(&self, layout: Layout) -> *mut u8;
 
@@ -18,8 +19,8 @@ pub trait Blocks {
     unsafe fn resize(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8;
 }
 
-/// Moves a block to a new layout by allocating, copying and freeing. Used when the alignment
-/// changes.
+/// Moves a block to a new block with another layout by allocating, copying and freeing. This
+/// function is used when the alignment changes.
 ///
 /// # Safety
 /// The requirements are those of `Blocks::resize`.

@@ -27,13 +27,13 @@ const fn class_of(bytes: usize) -> usize {
     8 + (doubling - 7) * 4 + ((bytes - 1) >> (doubling - 2)) - 4
 }
 
-/// Returns the class offset of a layout, or `None` if the layout needs more than 16-byte alignment
-/// or is not in the table.
+/// Returns the class offset of a layout. Returns `None` if the layout needs more than 16-byte
+/// alignment, or if its size is not in the table.
 #[inline(always)]
 pub fn class_offset_of(layout: Layout) -> Option<usize> {
-    // Tests size and alignment in one comparison, because two numbers below 1024 combined by `or`
-    // are below 1024. An alignment of 32 contributes 1984, and a larger alignment contributes more.
-    // (Callers never pass a size of 0.)
+    // The code tests size and alignment in one comparison, because two numbers below 1024 combined
+    // by `or` are below 1024. An alignment of 32 contributes 1984, and a larger alignment
+    // contributes more. (Callers never pass a size of 0.)
     let bits = layout.size().wrapping_sub(1) | (layout.align() - 1) << 6;
     (bits < LOOKED_UP_MAX).then(|| OFFSETS[layout.size().div_ceil(16)] as usize)
 }
@@ -51,7 +51,7 @@ mod tests {
         for bytes in 1..=1100 {
             for shift in 0..63 {
                 let Ok(layout) = Layout::from_size_align(bytes, 1 << shift) else { continue };
-                // SAFETY: the function only computes.
+                // SAFETY: the function only computes a number.
                 let offset = unsafe { mallard_rust_class_offset_of(bytes) } as usize;
                 let is_looked_up = bytes <= 1024 && layout.align() <= 16;
                 assert_eq!(

@@ -23,11 +23,12 @@ mod sharing {
     }
 }
 
-/// Marks a [`Heap`] that one thread at a time uses. Such a heap allocates without a lock.
+/// The type argument of a [`Heap`] that one thread at a time uses. Such a heap allocates without a
+/// lock.
 #[derive(Debug)]
 pub enum OneThread {}
 
-/// Marks a [`SharedHeap`], in which any thread can allocate, under a lock.
+/// The type argument of a [`SharedHeap`], in which any thread can allocate, under a lock.
 #[derive(Debug)]
 pub enum AnyThread {}
 
@@ -38,7 +39,7 @@ impl sharing::Sharing for AnyThread {
     const THREADS: c_int = 1;
 }
 
-/// A [`Heap`] that threads share. The heap is `Sync`, and allocates under a lock.
+/// A [`Heap`] that threads share. Such a heap is `Sync`, and allocates under a lock.
 ///
 /// ```
 /// use mallard_malloc::Heap;
@@ -67,28 +68,28 @@ pub type SharedHeap = Heap<AnyThread>;
 /// ```
 ///
 /// A heap gets memory from Mallard's engine, whatever the program's global allocator is. The first
-/// chunk has 64 KiB, and each further chunk is twice as large, up to 4 MiB, because a heap that has
+/// chunk has 64 KiB, and each later chunk is twice as large, up to 4 MiB, because a heap that has
 /// grown tends to grow more. Each block above 1 MiB has separate memory. `release` returns all
-/// memory to the engine, and `reset` keeps the chunks; the time of both does not depend on the
+/// memory to the engine, and `reset` keeps the chunks. The time of both does not depend on the
 /// number of blocks. An empty heap needs less than 4 KiB, so a program may have thousands of heaps.
 ///
-/// A `Heap` is `Send` and not `Sync`, so one thread at a time uses it. [`Heap::shared`] makes a
-/// heap that is both.
+/// A `Heap` is `Send` and not `Sync`, so only one thread at a time can use it. [`Heap::shared`]
+/// makes a heap that is `Send` and `Sync`.
 ///
-/// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees a block early; a thread without
-/// access to the heap calls [`mallard_malloc::deallocate`](crate::deallocate).
-/// [`alloc`](Heap::alloc) returns a reference to a value, and the value is never dropped. With a
-/// feature such as `allocator-api2-02`, `Heap` and `&Heap` implement `Allocator`. A container in a
-/// heap drops its elements.
+/// Blocks are raw memory. [`deallocate`](Heap::deallocate) frees a block before the heap is reset.
+/// A thread without access to the heap calls [`mallard_malloc::deallocate`](crate::deallocate)
+/// instead. [`alloc`](Heap::alloc) returns a reference to a value, and the value is never dropped.
+/// With a feature such as `allocator-api2-02`, `Heap` and `&Heap` implement `Allocator`. A
+/// container in a heap drops its elements.
 pub struct Heap<Sharing = OneThread> {
     raw: NonNull<ffi::Heap>,
     of: PhantomData<Sharing>,
 }
 
 // SAFETY: the engine records which thread uses the heap. A thread that received the heap from
-// another thread updates the record before it enters a slow path. Any thread may free blocks.
+// another thread updates the record before a slow path. Any thread may free blocks.
 unsafe impl<Sharing> Send for Heap<Sharing> {}
-// SAFETY: a shared heap takes its lock in each call that changes it.
+// SAFETY: a shared heap holds its lock in each call that changes the heap.
 unsafe impl Sync for Heap<AnyThread> {}
 
 impl Heap {
@@ -143,8 +144,8 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Allocates a block; `None` if there is no memory. A block of size 0 is a dangling pointer and
-    /// needs no memory.
+    /// Allocates a block. Returns `None` if there is no memory. A block of size 0 is a dangling
+    /// pointer and needs no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -176,7 +177,7 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Allocates a block whose bytes are all 0; `None` if there is no memory.
+    /// Allocates a block whose bytes are all 0. Returns `None` if there is no memory.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -196,8 +197,8 @@ impl<S> Heap<S> {
     /// Frees a block.
     ///
     /// # Safety
-    /// The block must be from this heap and must have this layout. It must not have been freed, and
-    /// must no longer be used.
+    /// The block must be from this heap and must have this layout. The block must not have been
+    /// freed, and must no longer be used.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -215,7 +216,7 @@ impl<S> Heap<S> {
         }
     }
 
-    /// Resizes a block, which may move. `None` means that there is no memory and the block is
+    /// Resizes a block, which may move. Returns `None` if there is no memory. Then the block is
     /// unchanged.
     ///
     /// # Safety
@@ -242,7 +243,7 @@ impl<S> Heap<S> {
         NonNull::new(unsafe { self.resize(block.as_ptr(), layout, bytes) })
     }
 
-    /// Frees every block, and keeps the memory for later blocks.
+    /// Frees every block, and keeps the memory for later blocks of this heap.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -252,11 +253,12 @@ impl<S> Heap<S> {
     /// assert_eq!((numbers.blocks_live, numbers.chunks), (0, 1));
     /// ```
     pub fn reset(&mut self) {
-        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
+        // SAFETY: no reference to a block is live, because `reset` borrows the heap mutably.
         unsafe { ffi::mallard_heap_reset(self.raw.as_ptr()) }
     }
 
-    /// Frees every block, and returns the memory to the engine, for the rest of the program.
+    /// Frees every block, and returns the memory to the engine, so that the whole program can use
+    /// the memory.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -265,12 +267,12 @@ impl<S> Heap<S> {
     /// assert_eq!(heap.statistics().bytes_taken, 0);
     /// ```
     pub fn release(&mut self) {
-        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
+        // SAFETY: no reference to a block is live, because `release` borrows the heap mutably.
         unsafe { ffi::mallard_heap_release(self.raw.as_ptr()) }
     }
 
-    /// Returns empty chunks to the engine, for the rest of the program, while the heap holds more
-    /// than `keep` bytes.
+    /// Returns empty chunks to the engine, while the heap holds more than `keep` bytes. The whole
+    /// program can use the returned memory.
     ///
     /// ```
     /// let mut heap = mallard_malloc::Heap::new();
@@ -299,7 +301,7 @@ impl<S> Heap<S> {
         unsafe { ffi::mallard_heap_owns(self.raw.as_ptr(), p.cast()) != 0 }
     }
 
-    /// Sets limits on the memory of this heap, which consists of its chunks and large blocks.
+    /// Sets limits on the memory of this heap, which consists of chunks and large blocks.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -325,7 +327,7 @@ fn dangling(layout: Layout) -> NonNull<u8> {
 
 impl<S> Drop for Heap<S> {
     fn drop(&mut self) {
-        // SAFETY: no reference into the heap is live, since the method borrows it mutably.
+        // SAFETY: no reference to a block is live, because `drop` borrows the heap mutably.
         unsafe { ffi::mallard_heap_destroy(self.raw.as_ptr()) }
     }
 }

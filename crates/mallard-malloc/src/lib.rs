@@ -68,8 +68,8 @@ pub unsafe fn usable_bytes(block: NonNull<u8>) -> usize {
     unsafe { ffi::mallard_usable_size(block.as_ptr()) }
 }
 
-/// Frees a block of [`Mallard`] or of any heap. Any thread may call it, also a thread without
-/// access to the block's heap.
+/// Frees a block of [`Mallard`] or of any heap. Any thread may call this function, also a thread
+/// without access to the block's heap.
 ///
 /// # Safety
 /// `block` must be from [`Mallard`] or from a heap, and must no longer be used. If the block is

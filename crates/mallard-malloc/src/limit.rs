@@ -4,7 +4,7 @@ use crate::ffi;
 use core::ffi::c_void;
 use core::ptr;
 
-/// Memory limits in bytes. 0, the default, means no limit.
+/// Memory limits in bytes. 0 means no limit, and is the default.
 ///
 /// ```
 /// use mallard_malloc::Limits;
@@ -13,15 +13,15 @@ use core::ptr;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// When the memory in use exceeds this limit, `met` is called once. `met` is called again only
-    /// after the memory in use was below three quarters of the limit.
+    /// The soft limit. When the memory in use exceeds this limit, `met` is called once. `met` is
+    /// called again only after the memory in use was below three quarters of the limit.
     pub soft: usize,
-    /// An allocation that would exceed this limit calls `met` and tries again. The allocation fails
-    /// if the second try would exceed the limit too.
+    /// The hard limit. An allocation that would exceed this limit calls `met` and tries again. The
+    /// allocation fails if the second try would exceed the limit too.
     pub hard: usize,
     /// A function that receives the bytes in use and the limit. The thread that reaches a limit
-    /// calls it. The function may allocate and free, for example to drop a cache. If it panics, the
-    /// process aborts.
+    /// calls the function. The function may allocate and free, for example to drop a cache. If the
+    /// function panics, the process aborts.
     pub met: Option<fn(held: usize, limit: usize)>,
 }
 

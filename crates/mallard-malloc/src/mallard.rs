@@ -20,12 +20,12 @@ use core::alloc::{GlobalAlloc, Layout};
 /// ```
 ///
 /// Any thread can allocate, and any thread can free any block. Every alignment is supported. If
-/// there is no memory, the allocator returns null: `Vec::try_reserve` returns an error, and most
-/// other code calls `handle_alloc_error`.
+/// there is no memory, the allocator returns a null pointer. Then `Vec::try_reserve` returns an
+/// error, and most other code calls `handle_alloc_error`.
 ///
-/// The engine supports Linux on x86-64 with glibc. On every other target this type is the system's
-/// allocator, `std::alloc::System`, so that a program builds there too; the rest of this crate does
-/// not exist there.
+/// The engine supports Linux on x86-64 with glibc. On every other target this type forwards to the
+/// system's allocator, `std::alloc::System`, so that a program also builds there. On these targets
+/// the crate contains nothing else.
 ///
 /// With a feature such as `allocator-api2-02`, `Mallard` implements `Allocator` too, so a container
 /// can use Mallard in a program with another global allocator. All values of this type are the same

@@ -12,14 +12,14 @@ unsafe extern "C" {
 
 const CLASSES: usize = 80;
 
-/// Statistics of malloc and of all heaps; see [`statistics`].
+/// Statistics for malloc and all heaps, from [`statistics`].
 ///
-/// While other threads allocate, the numbers are read at slightly different moments. `Display`
-/// writes the text that `MALLARD_STATS=text` prints.
+/// If other threads allocate, the numbers are read at slightly different moments. `Display` writes
+/// the text that `MALLARD_STATS=text` prints.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Statistics {
-    /// Blocks in use by the program.
+    /// Number of blocks that the program uses.
     pub blocks_live: usize,
     /// Sum of the usable sizes of the live blocks.
     pub bytes_live: usize,
@@ -33,32 +33,32 @@ pub struct Statistics {
     pub bytes_idle: usize,
     /// Bytes returned to the operating system since the start.
     pub bytes_returned: usize,
-    /// Blocks above 1 MiB.
+    /// Number of blocks above 1 MiB.
     pub large_blocks: usize,
     /// Bytes of the blocks above 1 MiB.
     pub large_bytes: usize,
-    /// Threads that have allocated. A thread that has exited still counts until a new thread
+    /// Number of threads that have allocated. An exited thread still counts until a new thread
     /// reclaims its cache.
     pub threads: usize,
     classes: [ClassStatistics; CLASSES],
 }
 
-/// Statistics of one size class; see [`Statistics::classes`].
+/// Statistics of one size class, from [`Statistics::classes`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ClassStatistics {
-    /// Usable bytes of a block.
+    /// The usable size of a block, in bytes.
     pub bytes: usize,
-    /// Blocks in use by the program.
+    /// Number of blocks that the program uses.
     pub live: usize,
-    /// Free blocks in the caches of threads.
+    /// Number of free blocks in the caches of threads.
     pub cached: usize,
-    /// Slabs (runs of 16 KiB slices that hold the blocks) of this class.
+    /// Number of slabs in this class. A slab is a run of 16 KiB slices that contains blocks.
     pub slabs: usize,
 }
 
-/// Computes the statistics. The time is proportional to the memory (one step for each 16 KiB). The
-/// call does not allocate.
+/// Computes the statistics, without allocating. The time is proportional to the memory of malloc
+/// and all heaps (one step for each 16 KiB).
 ///
 /// ```
 /// # #[global_allocator]
@@ -137,9 +137,9 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Returns free memory to the operating system, except `keep` bytes. The result is false if there
-/// was no memory to return. Empties the caches of this thread and of all threads that are not
-/// allocating at the moment.
+/// Returns free memory to the operating system, except `keep` bytes. First empties the caches of
+/// this thread and of all threads that are not allocating at the moment. Returns `false` if there
+/// was no memory to return.
 ///
 /// ```
 /// mallard_malloc::trim(0);

@@ -10,13 +10,13 @@ use std::alloc::System;
 impl Blocks for Mallard {
     #[inline]
     fn take(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: no layout has a size of 0.
+        // SAFETY: callers never pass a layout of size 0.
         unsafe { System.alloc(layout) }
     }
 
     #[inline]
     fn take_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: no layout has a size of 0.
+        // SAFETY: callers never pass a layout of size 0.
         unsafe { System.alloc_zeroed(layout) }
     }
 

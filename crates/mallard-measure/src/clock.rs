@@ -1,7 +1,7 @@
-//! The clock that measures budgets.
+//! The clock that measures time budgets.
 //!
-//! By default, this is the clock of the machine. With `MALLARD_RUN_TAKES=60ms`, each run of a
-//! program counts as exactly 60 ms, and everything else as 0. The tests of the commands set this
+//! The default is the clock of the machine. With `MALLARD_RUN_TAKES=60ms`, each run of a program
+//! counts as exactly 60 ms, and everything else counts as 0. The tests of the commands set this
 //! variable, so that the number of runs does not depend on the load of the machine. CPU times and
 //! memory are always measured.
 
@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The time that each run counts, from `MALLARD_RUN_TAKES`. `None` if runs count their real time.
+/// The time that each run counts, from `MALLARD_RUN_TAKES`. `None` if the real time of a run
+/// counts.
 static RUN_TAKES: LazyLock<Option<Duration>> =
     LazyLock::new(|| parse::duration(&std::env::var("MALLARD_RUN_TAKES").ok()?).ok());
 /// The number of runs so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
-/// The minimum time before a run is killed under `MALLARD_RUN_TAKES`, where limits are not real
-/// times.
+/// The minimum real time before a run is killed if `MALLARD_RUN_TAKES` is set. The limits of a
+/// budget are not real times in this case.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A moment on this clock.
@@ -47,7 +48,7 @@ pub fn ran(took: Duration) -> Duration {
     RUN_TAKES.unwrap_or(took)
 }
 
-/// Returns the real time after which a run is killed, if the run may use `limit` of a budget.
+/// Returns the real time after which a run is killed. `limit` is the run's share of the budget.
 pub fn limit(limit: Duration) -> Duration {
     match *RUN_TAKES {
         Some(_) => limit.max(PATIENCE),

@@ -5,13 +5,13 @@ use crate::error::Failure;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Mutex;
 
-/// The message of the last panic. A panic is printed only if no code catches it. The library that
-/// reads tables panics at some corrupt files, and the code that calls this library turns the panic
+/// The message of the last panic, which is printed only if no code catches the panic. For example,
+/// the library that reads tables panics for some corrupt files, and its caller converts the panic
 /// into an error.
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs a command, and returns a panic as an error. With RUST_BACKTRACE, panics are also printed as
-/// Rust prints them.
+/// Runs a command, and converts a panic into an error. If RUST_BACKTRACE is set, Rust also prints
+/// the panic.
 pub fn without<T>(command: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     if std::env::var_os("RUST_BACKTRACE").is_none() {
         set_hook(Box::new(|panic| {

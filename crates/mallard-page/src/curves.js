@@ -9,7 +9,7 @@ function chartAxis(title, range, write) {
   return {
     ...range, title: { display: true, text: title, color: text },
     grid: { color: line, borderColor: line },
-    // Chart.js makes more ticks on a logarithmic axis than there is room for.
+    // Without a limit, Chart.js draws more ticks on a logarithmic axis than fit.
     ticks: { color: text, autoSkip: true, maxTicksLimit: 9, maxRotation: 0, callback: (value) => write(Number(value)) },
   };
 }
@@ -27,8 +27,8 @@ function chartOptions(x, y, label) {
 
 const chartOf = new Map(); // maps a canvas to its chart
 
-// Draws a chart in a canvas and removes the chart that was there. Without `chart` the canvas stays
-// empty.
+// Draws a chart in a canvas, in place of the chart that the canvas had. Clears the canvas if there
+// is no `chart`.
 function drawChart(canvas, chart) {
   chartOf.get(canvas)?.destroy();
   chartOf.delete(canvas);

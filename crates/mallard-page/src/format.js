@@ -25,8 +25,8 @@ function time(ns) {
   return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
 }
 
-// Formats a large round time with at most three digits and no trailing zeros, for ticks: 1.25 s
-// next to 1.5 s.
+// Formats a time at a tick of an axis, in seconds, with at most three digits and without trailing
+// zeros: 1.25 s or 1.5 s.
 function seconds(ns) {
   return `${Number((ns / 1e9).toPrecision(3))} s`;
 }

@@ -5,14 +5,15 @@
 
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-/// The content security policy of a page: neither the page nor a script in it may load anything.
+/// The content security policy of a page, which forbids the page and its scripts to load anything.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 const THEME_STYLE: &str = include_str!("theme.css");
 const TABLE_STYLE: &str = include_str!("table.css");
 
-/// The scripts that pages share. A script may use what the scripts before it in this list define.
+/// The scripts that all pages contain. A script may use names that scripts before it in this list
+/// define.
 const SHARED: [&str; 4] = [
     include_str!("theme.js"),
     include_str!("table.js"),
@@ -28,7 +29,7 @@ pub fn chart_js() -> Option<&'static str> {
     Some(CHART_JS).filter(|text| !text.is_empty())
 }
 
-/// What differs from page to page.
+/// A page, with everything that differs from page to page.
 pub struct Page<'a> {
     /// The title of the page.
     pub title: &'a str,
@@ -78,7 +79,7 @@ impl Page<'_> {
     }
 }
 
-/// Wraps all scripts of a page in one function, so that they share names with each other but define
+/// Wraps all scripts of a page in one function. The scripts can use each other's names, but define
 /// no global names.
 fn joined(own: &[&str]) -> String {
     let all: Vec<&str> = SHARED.iter().chain(own).copied().collect();

@@ -1,7 +1,7 @@
 // Sorts and fills tables. A reader sorts a table by a column title, with the mouse or the keyboard.
 
-// Sorts `places` by `compare` and returns them. Places of a lower `rank` always come first, and
-// `down` reverses only rank 0, which has the figures.
+// Sorts `places` by `compare` and returns them. Places of a lower `rank` always come first. `down`
+// reverses only the places of rank 0, which are those of figures.
 function ordered(places, rank, compare, down) {
   const groups = [];
   for (const place of places) (groups[rank(place)] ??= []).push(place);
@@ -24,8 +24,8 @@ function markSorted(title, down) {
   title.setAttribute("aria-sort", down ? "descending" : "ascending");
 }
 
-// Returns the sort key of a cell. Figures come first, then FAIL, then words, then empty cells. A
-// cell with `data-key` has that key.
+// Returns the sort key of a cell. Figures come first, then FAIL, then words, then empty cells. The
+// attribute `data-key` of a cell replaces the figure in its text.
 function cellKey(cell) {
   const own = cell?.dataset.key;
   if (own !== undefined) return [own === "" ? 3 : 0, Number(own), ""];

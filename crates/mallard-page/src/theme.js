@@ -1,9 +1,9 @@
-// Code for every page, which finds elements and sets the theme.
+// Code that every page needs: functions to find elements, and the theme.
 
 const byId = (id) => document.getElementById(id);
 const pageRoot = document.documentElement;
 
-// Storage may be unavailable if the page was opened from a file.
+// A browser may forbid storage for a page that was opened from a file.
 function stored(task) {
   try {
     return task();

@@ -24,7 +24,7 @@ pub struct Curve {
 #[derive(Serialize)]
 pub struct Series {
     pub contender: String,
-    /// Each point has the number of threads, median, 10th and 90th percentile.
+    /// The points of the curve: number of threads, median, 10th percentile and 90th percentile.
     pub points: Vec<[f64; 4]>,
 }
 
@@ -34,9 +34,9 @@ pub struct Cloud {
     pub machine: usize,
     pub suite: String,
     pub variant: String,
-    /// Each point has the allocator, its time, its memory and the number of cells.
+    /// The points of the chart: allocator, its time, its memory, and the number of benchmark cells.
     pub points: Vec<(String, f64, f64, usize)>,
-    /// The allocator whose figures count as 1.
+    /// The allocator to which figures are relative. Its own figures are 1.
     pub of: String,
 }
 
@@ -124,8 +124,8 @@ fn point(e: &Experiment, contender: &str) -> Option<[f64; 4]> {
     Some([f64::from(e.threads), row.median?, row.low(), row.high()])
 }
 
-/// Makes a chart from the cells with both time and memory. An allocator with figures in less than
-/// half of the cells is left out.
+/// Makes a chart from the cells that have both time and memory. Omits an allocator that has figures
+/// in less than half of the cells.
 fn cloud(machine: usize, suite: &str, variant: &str, own: &[&Experiment]) -> Option<Cloud> {
     let own = counted(own);
     let base = own.iter().find_map(|e| e.baseline())?.contender.clone();

@@ -86,7 +86,7 @@ fn body(first: &First, machines: &[(&Machine, Vec<Section>)], names: &Contenders
     }
 }
 
-/// Renders the selectors with which a reader chooses a machine and a malloc.
+/// Renders the two selectors at the top of the page, for a machine and for a malloc.
 fn question(machines: &[(&Machine, Vec<Section>)]) -> Markup {
     html! {
         form.question aria-label="What is compared" {
@@ -149,7 +149,7 @@ fn one(index: usize, machine: &Machine, sections: &[Section], names: &Contenders
     }
 }
 
-/// Renders a section that is packed, and closed when the page opens.
+/// Renders a section as compressed data. The section is closed when the page opens.
 fn folded(id: &str, title: &str, content: Markup) -> Markup {
     html! {
         details.section id=(id) data-packed="" {

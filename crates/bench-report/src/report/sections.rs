@@ -12,9 +12,10 @@ use std::cmp::Reverse;
 #[derive(Clone, Copy, PartialEq)]
 pub enum Where {
     Both,
-    /// The HTML page only, because the content is too long for Markdown.
+    /// The HTML page only, because the block is too long for Markdown.
     Page,
-    /// The Markdown page only, because this is a summary of content that the HTML page has in full.
+    /// The Markdown page only, because the HTML page has the full content that this block
+    /// summarises.
     Markdown,
 }
 
@@ -23,7 +24,7 @@ pub enum Block {
     /// A text that only the HTML page has.
     Caption(&'static str),
     Table(Where, Table),
-    /// A chart that only the HTML page has, by its name.
+    /// The name of a chart that only the HTML page has.
     Chart(&'static str),
 }
 
@@ -58,7 +59,7 @@ impl Section {
         if !table.is_empty() {
             self.blocks.push(Block::Table(place, table));
         } else if place == Where::Both {
-            // An empty table still has notes, which state that nothing was measured.
+            // An empty table still has notes, which explain that nothing was measured.
             self.blocks.extend(table.notes.into_iter().map(Block::Text));
         }
         self
@@ -97,8 +98,8 @@ impl Section {
     }
 }
 
-/// Returns the first section, which compares mallocs, beginning with the machine that measured the
-/// most mallocs.
+/// Returns the first section, which compares mallocs. The section begins with the machine on which
+/// most mallocs were measured.
 pub fn lead(machines: &[Machine]) -> Section {
     let mut order: Vec<&Machine> = machines.iter().collect();
     order.sort_by_key(|m| Reverse(mallocs::peers(m)));
@@ -119,7 +120,7 @@ pub fn of(machine: &Machine, published: &Published) -> Vec<Section> {
     let malloc =
         mallocs::table(machine, "Time and memory with each malloc, relative to glibc's malloc (1)");
     let mut sections = vec![
-        // The Markdown page has these tables for all machines in its first section.
+        // The Markdown page has the malloc tables of all machines in its first section.
         Section::new("malloc", "Malloc against malloc")
             .tables(Page, malloc.map(|t| t.note(mallocs::NOTE))),
         Section::new("which", "Which one, and when not")

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// repetitions.
 pub const FACETS: [&str; 3] = ["corrected", "returning", "faithful"];
 
-/// Returns the variant, if a reader can select it. Other variants are part of the case.
+/// Returns the variant if a reader can select it on the page, or "" if it is part of the case.
 pub fn facet(variant: &str) -> &str {
     if FACETS.contains(&variant) {
         variant
@@ -30,8 +30,8 @@ pub fn is_cell(e: &Experiment) -> bool {
     is_in_map(e) && e.part(3).is_empty()
 }
 
-/// Returns the name of the case and everything that a selector does not show: `flow, t=2s`,
-/// `random/T4, 4 threads`.
+/// Returns the text that identifies a case in addition to the selectors of the page, such as `flow,
+/// t=2s` or `random/T4, 4 threads`.
 pub fn case_of(e: &Experiment) -> String {
     let variant = if facet(&e.variant).is_empty() { &*e.variant } else { "" };
     let threads = if e.threads > 1 { format!("{} threads", e.threads) } else { String::new() };
@@ -39,8 +39,8 @@ pub fn case_of(e: &Experiment) -> String {
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the experiments that count. If a case has several variants, only the corrected variant
-/// counts.
+/// Returns the experiments that enter a comparison. If a case has several variants, only the
+/// corrected variant is returned.
 pub fn counted<'a>(all: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let key = |e: &Experiment| (e.suite.clone(), e.case.clone(), e.metric.clone(), e.threads);
     let corrected: HashSet<_> =

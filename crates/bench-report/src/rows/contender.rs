@@ -18,16 +18,16 @@ impl Strategy {
         Some(Strategy { provider: provider.to_string(), number, extra: rest[digits..].to_string() })
     }
 
-    /// Returns whether the tables of Lakos's talk contain the strategy, which they do for AS1 and
-    /// AS2 of glibc, and for Mallard's local strategies.
+    /// Returns whether the tables of Lakos's talk contain the strategy. They contain glibc's AS1
+    /// and AS2, and the local strategies, which are Mallard's here.
     pub fn is_of_the_talk(&self) -> bool {
         let expected = if self.number <= 2 { "glibc" } else { "mallard" };
         self.provider.split('-').next() == Some(expected)
     }
 }
 
-/// Returns the library of a competitor, without variant and combination, such as
-/// `boost-container-1.74`.
+/// Returns the library of a competitor, such as `boost-container-1.74`, without the parts of the
+/// name that describe a variant or a combination of allocators.
 pub fn family(peer: &str) -> String {
     let name = peer.split('/').next().unwrap_or(peer);
     match name.split_once('+') {

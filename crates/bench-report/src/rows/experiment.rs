@@ -69,7 +69,8 @@ impl Experiment {
         self.rows.iter().find(|r| r.contender == contender)
     }
 
-    /// Returns the result of glibc. If the suite compares strategies, this is glibc's AS1.
+    /// Returns the result of glibc, to which others are compared. If the suite compares strategies,
+    /// this is glibc's result with AS1.
     pub fn baseline(&self) -> Option<&Row> {
         self.rows.iter().find(|r| {
             r.contender.starts_with("glibc")
@@ -77,8 +78,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the result of a strategy of Lakos's talk. For AS1 and AS2 it is glibc's, otherwise
-    /// Mallard's.
+    /// Returns the result of a strategy of Lakos's talk: glibc's result for AS1 and AS2, otherwise
+    /// Mallard's result.
     pub fn of_talk(&self, number: u32) -> Option<&Row> {
         self.rows.iter().find(|r| {
             Strategy::of(&r.contender)
@@ -103,8 +104,8 @@ impl Experiment {
         self.best(|r| is_local(&r.contender))
     }
 
-    /// Returns the figure of the baseline divided by that of `row`, which is above 1 if the
-    /// allocator of `row` is better.
+    /// Returns the baseline's figure divided by the figure of `row`. The quotient is above 1 if the
+    /// allocator of `row` is better than the baseline.
     pub fn gain(&self, row: &Row) -> Option<f64> {
         ratio(self.baseline()?.median?, row.median?)
     }
@@ -127,9 +128,9 @@ pub fn ratio(a: f64, b: f64) -> Option<f64> {
     Some(a / b).filter(|r| r.is_finite() && *r > 0.0)
 }
 
-/// Returns whether two names belong to one machine. The compiler in the name may differ if one of
-/// the two compilers is Rust's, because a machine has a compiler for each language, and the results
-/// of both are on one page.
+/// Returns whether two names mean the same machine. The names contain a compiler, which may differ
+/// if one of the two is Rust's: a machine has a compiler for each language, and one page shows the
+/// results of both languages.
 fn is_one(a: &str, b: &str) -> bool {
     a == b || (is_of_rust(a) || is_of_rust(b)) && without_compiler(a) == without_compiler(b)
 }
@@ -261,8 +262,8 @@ impl Machine {
     }
 }
 
-/// Returns the experiments on which answers are based, which have the corrected variant and the
-/// cost metric of a suite.
+/// Returns the experiments on which the answers are based: those with the corrected variant and
+/// with the metric that measures cost in their suite.
 pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     let variants: BTreeSet<&str> = experiments.iter().map(|e| &*e.variant).collect();
     let variant = ["corrected", "faithful"].into_iter().find(|v| variants.contains(v));
@@ -275,8 +276,8 @@ pub fn deciding<'a>(experiments: &[&'a Experiment]) -> Vec<&'a Experiment> {
     chosen.into_iter().filter(|e| metric.is_some_and(|m| e.metric == m)).collect()
 }
 
-/// Returns the allocators in the order of a table: glibc, Mallard, competitors, bounds. Numbers in
-/// names sort as numbers.
+/// Returns the allocators in the order of table columns: glibc, Mallard, competitors, lower bounds.
+/// Digits in names are sorted as numbers.
 pub fn contenders(experiments: &[&Experiment]) -> Vec<String> {
     let names: BTreeSet<&str> =
         experiments.iter().flat_map(|e| e.rows.iter().map(|r| &*r.contender)).collect();

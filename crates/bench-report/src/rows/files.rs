@@ -68,9 +68,8 @@ fn is_rows(path: &Path) -> bool {
     path.is_file() && uncompressed(path).extension().is_some_and(|e| e == "jsonl")
 }
 
-/// Returns the entries of a directory in the order of their names. `pool.jsonl.zst` comes before
-/// `pool.jsonl`, because results that were not compressed yet are newer, and the last of equal
-/// results counts.
+/// Returns the entries of a directory, sorted by name. `pool.jsonl.zst` comes before `pool.jsonl`.
+/// Results that are not compressed yet are newer, and the last of several equal results counts.
 fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e.to_string()))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();

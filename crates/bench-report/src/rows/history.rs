@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns those of `commits`, short or complete, that are not in the history of HEAD. Empty if the
-/// history is unknown: outside a repository, without git, or in a shallow clone.
+/// Returns the commits, given as short or complete hashes, that are not in the history of HEAD.
+/// Returns an empty set if the history is unknown: outside a repository, without git, or in a
+/// shallow clone.
 pub fn unknown<'a>(root: &Path, commits: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let wanted: BTreeSet<&str> = commits.filter(|c| !c.is_empty()).collect();
     let known = match history(root) {

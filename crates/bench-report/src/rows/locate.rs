@@ -21,13 +21,13 @@ pub fn root() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Reads the results of `paths`, or of `results` if `paths` is empty. Prints which results were
-/// left out.
+/// Reads the results in the files `paths`, or in the directory `results` if `paths` is empty.
+/// Prints a warning about results that were left out.
 pub fn rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
     said(Rows::read(&or_results(root, paths))?)
 }
 
-/// Reads results as `rows` does, without those that were measured with uncommitted changes.
+/// Reads results as `rows` does, but leaves out results from trees with uncommitted changes.
 pub fn committed_rows(root: &Path, paths: &[PathBuf]) -> Result<Rows, Failure> {
     said(Rows::read_committed(&or_results(root, paths))?)
 }

@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub enum Like {
     /// An allocator for a whole process.
     Malloc,
-    /// A strategy of Lakos's talk: its number, and whether several threads may call the allocator.
+    /// A strategy of Lakos's talk. The fields are its number, and whether several threads may call
+    /// the allocator.
     Strategy(u32, bool),
     /// An allocator for a part of a program.
     Local,
@@ -26,15 +27,16 @@ pub enum Like {
     Recorder,
 }
 
-/// Prefixes of the names of crates that contain a general allocator, and of old results. Other
-/// mallocs are in spec/allocators.csv. A heap object of such a library counts as a local allocator.
+/// Prefixes of crate names and of names in old results that mean a malloc. The names of other
+/// mallocs are in spec/allocators.csv. Other allocators of these libraries, such as heap objects,
+/// count as local allocators.
 const MALLOCS: [&str; 2] = ["tikv-jemallocator-", "tcmalloc-"];
 /// Prefixes of the names of recorders. gperftools is a malloc, but its heap profiler is a recorder.
 const RECORDERS: [&str; 4] =
     ["mallard/record", "heaptrack-", "memray-", "gperftools-2.10/heap-profiler"];
 const FOR_THREADS: [&str; 4] = ["+mutex", "+lock_free", "+thread_cached", "+synchronized"];
 
-/// Returns the kind of an allocator. `None` for a bound and for a tuned variant.
+/// Returns the kind of an allocator. Returns `None` for a lower bound and for a tuned variant.
 pub fn like(contender: &str) -> Option<Like> {
     if contender.starts_with("limit/") || is_tuned(contender) {
         return None;
@@ -158,7 +160,8 @@ fn peers(e: &Experiment, kind: Like) -> impl Iterator<Item = &Row> {
         .filter(move |r| !r.is_ours() && r.median.is_some() && like(&r.contender) == Some(kind))
 }
 
-/// Chooses which allocator of Mallard represents each kind in each situation.
+/// Chooses, for each situation and kind, the allocator of Mallard that competitors are compared
+/// with.
 fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     let mut groups: HashMap<(String, Like), Vec<&Experiment>> = HashMap::new();
     for e in costs.iter().filter(|e| e.kind() == Kind::Time) {
@@ -166,7 +169,7 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
             groups.entry((situations::title_of(e), kind)).or_default().push(e);
         }
     }
-    // Results about memory decide only in situations in which nothing else was measured.
+    // Memory results choose the allocator only in situations in which no time was measured.
     for e in costs.iter().filter(|e| e.kind() == Kind::Memory) {
         for kind in ours(e).filter_map(|r| like(&r.contender)).collect::<HashSet<_>>() {
             let of_time = groups.entry((situations::title_of(e), kind)).or_default();
@@ -181,8 +184,8 @@ fn standing_for(costs: &[&Experiment]) -> HashMap<(String, Like), String> {
     groups.into_iter().filter_map(chosen).collect()
 }
 
-/// Returns Mallard's allocator with the lowest mean cost, relative to the best allocator of each
-/// case. An allocator needs figures for at least 4/5 as many cases as the allocator with the most
+/// Returns Mallard's allocator with the lowest mean cost relative to the best allocator of each
+/// case. Candidates must have figures for at least 4/5 as many cases as the allocator with the most
 /// cases.
 pub fn choice(all: &[&Experiment], wanted: impl Fn(&str) -> bool) -> Option<String> {
     let names = contenders(all);

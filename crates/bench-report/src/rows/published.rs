@@ -6,8 +6,8 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A published figure. `None` is a FAIL, which means that the process in Lakos's talk ran out of
-/// address space.
+/// A published figure. `None` stands for FAIL in Lakos's talk, where the process ran out of address
+/// space.
 pub type Figure = Option<f64>;
 
 /// A figure from seeds.csv or crates.csv, published in another source than Lakos's talk.
@@ -40,7 +40,7 @@ pub struct Published {
     pub reasons: Vec<Reason>,
 }
 
-/// The number of elements for which Lakos's talk states seconds.
+/// The number of elements to which the seconds in Lakos's talk apply.
 const ELEMENTS: f64 = (1u64 << 27) as f64;
 
 impl Published {
@@ -114,8 +114,8 @@ impl Published {
         self.of(suite, case, "AS1").is_some()
     }
 
-    /// Returns the number of cases of a suite for which Lakos's talk has a figure, without the
-    /// cases on diffusion, which have no local allocators.
+    /// Returns the number of cases of a suite for which Lakos's talk has a figure. Cases about
+    /// diffusion do not count, because they use no local allocators.
     pub fn count(&self, suite: &str) -> usize {
         let counts = |case: &str| !case.starts_with("diffusion");
         self.talk
@@ -181,7 +181,8 @@ impl Line<'_> {
         }
     }
 
-    /// Adds the figures of AS1 in seconds, and of the other strategies in percent of AS1.
+    /// Adds the figures of a line, in which AS1 is in seconds and the other strategies are in
+    /// percent of AS1.
     fn per_cent(
         &self,
         suite: &str,

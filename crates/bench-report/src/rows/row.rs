@@ -20,7 +20,7 @@ pub struct Row {
     pub metric: String,
     /// The median, or `None` if the case failed or cannot be run. `why` has the reason.
     pub median: Option<f64>,
-    /// The 10th percentile of the runs. `high` is the 90th.
+    /// The 10th percentile of the runs. `high` is the 90th percentile.
     pub low: Option<f64>,
     pub high: Option<f64>,
     #[serde(default)]
@@ -78,7 +78,7 @@ impl Row {
     pub fn is_dirty(&self) -> bool {
         ["-dirty", "+dirty"].iter().any(|end| self.commit.ends_with(end))
     }
-    /// Returns the N of `--less N` in the command, which divides the work by 2^N.
+    /// Returns the N of `--less N` in the benchmark's command. The option divides the work by 2^N.
     pub fn divided_by(&self) -> u32 {
         let after = self.command.split(" --less ").nth(1).unwrap_or("");
         after.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -90,7 +90,8 @@ impl Row {
     }
 }
 
-/// The results of some files. If a result was measured several times, the last one counts.
+/// The results of some files. If the files contain the same result several times, the last one
+/// counts.
 #[derive(Default)]
 pub struct Rows {
     pub all: Vec<Row>,
@@ -117,7 +118,7 @@ impl Rows {
         if rows.dirty > 0 {
             rows.warnings.push(Failure::new(
                 format!("{} rows were measured in a tree with uncommitted changes", rows.dirty),
-                "they are left off the page: nobody can measure them again",
+                "the page omits these results, because nobody can measure them again",
                 "commit, then run the suite again",
             ));
         }
@@ -150,13 +151,13 @@ impl Rows {
                 // A killed run leaves an incomplete last line.
                 Err(_) if number == lines.len() && !whole => self.warnings.push(Failure::new(
                     format!("{}:{number}: the file ends in the middle of a row", file.display()),
-                    format!("that row is left out, the {index} lines before it count"),
+                    format!("the incomplete line is skipped, and {index} lines are used"),
                     "run the suite again, to its end",
                 )),
                 Err(why) => {
                     return Err(Failure::new(
                         format!("{}:{number}: {why}", file.display()),
-                        "nothing was written: with a row missing the answer could be another",
+                        "nothing was written, because the result would be incomplete",
                         files::command_of_line(file, number),
                     ));
                 }

@@ -36,7 +36,7 @@ fn is_small(e: &Experiment) -> bool {
     natural::key(e.part(0)) < natural::key("2^21")
 }
 
-/// Situations in which a part of a program can have a separate allocator.
+/// Situations in which a part of a program can use a separate local allocator.
 pub const LOCAL: &[Situation] = &[
     situation("Built once, freed whole: flat, of numbers (DS1, DS3)", "lakos1", |e| {
         of_parts(e, &["DS1", "DS3"])
@@ -79,7 +79,7 @@ pub const LOCAL: &[Situation] = &[
     }),
 ];
 
-/// Situations in which one allocator replaces another.
+/// Situations in which an allocator replaces another allocator of the same kind.
 pub const OTHERS: &[Situation] = &[
     situation("A program that nobody recompiles: whole programs", "programs", |_| true),
     situation("A program that nobody recompiles: calls of malloc and free", "malloc", |_| true),
@@ -109,14 +109,14 @@ pub const OTHERS: &[Situation] = &[
     situation("Rust: values by keys, shared by threads", "crates", |e| e.part(0) == "sharded-slab"),
 ];
 
-/// Returns whether a case of the suite `crates` is about threads, including a pool for several
-/// threads that only one thread uses.
+/// Returns whether a case of the suite `crates` is about threads. Cases in which a single thread
+/// uses a pool for several threads count, too.
 fn is_of_threads(e: &Experiment) -> bool {
     ["threads", "contention"].contains(&e.part(1))
 }
 
-/// Returns the title of the situation of a case, or the first part of the case's name if there is
-/// no such situation.
+/// Returns the title of the situation that contains a case. If there is no such situation, returns
+/// the first part of the case's name.
 pub fn title_of(e: &Experiment) -> String {
     let found = LOCAL.iter().chain(OTHERS).find(|s| s.has(e));
     let title = found.map(|s| s.title.to_string());

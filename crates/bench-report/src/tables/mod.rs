@@ -45,7 +45,8 @@ impl Cell {
         match row.median {
             Some(median) => {
                 let (low, high) = (number(row.low()), number(row.high()));
-                // Equal bounds mean the same figure in every run, so the spread is left out.
+                // If both bounds are equal, the figure was the same in every run, so the spread is
+                // omitted.
                 let spread = if low == high { String::new() } else { format!("{low}-{high}") };
                 Cell { text: number(median), spread, ..Cell::default() }
             }
@@ -69,11 +70,11 @@ impl Cell {
     }
 }
 
-/// The number of colours of the page in each direction, better and worse.
+/// The number of shades for better figures, and also for worse figures.
 const SHADES: i8 = 7;
 
-/// Returns the colour of a gain. The steps are fine near 1, where most figures are, and the last
-/// step is at a factor of about 40.
+/// Returns the shade for a gain. The shades change in small steps near 1, where most figures are.
+/// The last shade begins at a factor of about 40.
 fn shade(gain: f64) -> i8 {
     let most = f64::from(SHADES);
     let steps = (gain.log2().abs().powf(0.7) * 2.2).min(most);
@@ -83,7 +84,7 @@ fn shade(gain: f64) -> i8 {
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     pub title: String,
-    /// The allocator whose figures are in the column, for the filter of the page.
+    /// The allocator of the column, by which the page's filter hides the column.
     pub contender: Option<String>,
 }
 
@@ -102,10 +103,11 @@ pub struct Table {
     pub heads: Vec<String>,
     pub columns: Vec<Column>,
     pub lines: Vec<Line>,
-    /// The variant, by which a reader selects tables. A table with an empty variant is always shown.
+    /// The variant that a reader must select to see the table. A table with an empty variant is
+    /// always visible.
     pub variant: String,
     pub kind: Option<Kind>,
-    /// The commands and commits of the figures.
+    /// The commands and commits that produced the figures.
     pub made_by: BTreeSet<String>,
     /// Whether cells contain sentences, which wrap.
     pub is_prose: bool,

@@ -5,8 +5,8 @@ use crate::base::source::{Chunk, Source};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Wraps any [`BlockAllocator`] so that it is also a [`Source`] and, with a feature such as
-/// `allocator-api2-02`, an `Allocator` for `Vec` and `Box`.
+/// An adaptor that makes any [`BlockAllocator`] a [`Source`] too. With a feature such as
+/// `allocator-api2-02`, the adaptor is also an `Allocator` for `Vec` and `Box`.
 ///
 /// Mallard's allocators implement `Allocator` themselves, and a reference to any allocator is a
 /// source. Use `AsSource` for your own allocators, and where one allocator owns another:
@@ -54,7 +54,7 @@ unsafe impl<A: BlockAllocator> BlockAllocator for AsSource<A> {
     }
 }
 
-// SAFETY: the wrapped allocator decides whether a block is its own.
+// SAFETY: the wrapped allocator determines whether it owns an address.
 unsafe impl<A: Owns> Owns for AsSource<A> {
     #[inline]
     fn owns(&self, p: *const u8) -> bool {

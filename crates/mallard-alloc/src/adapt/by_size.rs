@@ -2,10 +2,11 @@
 
 use crate::adapt::prelude::*;
 
-/// Allocates blocks of at most `N` bytes from `small`, and larger blocks from `large`.
+/// An adaptor that allocates blocks of at most `N` bytes from `small`, and larger blocks from
+/// `large`.
 ///
-/// `deallocate` makes the same choice from the size. The choice costs one comparison, or nothing if
-/// the size is a constant.
+/// `deallocate` chooses the same allocator from the size of the block. The choice costs one
+/// comparison, or nothing if the size is a constant.
 ///
 /// ```
 /// use mallard::{BySize, DefaultHeap, Multipool};
@@ -13,9 +14,10 @@ use crate::adapt::prelude::*;
 /// # let _ = memory;
 /// ```
 ///
-/// Wraps only allocators, not sources. A source may supply more bytes than requested, so the size
-/// of a chunk does not determine which source supplied the chunk. When the chosen allocator fails,
-/// the other one is not tried. `BySize` is `Send` and `Sync` if both allocators are.
+/// `BySize` wraps only allocators, not sources. A source may supply more bytes than requested, so
+/// the size of a chunk does not determine which source supplied the chunk. When the chosen
+/// allocator fails, the other allocator is not tried. `BySize` is `Send` and `Sync` if both
+/// allocators are.
 #[derive(Debug, Default)]
 pub struct BySize<const N: usize, Small, Large> {
     small: Small,
@@ -38,7 +40,7 @@ impl<const N: usize, Small, Large> BySize<N, Small, Large> {
     }
 }
 
-// SAFETY: each block goes back to the allocator it came from.
+// SAFETY: each block is freed in the allocator that allocated it.
 unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     for BySize<N, A, B>
 {
@@ -63,7 +65,7 @@ unsafe impl<const N: usize, A: BlockAllocator, B: BlockAllocator> BlockAllocator
     }
     #[inline]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
-        // SAFETY: the block is from the allocator that both sizes select.
+        // SAFETY: both sizes select the same allocator, and the block is from this allocator.
         unsafe {
             match (from.size() <= N, to.size() <= N) {
                 (true, true) => self.small.try_expand(block, from, to),

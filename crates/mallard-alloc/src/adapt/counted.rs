@@ -14,19 +14,20 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CallCounts {
-    /// Calls that returned a block.
+    /// Number of calls that returned a block.
     pub allocations: usize,
-    /// Calls that freed a block.
+    /// Number of calls that freed a block.
     pub frees: usize,
-    /// Calls that found no memory.
+    /// Number of calls that failed because there was no memory.
     pub failures: usize,
     /// Bytes allocated since construction.
     pub bytes_allocated: usize,
     /// Bytes freed since construction.
     pub bytes_freed: usize,
-    /// The peak of the blocks in use.
+    /// The largest number of blocks in use at the same time.
     pub blocks_peak: usize,
-    /// The peak of the bytes in use. It may be reached at another time than `blocks_peak`.
+    /// The largest number of bytes in use at the same time. This peak may be reached at another
+    /// time than `blocks_peak`.
     pub bytes_peak: usize,
 }
 
@@ -36,7 +37,8 @@ impl CallCounts {
     pub const fn blocks_live(&self) -> isize {
         self.allocations.wrapping_sub(self.frees) as isize
     }
-    /// Returns the number of bytes in use, which may be negative as for `blocks_live`.
+    /// Returns the number of bytes in use. In a scope, the number may be negative, as for
+    /// `blocks_live`.
     pub const fn bytes_live(&self) -> isize {
         self.bytes_allocated.wrapping_sub(self.bytes_freed) as isize
     }
@@ -59,7 +61,7 @@ impl CallCounts {
         }
     }
 
-    /// Returns each figure with its name, in the order in which the C++ library prints them.
+    /// Returns each number with its name, in the order in which the C++ library prints them.
     pub fn fields(&self) -> [(&'static str, isize); 9] {
         [
             ("allocations", self.allocations as isize),
@@ -74,22 +76,22 @@ impl CallCounts {
         ]
     }
 
-    /// Writes one JSON object on one line.
+    /// Writes the numbers as one JSON object on one line.
     pub fn write_json(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         write_json(&self.fields(), to)
     }
 }
 
-/// Prints one figure per line.
+/// Prints one number per line.
 impl fmt::Display for CallCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fields().iter().try_for_each(|(name, value)| writeln!(f, "{name:<16} {value}"))
     }
 }
 
-/// Counts the calls of an allocator or source exactly: allocations, frees, failures, bytes, and the
-/// peaks of blocks and bytes in use. (The `statistics` of an allocator add nothing to its calls,
-/// but have no totals and no peaks.)
+/// An adaptor that counts exactly, for an allocator or source, the allocations, frees, failures and
+/// bytes, and the peaks of blocks and bytes in use. (The `statistics` of an allocator cost its
+/// calls nothing, but contain no totals and no peaks.)
 ///
 /// ```
 /// use mallard::{BlockAllocator, Counted, Multipool};
@@ -142,8 +144,8 @@ impl<A> Counted<A> {
     /// Opens a scope, which counts the calls from now on separately, with separate peaks, until the
     /// returned scope is dropped.
     ///
-    /// Scopes nest: an outer scope counts the calls of its inner scopes too, and an inner scope
-    /// must end first. A scope costs nothing while it is open.
+    /// Scopes nest. An outer scope counts the calls of its inner scopes too, and an inner scope
+    /// must be dropped first. An open scope costs nothing.
     ///
     /// ```
     /// # use mallard::{BlockAllocator, Counted, Multipool};
@@ -205,7 +207,7 @@ impl<A> Counted<A> {
     }
 }
 
-/// Changes the counts, and raises a peak if more blocks or bytes are in use than ever before.
+/// Changes the counts, and raises the peaks if more blocks or bytes are in use than ever before.
 #[inline]
 fn change(counts: &Cell<CallCounts>, f: impl FnOnce(&mut CallCounts)) {
     let mut now = counts.get();
@@ -215,7 +217,7 @@ fn change(counts: &Cell<CallCounts>, f: impl FnOnce(&mut CallCounts)) {
     counts.set(now);
 }
 
-/// The counts of a part of a program, from [`Counted::scope`].
+/// The counts for one part of a program, from [`Counted::scope`].
 #[derive(Debug)]
 pub struct CountingScope<'a> {
     of: &'a Cell<CallCounts>,

@@ -1,10 +1,10 @@
-//! The adaptor that fails on purpose, for tests.
+//! The adaptor whose calls fail on purpose, for tests.
 
 use crate::adapt::prelude::*;
 use crate::{CallCounts, Counted};
 use core::cell::Cell;
 
-/// Decides which calls fail. [`Failures`] and any `Fn(Layout, usize) -> bool` are rules.
+/// Determines which calls fail. [`Failures`] and any `Fn(Layout, usize) -> bool` are rules.
 ///
 /// ```
 /// use mallard::{Failing, FailureRule, Multipool};
@@ -23,7 +23,7 @@ impl<F: Fn(Layout, usize) -> bool> FailureRule for F {
     }
 }
 
-/// Selects the calls that fail, by their numbers. The first call has number 0.
+/// A rule that selects the calls that fail by their numbers. The first call has number 0.
 ///
 /// ```
 /// use mallard::Failures;
@@ -38,14 +38,14 @@ pub struct Failures {
     pub first: usize,
     /// Number of consecutive calls that fail.
     pub count: usize,
-    /// The pattern repeats after `every` calls. 0 means that it does not repeat.
+    /// The pattern repeats after `every` calls. 0 means that the pattern does not repeat.
     pub every: usize,
 }
 
 impl Failures {
-    /// No call fails.
+    /// The rule that no call fails.
     pub const NEVER: Self = Self::at(usize::MAX);
-    /// Selects only the call with this number.
+    /// Returns the rule that only the call with this number fails.
     pub const fn at(first: usize) -> Self {
         Self { first, count: 1, every: 0 }
     }
@@ -58,9 +58,9 @@ impl FailureRule for Failures {
     }
 }
 
-/// Fails the calls that its rule selects, as if memory were exhausted, without calling the wrapped
-/// allocator. Tests use `Failing` to run code paths that otherwise never run. Also known as fault
-/// injection.
+/// An adaptor that makes calls fail as if memory were exhausted. Its rule selects these calls, and
+/// the wrapped allocator is not called. Tests use `Failing` to run code paths that otherwise never
+/// run. Also known as fault injection.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Failing, Multipool, Failures};
@@ -73,8 +73,8 @@ impl FailureRule for Failures {
 /// # let _ = no_large;
 /// ```
 ///
-/// Calls that grow a block in place have no number, and the rule never fails them. `Failing` is for
-/// one thread at a time. [`for_each_failure`] tries one number after the other.
+/// Calls that grow a block in place have no number, and never fail because of the rule. `Failing`
+/// is for one thread at a time. [`for_each_failure`] lets one call after the other fail.
 #[derive(Debug)]
 #[doc(alias = "fault injection")]
 pub struct Failing<A, R = Failures> {
@@ -135,7 +135,7 @@ impl<A, R: FailureRule> Failing<A, R> {
     }
 }
 
-/// Runs `f` repeatedly. In the first run allocation 0 fails, in the second run allocation 1, and so
+/// Runs `f` repeatedly. Allocation 0 fails in the first run, allocation 1 in the second run, and so
 /// on, until a run ends without a failure. So each error path of `f` runs once. Returns the number
 /// of failures.
 ///

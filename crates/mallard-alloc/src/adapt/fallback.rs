@@ -2,8 +2,8 @@
 
 use crate::adapt::prelude::*;
 
-/// Allocates from `first`, and from `second` when `first` is exhausted. A free calls `first.owns`
-/// with the address to find which of the two allocated the block.
+/// An adaptor that allocates from `first`, and from `second` when `first` is exhausted. A free
+/// calls `first.owns` with the address to find out which of the two allocated the block.
 ///
 /// ```
 /// use mallard::{Buffer, DefaultHeap, Fallback, Multipool};
@@ -18,7 +18,7 @@ use crate::adapt::prelude::*;
 /// is for one thread at a time, unless both allow more. The call of `first.owns` takes constant
 /// time for a buffer, and O(chunks) for an allocator with chunks.
 ///
-/// `first` is owned by value, so that `second` cannot take its memory from `first`. If it could,
+/// `first` is owned by value, so that `second` cannot request its memory from `first`. Otherwise
 /// `first` would also own the addresses of the blocks of `second`, and such a block would be freed
 /// in `first`:
 /// ```compile_fail,E0599
@@ -48,7 +48,7 @@ impl<First, Second> Fallback<First, Second> {
     }
 }
 
-// SAFETY: each block goes back to the allocator it came from.
+// SAFETY: each block is freed in the allocator that allocated it.
 unsafe impl<A: BlockAllocator + Owns, B: BlockAllocator> BlockAllocator for Fallback<A, B> {
     #[inline]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -59,7 +59,7 @@ unsafe impl<A: BlockAllocator + Owns, B: BlockAllocator> BlockAllocator for Fall
         if layout.size() == 0 {
             return; // no allocator owns a block of size 0
         }
-        // SAFETY: the block belongs to `first` exactly if `first` owns its address.
+        // SAFETY: the block belongs to `first` if and only if `first` owns its address.
         unsafe {
             if self.first.owns(block.as_ptr()) {
                 self.first.deallocate(block, layout);
@@ -73,7 +73,7 @@ unsafe impl<A: BlockAllocator + Owns, B: BlockAllocator> BlockAllocator for Fall
         if from.size() == 0 || to.size() == 0 {
             return false;
         }
-        // SAFETY: the block belongs to `first` exactly if `first` owns its address.
+        // SAFETY: the block belongs to `first` if and only if `first` owns its address.
         unsafe {
             if self.first.owns(block.as_ptr()) {
                 self.first.try_expand(block, from, to)
@@ -84,13 +84,13 @@ unsafe impl<A: BlockAllocator + Owns, B: BlockAllocator> BlockAllocator for Fall
     }
 }
 
-// SAFETY: each chunk goes back to the source it came from.
+// SAFETY: each chunk is returned to the source that supplied it.
 unsafe impl<A: Source + Owns, B: Source> Source for Fallback<A, B> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.first.try_take(layout).or_else(|| self.second.try_take(layout))
     }
     unsafe fn give(&self, chunk: Chunk) {
-        // SAFETY: the chunk belongs to `first` exactly if `first` owns its address.
+        // SAFETY: the chunk belongs to `first` if and only if `first` owns its address.
         unsafe {
             if self.first.owns(chunk.data.as_ptr()) {
                 self.first.give(chunk);

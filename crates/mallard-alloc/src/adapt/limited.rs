@@ -3,7 +3,7 @@
 use crate::adapt::prelude::*;
 use core::cell::Cell;
 
-/// Limits of the bytes and blocks in use at the same time.
+/// Limits for the bytes and blocks in use at the same time.
 ///
 /// ```
 /// use mallard::Budget;
@@ -12,7 +12,8 @@ use core::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes that the callers request. Around a source, the bytes that the source supplies.
+    /// Number of bytes that the callers request. Around a source, number of bytes that the source
+    /// supplies.
     pub bytes: usize,
     /// Number of blocks.
     pub blocks: usize,
@@ -29,8 +30,9 @@ impl Budget {
     }
 }
 
-/// Fails allocations that would exceed a [`Budget`] of bytes, of blocks, or of both. The limit is
-/// exact, so the last byte of the budget can be allocated. Freed bytes can be allocated again.
+/// An adaptor that fails allocations that would exceed a [`Budget`] of bytes, of blocks, or of
+/// both. The limit is exact, so the last byte of the budget can be allocated. Freed bytes can be
+/// allocated again.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Budget, Limited, Multipool};
@@ -40,7 +42,7 @@ impl Budget {
 /// assert!(memory.try_allocate(Layout::new::<u8>()).is_none());
 /// ```
 ///
-/// If the wrapped allocator has no memory, the call fails too. `last_failure` gives the reason in
+/// If the wrapped allocator has no memory, the call fails too. `last_failure` returns the reason in
 /// one line. `Limited` is for one thread at a time, so several threads need a
 /// [`Synchronized`](crate::Synchronized) around it.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl<A> Limited<A> {
     pub fn left(&self) -> Budget {
         self.left.get()
     }
-    /// Returns the reason of the last failure in one line, or an empty string if no call has
+    /// Returns the reason for the last failure in one line, or an empty string if no call has
     /// failed.
     pub fn last_failure(&self) -> &'static str {
         self.failure.get()
@@ -80,11 +82,11 @@ impl<A> Limited<A> {
             self.earn(layout.size(), 1);
             return self.fail("the wrapped allocator is exhausted, but not the budget");
         };
-        // A source may return more than was asked for, for example whole pages.
+        // A source may supply more bytes than requested, for example whole pages.
         let more = taken.layout.size() - layout.size();
         if more != 0 && self.spend(more, 0).is_none() {
             self.earn(layout.size(), 1);
-            // SAFETY: the chunk was just taken from `below`.
+            // SAFETY: `below` has just supplied the chunk.
             unsafe { below.give(taken) };
             return self.fail("the source returned more bytes than the budget has left");
         }

@@ -3,8 +3,8 @@
 use crate::adapt::prelude::*;
 use crate::threads::lock::{DefaultLock, Lock};
 
-/// Makes an allocator or source usable by any number of threads. Each call holds a lock, even while
-/// the wrapped object grows.
+/// An adaptor that makes an allocator or source usable by any number of threads. Each call holds a
+/// lock, even while the wrapped object grows.
 ///
 /// ```
 /// use mallard::{BlockAllocator, Multipool, Synchronized};
@@ -22,7 +22,7 @@ pub struct Synchronized<A, L: Lock = DefaultLock> {
 }
 
 // SAFETY: `inner` is accessed through `&self` only under the lock, so only one thread at a time
-// uses it. Threads may use `inner` in turn, because `A` is `Send`.
+// uses `inner`. Different threads may use `inner`, because `A` is `Send`.
 unsafe impl<A: Send, L: Lock + Sync> Sync for Synchronized<A, L> {}
 
 impl<A> Synchronized<A> {

@@ -5,20 +5,20 @@ use crate::adapt::prelude::*;
 /// One call of an allocator or source, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A block or chunk was allocated. Reported after the call.
+    /// A block or chunk was allocated. This event is reported after the call.
     Allocate {
         /// The address.
         block: *const u8,
         /// The requested layout. Around a source, the layout of the chunk that the source supplied.
         layout: Layout,
     },
-    /// A call found no memory. Reported after the call.
+    /// A call found no memory. This event is reported after the call.
     Fail {
         /// The requested layout.
         layout: Layout,
     },
-    /// A block is about to be freed. Reported before the call, so that another thread's `Allocate` of
-    /// the same address never comes first.
+    /// A block is about to be freed. This event is reported before the call, so that another
+    /// thread's `Allocate` of the same address never comes first.
     Deallocate {
         /// The address.
         block: *const u8,
@@ -29,16 +29,16 @@ pub enum Event {
     Expand {
         /// The address.
         block: *const u8,
-        /// The layout before.
+        /// The layout before the change.
         from: Layout,
-        /// The layout after.
+        /// The layout after the change.
         to: Layout,
     },
     /// All blocks are about to be freed by a `reset` or `release`.
     Reset,
 }
 
-/// Reports each call of an allocator or source to an [`Observer`].
+/// An adaptor that reports each call of an allocator or source to an [`Observer`].
 ///
 /// ```
 /// use mallard::{BlockAllocator, Event, Multipool, Traced};
@@ -52,9 +52,9 @@ pub enum Event {
 /// );
 /// ```
 ///
-/// The observer must not call the allocator that it observes. Around a source, the observer sees
-/// each chunk. Around an allocator, the observer sees each block. `Traced` is `Send` and `Sync` if
-/// allocator and observer are.
+/// The observer must not call the allocator that it observes. Around a source, the observer
+/// receives an event for each chunk. Around an allocator, it receives an event for each block.
+/// `Traced` is `Send` and `Sync` if both the allocator and the observer are.
 #[derive(Debug)]
 pub struct Traced<A, F> {
     inner: A,
@@ -131,8 +131,8 @@ impl<A, F: Observer> Traced<A, F> {
     }
 }
 
-/// An observer that emits events of the crate `tracing`, with target `mallard`: failures as
-/// warnings, all other events as traces. Around a source, the observer reports growth and
+/// An observer that emits events of the crate `tracing`, with target `mallard`. Failures are
+/// warnings, and all other events are traces. Around a source, the observer reports growth and
 /// exhaustion, and does not slow down allocations that need no new chunk:
 ///
 /// ```

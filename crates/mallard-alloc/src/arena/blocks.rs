@@ -13,9 +13,10 @@ use core::ptr::{self, NonNull};
 ///
 /// Invariants between any two calls:
 ///
-/// - `cursor..end` is free. Without memory, both are [`NOWHERE`], and the arena counts as full.
+/// - `cursor..end` is free. If the arena has no memory, both are [`NOWHERE`], and the arena counts
+///   as full.
 /// - Otherwise `end` is the address of the footer of the *current* chunk. Both pointers are derived
-///   from the pointer to that chunk, so they may access all of it.
+///   from the pointer to that chunk, so they may access all of the chunk.
 /// - `cursor`, `end` and the start of every chunk are multiples of `M`.
 #[repr(C)] // the two fields of the hot path come first
 pub(crate) struct Blocks<const M: usize> {
@@ -27,9 +28,9 @@ pub(crate) struct Blocks<const M: usize> {
 
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(CHUNK_ALIGN);
 
-/// A position to which a rewind returns: the cursor, and the chunk that was the newest in use at
-/// that moment. If no newer chunk has come into use since, the cursor is still in the same chunk,
-/// and the rewind need not look for it.
+/// A position to which a rewind returns. It consists of the cursor, and of the newest chunk in use
+/// at that moment. If no newer chunk has come into use since, the cursor is still in the same
+/// chunk, and the rewind need not look for the chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     used: *mut Footer,
@@ -57,8 +58,8 @@ impl<const M: usize> Blocks<M> {
     /// `ALIGNED` is true, the caller guarantees that the cursor is aligned for `T`.
     ///
     /// Adding the size of a small `T` to the cursor cannot wrap, because no chunk reaches into the
-    /// last page of the address space. Adding the size to the cursor takes one or two instructions
-    /// less than subtracting it from the end.
+    /// last page of the address space. This addition takes one or two instructions less than a
+    /// subtraction of the size from the end.
     #[inline(always)]
     pub(crate) fn bump_for<T, const ALIGNED: bool>(&self) -> Option<NonNull<u8>> {
         debug_assert!(size_of::<T>() != 0);
@@ -80,16 +81,16 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Returns a block for any layout with a size above 0, or `None` if the current chunk has no
-    /// room for it.
+    /// room for the block.
     ///
-    /// One comparison decides for every size and alignment. `needed` cannot overflow: `padding` is
-    /// less than the alignment, a `Layout` guarantees that its size rounded up to its alignment
-    /// fits `isize`, and `M` adds less than 16.
+    /// One comparison suffices for every size and alignment. `needed` cannot overflow, because
+    /// `padding` is less than the alignment, a `Layout` guarantees that its size rounded up to its
+    /// alignment fits `isize`, and `M` adds less than 16.
     #[inline(always)]
     pub(crate) fn bump(&self, layout: Layout) -> Option<NonNull<u8>> {
         let cursor = self.cursor.get();
         let padding = match M > 1 && layout.align() <= M {
-            true => 0, // the other branch also computes 0, but the compiler cannot know it
+            true => 0, // the other branch also computes 0, but the compiler does not find out
             false => cursor.addr().wrapping_neg() & (layout.align() - 1),
         };
         let needed = padding + align_up(layout.size(), M);
@@ -102,10 +103,10 @@ impl<const M: usize> Blocks<M> {
     }
 
     /// Returns a block of any size that is aligned for `T`, or `None` if the current chunk has no
-    /// room for it. A size of 0 always fits and needs no separate test.
+    /// room for the block. A size of 0 always fits and needs no separate test.
     ///
     /// If the end of a chunk is aligned for `T`, rounding the cursor up never passes the end, and
-    /// there is less to compute.
+    /// fewer instructions are needed.
     #[inline(always)]
     pub(crate) fn bump_many<T>(&self, layout: Layout) -> Option<NonNull<u8>> {
         debug_assert!(layout.align() == align_of::<T>());
@@ -129,23 +130,25 @@ impl<const M: usize> Blocks<M> {
         Some(unsafe { NonNull::new_unchecked(block) })
     }
 
-    /// Frees the block if it is the arena's last one.
+    /// Frees `block` if it is the arena's last block.
     #[inline(always)]
     pub(crate) fn pop(&self, block: NonNull<u8>, bytes: usize) {
         let (cursor, bytes) = (self.cursor.get(), align_up(bytes, M));
         if block.addr().get().wrapping_add(bytes) == cursor.addr() {
-            // The new cursor is derived from the old cursor and not from `block`: Rust lets a pointer
-            // derived from `block` access only the block, and the cursor must reach the whole chunk.
+            // The new cursor is derived from the old cursor and not from `block`. In Rust, a
+            // pointer derived from `block` may access only the block, but the cursor must reach the
+            // whole chunk.
             self.cursor.set(cursor.wrapping_sub(bytes));
         }
     }
 
-    /// Grows or shrinks a block in place. Only the last block can grow, while its chunk has room. If
-    /// the result is false, nothing has changed.
+    /// Grows or shrinks a block in place. Only the last block can grow, while its chunk has room.
+    /// If the result is `false`, nothing has changed.
     #[inline(always)]
     pub(crate) fn expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         let (cursor, start) = (self.cursor.get(), block.addr().get());
-        // A larger alignment is possible only if the address happens to have it already.
+        // A larger alignment is possible only if the block's address happens to have this
+        // alignment.
         if to.align() > from.align() && start & (to.align() - 1) != 0 {
             return false;
         }
@@ -186,21 +189,22 @@ impl<const M: usize> Blocks<M> {
             let cut = if limited { (step - least.size()) % each } else { 0 };
             align_up(step - cut, CHUNK_ALIGN).min(step & !(CHUNK_ALIGN - 1))
         })?;
-        // SAFETY: the chunk was taken just now, with the size and alignment of `chunk_layout`.
+        // SAFETY: the source has just supplied the chunk, with the size and alignment of
+        // `chunk_layout`.
         let chunk = unsafe { Footer::make(taken) };
         if chunk.is_none() {
-            // The chunk ends too high in the address space and is given back. Nothing else has
-            // changed, except that later chunks grow as if this one had been used.
+            // The chunk ends too high in the address space, so it is returned. Nothing else has
+            // changed, except that later chunks grow as if this chunk had been used.
             self.growth.gave(taken.layout.size());
-            // SAFETY: the chunk is given back exactly as it was taken.
+            // SAFETY: the chunk is returned exactly as the source supplied it.
             unsafe { source.give(taken) };
         }
         chunk
     }
 
     /// Adds a chunk to the chunks in use. The bytes of the chunk from `rest` on are free. The
-    /// cursor moves to this chunk only if it has more room than the current one, so that one large
-    /// table does not waste the rest of a chunk.
+    /// cursor moves to this chunk only if the chunk has more room than the current one, so that one
+    /// large block does not waste the rest of the current chunk.
     fn enter(&self, chunk: NonNull<Footer>, rest: *mut u8) {
         let end = chunk.as_ptr().cast::<u8>();
         self.chunks.put_to_use(chunk);
@@ -223,14 +227,16 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Takes the rest of the current chunk out of the arena, so that the caller can fill the rest while
-    /// other calls allocate. The arena is full until `close_run` or until another call grows it.
+    /// Removes the rest of the current chunk from the arena, so that the caller can fill the rest
+    /// while other calls allocate. The arena is full until `close_run` or until another call grows
+    /// the arena.
     pub(crate) fn open_run(&self) -> Run {
         self.leave();
         Run { start: self.cursor.replace(NOWHERE), end: self.end.replace(NOWHERE) }
     }
 
-    /// Takes a whole chunk in which `layout` fits. The cursor of the arena does not move.
+    /// Returns a whole chunk in which `layout` fits, for the caller to fill. The arena's cursor
+    /// does not move.
     pub(crate) fn take_run(&self, source: &impl Source, layout: Layout) -> Option<Run> {
         let chunk = self.next_chunk(source, layout)?;
         self.chunks.put_to_use(chunk);
@@ -242,8 +248,8 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Puts back the free bytes that `open_run` or `take_run` took out. The caller has filled them
-    /// up to `fill`. The cursor moves to `fill`, unless another call has given the arena a current
+    /// Returns the run of `open_run` or `take_run` to the arena. The caller has filled the run up
+    /// to `fill`. The cursor moves to `fill`, unless another call has given the arena a current
     /// chunk since `open_run`.
     pub(crate) fn close_run(&self, run: &Run, fill: *mut u8) {
         if self.end.get() == NOWHERE {
@@ -255,7 +261,7 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Bytes from the cursor to the end of the current chunk.
+    /// Returns the number of bytes from the cursor to the end of the current chunk.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.end.get().addr() - self.cursor.get().addr()
@@ -291,7 +297,7 @@ impl<const M: usize> Blocks<M> {
         self.end.set(self.chunks.end_of(to.cursor));
     }
 
-    /// Frees all blocks and keeps all chunks. Restarts in the newest chunk. This chunk is the
+    /// Frees all blocks and keeps all chunks. The arena continues in its newest chunk, which is the
     /// largest, unless a request was so large that it got a separate chunk.
     #[inline(always)]
     pub(crate) fn reset(&mut self) {
@@ -312,7 +318,7 @@ impl<const M: usize> Blocks<M> {
         }
     }
 
-    /// Frees all blocks and gives all chunks back to the source.
+    /// Frees all blocks and returns all chunks to the source.
     pub(crate) fn release(&mut self, source: &impl Source) {
         self.cursor.set(NOWHERE);
         self.end.set(NOWHERE);
@@ -321,12 +327,12 @@ impl<const M: usize> Blocks<M> {
         self.growth.restart();
     }
 
-    /// Gives the oldest idle chunks back to the source, until at most `keep` bytes are idle.
+    /// Returns the oldest idle chunks to the source, until at most `keep` bytes are idle.
     pub(crate) fn trim(&mut self, source: &impl Source, keep: usize) {
         self.chunks.give_idle(source, keep, |bytes| self.growth.gave(bytes));
     }
 
-    /// Bytes that the arena holds from the source.
+    /// Returns the number of bytes that the arena holds from the source.
     #[cfg(feature = "std")]
     pub(crate) fn taken(&self) -> usize {
         self.growth.taken()

@@ -10,9 +10,9 @@ use core::ptr::NonNull;
 
 /// Owns a value in an arena. Dropping the box drops the value and frees its block.
 ///
-/// An arena reuses a freed block only if it was allocated last. The memory of other boxes becomes
-/// free when the arena is reset. A box of a sized value is two pointers wide, and so is an `Option`
-/// of it. A box may move to another thread if its arena is a `SharedArena`.
+/// An arena reuses a freed block only if the block was allocated last. The memory of other boxes
+/// becomes free when the arena is reset. A box of a sized value is two pointers wide, and so is an
+/// `Option` of such a box. A box may move to another thread if its arena is a `SharedArena`.
 ///
 /// ```
 /// use mallard::Arena;
@@ -36,7 +36,7 @@ unsafe impl<T: ?Sized + Send, A: BlockAllocator + Sync> Send for Box<'_, T, A> {
 unsafe impl<T: ?Sized + Sync, A: BlockAllocator + Sync> Sync for Box<'_, T, A> {}
 
 impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
-    /// Moves the value out and frees its block.
+    /// Moves the value out of the box, and frees the block of the value.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -44,8 +44,8 @@ impl<'a, T, A: BlockAllocator> Box<'a, T, A> {
     /// ```
     #[inline]
     pub fn into_inner(self) -> T {
-        // SAFETY: the value is initialised until it is read here. Its block is from this arena, and is
-        // not used after this.
+        // SAFETY: the value is initialised until it is read here. Its block is from this arena, and
+        // is not used after this call.
         unsafe {
             let (value, arena) = self.into_raw_parts();
             let inner = value.read();
@@ -68,14 +68,15 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     /// Takes a box apart into the arguments of `from_raw_in`. The value is no longer dropped.
     ///
     /// # Safety
-    /// The caller uses the arena only to make a box of the value again. If the box was made in a
-    /// scope, the arena may free its blocks before `'a` ends.
+    /// The caller uses the returned arena only to make a box of the value again. If the box was
+    /// made in a scope, the arena may free its blocks before `'a` ends.
     #[inline(always)]
     pub unsafe fn into_raw_parts(self) -> (NonNull<T>, &'a A) {
         let this = ManuallyDrop::new(self);
         (this.value, this.arena)
     }
-    /// For `unsize_box!`: like `into_raw_parts`, but with the arena in a type that is never coerced.
+    /// Does the same as `into_raw_parts` for `unsize_box!`, but returns the arena in a type that is
+    /// never coerced.
     ///
     /// # Safety
     /// The same as for `into_raw_parts`.
@@ -86,7 +87,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         let (value, arena) = unsafe { self.into_raw_parts() };
         (value, InArena(arena))
     }
-    /// For `unsize_box!`: the inverse of `__split`.
+    /// Makes a box again from the parts that `__split` returned, for `unsize_box!`.
     ///
     /// # Safety
     /// The same as for `from_raw_in`.
@@ -96,7 +97,7 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
         // SAFETY: the caller's guarantee is passed on unchanged.
         unsafe { Self::from_raw_in(value, arena) }
     }
-    /// Returns a reference to the value, and never drops the value, as if `alloc` had made it.
+    /// Returns a reference to the value. The value is never dropped, as if `alloc` had made it.
     #[inline]
     pub fn leak(self) -> &'a mut T {
         // SAFETY: the value is valid for as long as the arena is borrowed, and only the box used it.
@@ -104,8 +105,8 @@ impl<'a, T: ?Sized, A: BlockAllocator> Box<'a, T, A> {
     }
     /// Pins the value of a box. Works only for an arena that is borrowed for `'static`.
     ///
-    /// A box in any other arena can be leaked. Then its memory is reused without dropping the
-    /// value. This must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins
+    /// A box in any other arena can be leaked. Then the box's memory is reused without dropping the
+    /// value, which must not happen to a pinned value. `own_pin` pins in any arena. `Pin::new` pins
     /// a box of an `Unpin` value.
     #[inline]
     pub fn into_pin(self) -> Pin<Self>

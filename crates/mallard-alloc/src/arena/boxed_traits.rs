@@ -30,7 +30,7 @@ box_traits!([T: ?Sized, A: BlockAllocator] Box<'_, T, A>);
 
 /// Implements `Iterator` for boxes of iterator trait objects. A box of a sized iterator is also an
 /// iterator. Boxes of other unsized iterators are not iterators, because a boxed slice implements
-/// `IntoIterator`: use such a box through `&mut *boxed`.
+/// `IntoIterator`. Iterate over such a box through `&mut *boxed`.
 macro_rules! box_of_dyn_iterator {
     ($($also:tt)*) => {
         box_iterator!([X, A: BlockAllocator] Box<'_, dyn Iterator<Item = X> $($also)*, A>, X);

@@ -12,9 +12,9 @@ use core::ptr::{self, NonNull};
 pub(crate) struct Footer {
     /// The next older chunk of the same list.
     pub(crate) next: *mut Footer,
-    /// The chunk that came into use next. Undefined in the newest chunk.
+    /// The chunk that came into use after this one. Undefined in the newest chunk.
     pub(crate) newer: *mut Footer,
-    /// The end of the blocks. Up to date only while the cursor is in another chunk.
+    /// The end of the blocks. This field is up to date only while the cursor is in another chunk.
     pub(crate) fill: *mut u8,
     pub(crate) taken: Chunk,
 }
@@ -48,7 +48,7 @@ impl Footer {
     pub(crate) fn begin(&self) -> *mut u8 {
         self.taken.data.as_ptr()
     }
-    /// Returns the bytes that blocks can use.
+    /// Returns the number of bytes that blocks can use.
     pub(crate) fn bytes(&self) -> usize {
         ptr::from_ref(self).addr() - self.begin().addr()
     }
@@ -62,17 +62,17 @@ impl Footer {
     }
 }
 
-/// Returns the layout of a chunk for one `layout` and a footer. Returns `None` if its size
-/// overflows.
+/// Returns the layout of a chunk for one `layout` and a footer. Returns `None` if the size of the
+/// chunk overflows.
 pub(crate) fn chunk_layout(layout: Layout) -> Option<Layout> {
     let bytes = align_up(layout.size(), CHUNK_ALIGN).checked_add(FOOTER_BYTES)?;
     crate::base::bits::layout(bytes, layout.align().max(CHUNK_ALIGN))
 }
 
-/// Two lists of chunks, newest first. Every chunk is in one of them. `oldest_used` is the last chunk
+/// Two lists of chunks, newest first. Every chunk is in one list. `oldest_used` is the last chunk
 /// of the list `used`, unless that list is empty.
 ///
-/// All pointers are null, or point to footers that stay valid until their chunks are given back.
+/// All pointers are null, or point to footers that stay valid until their chunks are returned.
 pub(crate) struct Chunks {
     used: Cell<*mut Footer>,
     oldest_used: Cell<*mut Footer>,
@@ -100,7 +100,7 @@ impl Chunks {
     pub(crate) fn oldest_used(&self) -> *mut Footer {
         self.oldest_used.get()
     }
-    /// Number of times that a chunk was put into use.
+    /// Returns how many times a chunk was put into use.
     pub(crate) fn uses(&self) -> usize {
         self.uses.get()
     }
@@ -119,7 +119,7 @@ impl Chunks {
         unsafe { (*chunk).next = before };
     }
 
-    /// Takes the newest idle chunk in which `layout` fits out of its list.
+    /// Removes the newest chunk in which `layout` fits from the idle chunks, and returns the chunk.
     pub(crate) fn take_idle(&self, layout: Layout) -> Option<NonNull<Footer>> {
         let mut before = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
@@ -183,8 +183,8 @@ impl Chunks {
         self.oldest_used.set(newest);
     }
 
-    /// Gives the oldest idle chunks back to `source` until at most `keep` bytes are idle. Calls
-    /// `gave` with the size of each returned chunk.
+    /// Returns the oldest idle chunks to `source` until at most `keep` bytes are idle. Calls `gave`
+    /// with the size of each returned chunk.
     pub(crate) fn give_idle(&self, source: &impl Source, mut keep: usize, gave: impl FnMut(usize)) {
         let mut last = ptr::null_mut::<Footer>();
         let mut chunk = self.idle.get();
@@ -204,8 +204,8 @@ impl Chunks {
         }
     }
 
-    /// Gives the chunks in use back to `source`. Requires that none of their blocks is used any
-    /// more. Calls `gave` with the size of each returned chunk.
+    /// Returns the chunks in use to `source`. Requires that none of their blocks is used any more.
+    /// Calls `gave` with the size of each returned chunk.
     pub(crate) fn give_used(&self, source: &impl Source, gave: impl FnMut(usize)) {
         let newest = self.used.replace(ptr::null_mut());
         // SAFETY: the list was cut off, so nothing else refers to its chunks.
@@ -235,14 +235,14 @@ fn each(mut chunk: *mut Footer, f: &mut dyn FnMut(&Footer)) {
     }
 }
 
-/// Gives every chunk of a list back.
+/// Returns every chunk of a list to `source`, and calls `gave` with the size of each chunk.
 ///
 /// # Safety
 /// The chunks are from `source`, and nothing else refers to them.
 unsafe fn give_list(mut chunk: *mut Footer, source: &impl Source, mut gave: impl FnMut(usize)) {
     while !chunk.is_null() {
-        // SAFETY: the footer is valid until its chunk is given back. Each chunk is given back once,
-        // exactly as it was taken.
+        // SAFETY: the footer is valid until its chunk is returned. Each chunk is returned once,
+        // exactly as the source supplied it.
         unsafe {
             let taken = (*chunk).taken;
             chunk = (*chunk).next;

@@ -45,7 +45,7 @@ impl Finalizers {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// Makes a list of entries that are linked already.
+    /// Makes a list from entries that are linked already. `newest` is the first entry.
     #[cfg(feature = "std")]
     pub(crate) const fn with_newest(newest: *mut Entry) -> Self {
         Self(Cell::new(newest))
@@ -59,7 +59,7 @@ impl Finalizers {
     /// Adds an owned value.
     ///
     /// # Safety
-    /// `owned` keeps its address until the list has run.
+    /// `owned` keeps its address until its value is dropped.
     #[inline(always)]
     pub(crate) unsafe fn push<T>(&self, owned: *mut Owned<T>) {
         let entry = owned.cast::<Entry>();
@@ -68,7 +68,7 @@ impl Finalizers {
     }
 
     /// Drops all values that are newer than `last`, the newest first. If a destructor panics, the
-    /// others are dropped before the panic continues.
+    /// other values are dropped before the panic continues.
     ///
     /// # Safety
     /// `last` is in the list, or null. No newer value is used any more.
@@ -86,7 +86,8 @@ impl Finalizers {
         struct Others<'a>(&'a Finalizers, *mut Entry);
         impl Drop for Others<'_> {
             fn drop(&mut self) {
-                // SAFETY: what the caller guaranteed to `run_some` holds for the rest of the list.
+                // SAFETY: the guarantee that the caller of `run_some` made holds for the rest of
+                // the list.
                 unsafe { self.0.run_until(self.1) }
             }
         }
@@ -148,8 +149,8 @@ macro_rules! newest {
             fn now(&self) -> *mut Entry {
                 self.load(Ordering::Relaxed)
             }
-            // The order is Release, so that the thread that takes the list sees the content of the
-            // entries.
+            // The order is Release, so that the thread that takes the whole list sees the content
+            // of the entries.
             #[inline(always)]
             fn replace(&self, a: *mut Entry, b: *mut Entry) -> Result<*mut Entry, *mut Entry> {
                 self.compare_exchange_weak(a, b, Ordering::Release, Ordering::Relaxed)
@@ -160,7 +161,7 @@ macro_rules! newest {
 #[cfg(feature = "std")]
 newest!(AtomicPtr<Entry>);
 
-/// Pushes an entry. There is no ABA problem: nothing leaves the list while threads push.
+/// Pushes an entry. There is no ABA problem, because no entry leaves the list while threads push.
 ///
 /// # Safety
 /// The caller owns `entry`, which is in no list.
@@ -191,7 +192,7 @@ mod models {
 
     type Gone = TrackedCell<Vec<u32>>;
 
-    /// A value that is written before it is pushed, and read by the thread that drops the list.
+    /// A value that one thread writes and pushes, and that the thread that drops the list reads.
     struct Noted(TrackedCell<u32>, *const Gone);
 
     impl Drop for Noted {
@@ -229,9 +230,9 @@ mod models {
             let _mine = push_two(&list, 20);
             let _theirs = other.join().unwrap();
             let all = Finalizers::with_newest(list.load(Ordering::Relaxed));
-            // SAFETY: all pushes are over, and nothing uses the values.
+            // SAFETY: all pushes have returned, and nothing uses the values.
             unsafe { all.run_until(ptr::null_mut()) };
-            // SAFETY: the other thread has ended, so nothing else accesses the cell.
+            // SAFETY: the other thread has exited, so nothing else accesses the cell.
             let gone = gone.with(|gone| unsafe { (*gone).clone() });
             let some = |ten| gone.iter().copied().filter(|n| n / 10 == ten).collect::<Vec<_>>();
             assert_eq!((gone.len(), some(1), some(2)), (4, vec![11, 10], vec![21, 20]));

@@ -7,7 +7,8 @@ use core::fmt;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-/// A slice under construction. Unless it is finished, it drops its elements and frees its block.
+/// A slice under construction. If the slice is dropped unfinished, it drops its elements and frees
+/// its block.
 pub(crate) struct Growing<'a, A: ObjectArena, T> {
     arena: &'a A,
     data: NonNull<T>,
@@ -15,7 +16,7 @@ pub(crate) struct Growing<'a, A: ObjectArena, T> {
     capacity: usize,
 }
 
-/// The error that there is no memory.
+/// The error of a slice for whose elements there is no memory.
 pub(crate) struct NoMemory;
 
 impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
@@ -76,7 +77,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         }
     }
 
-    /// Appends the items that `items` yields, while there is room.
+    /// Appends the items that `items` yields, until the block is full.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
         let (data, capacity) = (self.data, self.capacity);
@@ -89,7 +90,7 @@ impl<'a, A: ObjectArena, T> Growing<'a, A, T> {
         }
     }
 
-    /// Fills an empty slice to its capacity.
+    /// Fills an empty slice to its capacity with `f(0)`, `f(1)`, ...
     #[inline(always)]
     pub(crate) fn fill_with(&mut self, mut f: impl FnMut(usize) -> T) {
         let (data, capacity) = (self.data, self.capacity);
@@ -128,7 +129,8 @@ impl<A: ObjectArena, T> Drop for Growing<'_, A, T> {
     }
 }
 
-/// A length in a local variable, which the compiler can keep in a register. `drop` stores it.
+/// A length in a local variable, which the compiler can keep in a register. `drop` writes the
+/// length back.
 pub(crate) struct Len<'a> {
     kept: &'a mut usize,
     pub(crate) now: usize,
@@ -151,7 +153,7 @@ impl Drop for Len<'_> {
 /// Text under construction.
 pub(crate) struct Text<'a, A: ObjectArena> {
     pub(crate) bytes: Growing<'a, A, u8>,
-    /// Whether writing failed because there was no memory, and not because of a value.
+    /// Whether a write failed because there was no memory. Otherwise a formatting trait failed.
     pub(crate) no_memory: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The functions that make objects in arenas, written once for arenas, scopes and shared arenas.
+//! The functions that make objects in arenas. Arenas, scopes and shared arenas share this source
+//! text.
 
 /// Defines the functions that make objects in an arena. `$s` is the lifetime of the objects.
 macro_rules! object_methods {
@@ -6,8 +7,8 @@ macro_rules! object_methods {
         /// Moves `value` into the arena. The destructor of `value` never runs. If it must run, use
         /// `own` or `alloc_box`.
         ///
-        /// Use [`alloc_with`](Self::alloc_with) for a large value. Like every function here that
-        /// does not begin with `try_`, aborts if there is no memory.
+        /// Use [`alloc_with`](Self::alloc_with) for a large value. If there is no memory, this
+        /// function aborts, like every function here whose name does not begin with `try_`.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -27,7 +28,7 @@ macro_rules! object_methods {
         pub fn try_alloc<T>(self: $this, value: T) -> Result<&$s mut T, Full<T>> {
             objects::put(self.arena(), value).map_err(Full::no_memory)
         }
-        /// Makes a value in its final place. If `f` panics, the block is freed.
+        /// Makes a value in its final place, without copying it. If `f` panics, the block is freed.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -81,8 +82,8 @@ macro_rules! object_methods {
             objects::make_or(self.arena(), f).map_err(Full::no_memory)
         }
 
-        /// Moves `value` into the arena. The box drops the value, and frees the block if it is the
-        /// one that was allocated last.
+        /// Moves `value` into the arena, and returns a box. The box drops the value. The box also
+        /// frees the block, if that block is the last one that was allocated.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -99,8 +100,8 @@ macro_rules! object_methods {
             // SAFETY: the object was made just now, and nothing else refers to it.
             unsafe { Box::from_raw_in(object.into(), arena) }
         }
-        /// Moves `value` into the arena, in a box that drops it. If there is no memory, returns the
-        /// value in the error.
+        /// Moves `value` into the arena, and returns a box that drops the value. If there is no
+        /// memory, returns the value in the error.
         #[inline(always)]
         pub fn try_alloc_box<T>(self: $this, value: T) -> Result<Box<$s, T, $arena>, Full<T>> {
             let arena = self.arena();
@@ -110,15 +111,15 @@ macro_rules! object_methods {
                 Err(value) => Err(Full::no_memory(value)),
             }
         }
-        /// Allocates a slice of all items that `items` yields, in a box that drops them.
+        /// Allocates a slice of all items that `items` yields, in a box that drops the items.
         pub fn alloc_box_iter<I: IntoIterator>(self: $this, items: I) -> Box<$s, [I::Item], $arena> {
             match self.try_alloc_box_iter(items) {
                 Ok(slice) => slice,
                 Err(_) => objects::no_memory_for::<I::Item>(1),
             }
         }
-        /// Allocates a slice of all items that `items` yields, in a box that drops them. If there
-        /// is no memory, the elements are dropped before the call returns.
+        /// Allocates a slice of all items that `items` yields, in a box that drops the items. If
+        /// there is no memory, the items are dropped before the call returns.
         pub fn try_alloc_box_iter<I: IntoIterator>(
             self: $this,
             items: I,
@@ -139,7 +140,7 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<u8>(text.len()),
             }
         }
-        /// Allocates a copy of a string.
+        /// Allocates a copy of a string. Returns an error if there is no memory.
         #[inline]
         pub fn try_alloc_str(self: $this, text: &str) -> Result<&$s mut str, Full> {
             match objects::copy(self.arena(), text.as_bytes()) {
@@ -156,7 +157,7 @@ macro_rules! object_methods {
                 None => objects::no_memory_for::<T>(from.len()),
             }
         }
-        /// Allocates a copy of a slice.
+        /// Allocates a copy of a slice. Returns an error if there is no memory.
         #[inline]
         pub fn try_alloc_slice_copy<T: Copy>(
             self: $this,
@@ -164,12 +165,13 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             objects::copy(self.arena(), from).ok_or(Full::no_memory(()))
         }
-        /// Allocates a slice of clones of the elements. Their destructors never run.
+        /// Allocates a slice with clones of the elements. The clones' destructors never run.
         #[inline]
         pub fn alloc_slice_clone<T: Clone>(self: $this, from: &[T]) -> &$s mut [T] {
             self.alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
-        /// Allocates a slice of clones of the elements. Their destructors never run.
+        /// Allocates a slice of clones, like `alloc_slice_clone`. Returns an error if there is no
+        /// memory.
         #[inline]
         pub fn try_alloc_slice_clone<T: Clone>(
             self: $this,
@@ -178,8 +180,8 @@ macro_rules! object_methods {
             self.try_alloc_slice_fill_with(from.len(), |n| from[n].clone())
         }
         /// Allocates a slice of `f(0)`, `f(1)`, ..., with `count` elements. If `f` panics, the
-        /// elements made so far are dropped and the block is freed. Otherwise their destructors
-        /// never run.
+        /// elements made so far are dropped and the block is freed. Otherwise the destructors of
+        /// the elements never run.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -199,7 +201,7 @@ macro_rules! object_methods {
                 None => objects::no_memory_for::<T>(count),
             }
         }
-        /// Allocates a slice of `f(0)`, `f(1)`, ..., like `alloc_slice_fill_with`.
+        /// Allocates a slice like `alloc_slice_fill_with`. Returns an error if there is no memory.
         #[inline]
         pub fn try_alloc_slice_fill_with<T>(
             self: $this,
@@ -208,13 +210,13 @@ macro_rules! object_methods {
         ) -> Result<&$s mut [T], Full> {
             objects::fill(self.arena(), count, f).ok_or(Full::no_memory(()))
         }
-        /// Allocates a slice of all items that `items` yields. The iterator need not know its
+        /// Allocates a slice of all items that `items` yields. The iterator may have an unknown
         /// length.
         ///
-        /// The slice starts with room for the lower bound of `items.size_hint()`. It grows in place
-        /// while it is the last block, and moves otherwise. If `items` panics, the elements made so
-        /// far are dropped and the block is freed. Otherwise their destructors never run: see
-        /// `alloc_box_iter`.
+        /// The slice starts with room for the lower bound of `items.size_hint()`. While the slice
+        /// is the last block, it grows in place, and otherwise it moves. If `items` panics, the
+        /// elements made so far are dropped and the block is freed. Otherwise the destructors of
+        /// the elements never run. `alloc_box_iter` returns a slice whose elements are dropped.
         ///
         /// ```
         /// let arena = mallard::Arena::new();
@@ -281,7 +283,7 @@ macro_rules! object_methods {
         pub fn alloc_uninit<T>(self: $this) -> &$s mut MaybeUninit<T> {
             self.alloc_with(MaybeUninit::uninit)
         }
-        /// Allocates an uninitialised block for one `T`.
+        /// Allocates an uninitialised block for one `T`. Returns an error if there is no memory.
         #[inline(always)]
         pub fn try_alloc_uninit<T>(self: $this) -> Result<&$s mut MaybeUninit<T>, Full> {
             objects::make(self.arena(), MaybeUninit::uninit).map_err(|_| Full::no_memory(()))
@@ -294,8 +296,8 @@ macro_rules! object_methods {
                 Err(_) => objects::no_memory_for::<T>(count),
             }
         }
-        /// Allocates an uninitialised slice of `count` elements. A size above `isize::MAX` is an
-        /// error.
+        /// Allocates an uninitialised slice of `count` elements. Returns an error if there is no
+        /// memory, or if the size is above `isize::MAX`.
         #[inline]
         pub fn try_alloc_uninit_slice<T>(
             self: $this,
@@ -313,7 +315,7 @@ macro_rules! object_methods {
             self.arena().allocate(layout)
         }
         /// Allocates an uninitialised block of any layout. A block of size 0 has a dangling
-        /// address.
+        /// address. Returns an error if there is no memory.
         #[inline(always)]
         pub fn try_alloc_layout(self: $this, layout: Layout) -> Result<NonNull<u8>, Full> {
             self.arena().try_allocate(layout).ok_or(Full::no_memory(()))
@@ -322,14 +324,15 @@ macro_rules! object_methods {
 }
 pub(crate) use object_methods;
 
-/// Defines the functions that make objects which the arena itself drops.
+/// Defines the functions that make objects whose destructors the arena calls.
 macro_rules! owning_methods {
     ($s:lifetime, $this:ty, $pins:path, $($bound:tt)+) => {
-        /// Moves `value` into the arena, which drops the value when it frees the block: at a reset,
-        /// release or rewind, or when the arena is dropped. The newest value is dropped first.
+        /// Moves `value` into the arena, which drops the value when the arena frees the block. That
+        /// happens at a reset, release or rewind, or when the arena is dropped. The newest value is
+        /// dropped first.
         ///
-        /// Costs two words in addition to the value, and nothing for a type without a destructor.
-        /// If a destructor panics, the others still run.
+        /// An owned value needs two words more, unless its type has no destructor. If a destructor
+        /// panics, the other destructors still run.
         ///
         /// ```
         /// let mut arena = mallard::Arena::new();
@@ -349,9 +352,9 @@ macro_rules! owning_methods {
         /// Moves `value` into the arena like [`own`](Self::own), and pins it.
         ///
         /// An owned value is always dropped before its memory is reused. A boxed value is not
-        /// dropped if its box is leaked. If the arena itself is leaked, its memory must stay valid,
-        /// so the source must be a [`PinSource`](crate::PinSource). A scope cannot be leaked, so a
-        /// scope can pin in memory of any source.
+        /// dropped if its box is leaked. If the arena itself is leaked, the arena's memory must
+        /// stay valid, so the source must be a [`PinSource`](crate::PinSource). A scope cannot be
+        /// leaked, so a scope can pin in memory of any source.
         #[inline(always)]
         pub fn own_pin<T: $($bound)+>(self: $this, value: T) -> core::pin::Pin<&$s mut T>
         where
@@ -371,9 +374,9 @@ macro_rules! owning_methods {
             match objects::put(self.arena(), Owned::new(value)) {
                 Ok(owned) => {
                     let owned: *mut Owned<T> = owned;
-                    // SAFETY: the value keeps its address until the list has run, and `T` may be
-                    // dropped at any time before that. The list does not touch the value until it
-                    // drops it.
+                    // SAFETY: the value keeps its address until it is dropped, and the bounds allow
+                    // that `T` is dropped at any time before the end of its lifetime. The list does
+                    // not touch the value until it drops the value.
                     Ok(unsafe {
                         self.finalizers().push(owned);
                         &mut (*owned).value

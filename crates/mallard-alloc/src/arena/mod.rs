@@ -55,18 +55,18 @@ use object_arena::ObjectArena;
 /// these numbers, and can limit the bytes held.
 ///
 /// **Blocks.** Addresses rise, and each block begins where the last one ended, except for
-/// alignment. Only the block that was allocated last can be freed, or grow in place, and not if it
-/// is a large block with a separate chunk. A zero-sized value has a dangling address and uses no
-/// memory. Every alignment that the source can provide works. `MIN_ALIGN` is a power of two up to
-/// 16, and all blocks begin at multiples of `MIN_ALIGN`. This saves instructions for types that
-/// need no larger alignment.
+/// alignment. Only the block that was allocated last can be freed or grow in place, unless it is a
+/// large block with a separate chunk. A zero-sized value has a dangling address and uses no memory.
+/// Every alignment that the source can provide works. `MIN_ALIGN` is a power of two up to 16, and
+/// all blocks begin at multiples of `MIN_ALIGN`. A larger `MIN_ALIGN` saves instructions for types
+/// that need no larger alignment.
 ///
-/// **Errors.** A function that begins with `try_` returns an error if there is no memory. The error
-/// contains the value, or the closure that was to make the value. Any other function calls
-/// `handle_alloc_error`, which aborts the program; without the feature `alloc`, it panics. A failed
-/// call changes nothing.
+/// **Errors.** A function whose name begins with `try_` returns an error if there is no memory. The
+/// error contains the value, or the closure that was to make the value. Any other function calls
+/// `handle_alloc_error`, which aborts the program. Without the feature `alloc`, such a function
+/// panics instead. A failed call changes nothing.
 ///
-/// **Threads.** An arena is `Send` and not `Sync`. For several threads see `SharedArena`.
+/// **Threads.** An arena is `Send` and not `Sync`. `SharedArena` is for several threads.
 ///
 /// The functions have the same names as in the crate `bumpalo`, except that `alloc_iter` does what
 /// `alloc_slice_fill_iter` does in `bumpalo`, and also accepts iterators of unknown length.
@@ -89,8 +89,8 @@ use object_arena::ObjectArena;
 ///     s.spawn(|| arena.alloc(1));
 /// });
 /// ```
-/// A pinned value needs memory that stays valid if the arena is leaked. A borrowed buffer does not
-/// stay valid:
+/// A pinned value needs memory that stays valid if the arena is leaked. The memory of a borrowed
+/// buffer does not stay valid:
 /// ```compile_fail,E0597
 /// use mallard::{Arena, Buffer};
 /// let mut bytes = [std::mem::MaybeUninit::uninit(); 4096];
@@ -106,9 +106,9 @@ pub struct Arena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     source: S,
 }
 
-// SAFETY: the memory of an arena is reachable only through the arena and values that borrow it.
-// Values that the arena itself drops are `Send`. Values of a scope are dropped before the arena can
-// be sent.
+// SAFETY: the memory of an arena is reachable only through the arena and through values that borrow
+// the arena. Values that the arena itself drops are `Send`. Values of a scope are dropped before
+// the arena can be sent.
 unsafe impl<S: Source + Send, const M: usize> Send for Arena<S, M> {}
 
 /// A position in an arena, for [`Arena::rewind`]. A rewind to a mark makes all later marks stale.
@@ -135,10 +135,10 @@ impl fmt::Debug for Mark {
 
 /// The default growth. Each chunk is four times as large as the one before.
 ///
-/// With a factor of 2, all chunks of an arena together are twice as large as the last one. When
-/// they are freed together, many heaps return the memory to the system, and the next arena faults
-/// the pages again. With a factor of 4, the heap finds the next chunk without a search. See
-/// docs/decisions/0023.
+/// With a factor of 2, all chunks of an arena together are twice as large as the last chunk. When
+/// the chunks are freed together, many heaps return the memory to the system, so the next arena
+/// causes page faults again. With a factor of 4, the heap finds the next chunk without a search.
+/// See docs/decisions/0023.
 pub(crate) const GROWTH: Growth = Growth { first: 1024, max: 1 << 24, num: 4, ..Growth::new() };
 
 impl Arena {
@@ -227,8 +227,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
     ) -> R {
         scope::run(self, f)
     }
-    /// Opens a scope that ends when the returned guard is dropped, for code that does not fit a
-    /// closure.
+    /// Opens a scope that ends when the returned guard is dropped. Use a guard where a closure does
+    /// not fit.
     pub fn guard(&mut self) -> Guard<'_, S, M> {
         Guard::new(self)
     }
@@ -239,9 +239,9 @@ impl<S: Source, const M: usize> Arena<S, M> {
         Mark { position: self.blocks.position(), owned: self.owned.newest() }
     }
     /// Frees everything allocated after `mark`, and keeps the memory. If an older block has grown
-    /// in place since the mark, the added bytes are freed too. O(1) in the same chunk, otherwise
-    /// O(chunks), plus the destructors of owned values. If the arena had no memory at `mark`, this
-    /// is a reset.
+    /// in place since the mark, the added bytes are freed too. The time is constant if the mark is
+    /// in the current chunk, and otherwise O(chunks), plus the time for the destructors of owned
+    /// values. If the arena had no memory at `mark`, the call is a reset.
     ///
     /// ```
     /// let arena = mallard::Arena::new();
@@ -254,21 +254,21 @@ impl<S: Source, const M: usize> Arena<S, M> {
     /// ```
     ///
     /// # Safety
-    /// `mark` is from this arena, and since then the arena was not reset, released, or rewound to an
-    /// older mark. Nothing that was made after the mark is used any more, and owned values do not use
-    /// each other while they are dropped.
+    /// `mark` is from this arena, and since `mark` was made the arena was not reset, released, or
+    /// rewound to an older mark. Nothing that was made after the mark is used any more, and owned
+    /// values do not use each other while they are dropped.
     #[inline(always)]
     pub unsafe fn rewind(&self, mark: Mark) {
-        // SAFETY: the caller guarantees what both functions need.
+        // SAFETY: the caller guarantees what both calls require.
         unsafe {
             self.owned.run_until(mark.owned);
             self.blocks.rewind(mark.position);
         }
     }
 
-    /// Frees everything and keeps all memory. O(1), plus the destructors of owned values. The arena
-    /// starts again in the newest chunk. This chunk is the largest, unless a request was so large
-    /// that it got a separate chunk.
+    /// Frees everything and keeps all memory. The time is constant, plus the time for the
+    /// destructors of owned values. The arena continues in its newest chunk, which is the largest,
+    /// unless a request was so large that it got a separate chunk.
     #[inline]
     pub fn reset(&mut self) {
         self.drop_owned();
@@ -291,8 +291,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
         unsafe { self.owned.run_until(ptr::null_mut()) }
     }
 
-    /// Returns the bytes and chunks that the arena holds. Unused bytes at the end of a chunk count
-    /// as idle. O(chunks).
+    /// Returns the statistics of the arena. Unused bytes at the end of a chunk count as idle.
+    /// O(chunks).
     pub fn statistics(&self) -> Statistics {
         self.blocks.statistics()
     }
@@ -321,7 +321,8 @@ impl<S: Source, const M: usize> Arena<S, M> {
     fn grow_or_panic(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.blocks.grow(&self.source, layout)
     }
-    /// Grows. `extern "C"` tells the compiler that no panic unwinds out of this function.
+    /// Allocates a block when the current chunk is full. `extern "C"` tells the compiler that no
+    /// panic unwinds out of this function.
     #[cold]
     #[inline(never)]
     #[allow(improper_ctypes_definitions)] // never called from C
@@ -354,7 +355,8 @@ impl<'s, S: Source, const M: usize> Arena<S, M> {
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
+/// A guard that returns all memory of the arena to its source when the guard is dropped, also if a
+/// destructor panics.
 struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut Arena<S, M>);
 
 impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
@@ -392,8 +394,8 @@ impl<S: Source, const M: usize> ObjectArena for Arena<S, M> {
     }
 }
 
-// SAFETY: blocks are disjoint parts of chunks of the source. They are valid until the arena is dropped
-// or borrowed exclusively.
+// SAFETY: blocks are disjoint parts of chunks from the source. A block is valid until the arena is
+// dropped or borrowed exclusively.
 unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -411,8 +413,8 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for Arena<S, M> {
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         self.blocks.pop(block, layout.size());
     }
-    /// Grows the last block while its chunk has room. Every block can shrink; if the last block
-    /// shrinks, the bytes after it become free.
+    /// Grows the last block while its chunk has room. Every block can shrink. If the last block
+    /// shrinks, the bytes after the block become free.
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         self.blocks.expand(block, from, to)
@@ -436,7 +438,7 @@ unsafe impl<S: Source, const M: usize> Owns for Arena<S, M> {
     }
 }
 
-// SAFETY: a block of an arena fulfils what `Source` guarantees of a chunk. A block keeps its
+// SAFETY: a block of an arena fulfils what `Source` guarantees for a chunk. A block keeps its
 // address when the arena is moved, because the state of the arena is not in the chunks.
 unsafe impl<S: Source, const M: usize> Source for Arena<S, M> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {

@@ -1,4 +1,4 @@
-//! What an arena has to provide so that objects can be made in it.
+//! The trait of arenas in which objects can be made.
 
 use crate::base::allocator::BlockAllocator;
 use core::alloc::Layout;

@@ -1,4 +1,5 @@
-//! Makes objects in arenas: one function implements each `alloc` and its `try_alloc`.
+//! Makes objects in arenas. Each function here implements an `alloc` function and its `try_alloc`
+//! function.
 #![allow(clippy::mut_from_ref)] // each call returns a separate block
 
 use super::growing::{Growing, NoMemory, Text};
@@ -10,10 +11,11 @@ use core::fmt::{self, Write};
 use core::mem;
 use core::ptr::NonNull;
 
-/// Moves a value into a block. Without memory the error returns the value.
+/// Moves a value into a block. Returns the value in the error if there is no memory.
 ///
-/// This function does not call `make` with a closure that returns `value`: the compiler would write
-/// the captured value word by word, and storing a value of 64 bytes would take a fifth longer.
+/// This function does not call `make` with a closure that returns `value`. With such a closure, the
+/// compiler would write the value word by word, and storing a value of 64 bytes would take a fifth
+/// longer.
 #[inline(always)]
 pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
     let Some(block) = arena.try_place::<T>() else { return Err(value) };
@@ -24,8 +26,8 @@ pub(crate) fn put<A: ObjectArena, T>(arena: &A, value: T) -> Result<&mut T, T> {
     }
 }
 
-/// Makes a value in its final place. Without memory the error returns `f`. If `f` panics, the block
-/// is freed.
+/// Makes a value in its final place. Returns `f` in the error if there is no memory. If `f` panics,
+/// the block is freed.
 #[inline(always)]
 pub(crate) fn make<A: ObjectArena, T, F: FnOnce() -> T>(arena: &A, f: F) -> Result<&mut T, F> {
     let Some(block) = arena.try_place::<T>() else { return Err(f) };
@@ -92,7 +94,7 @@ pub(crate) fn fill<A: ObjectArena, T>(
     Some(unsafe { &mut *slice.finish().as_ptr() })
 }
 
-/// Formatted text. `Ok(Err)` means that a formatting trait returned an error.
+/// Writes formatted text to the arena. `Ok(Err)` means that a formatting trait returned an error.
 pub(crate) fn format<'a, A: ObjectArena>(
     arena: &'a A,
     args: fmt::Arguments<'_>,
@@ -100,7 +102,7 @@ pub(crate) fn format<'a, A: ObjectArena>(
     let bytes = Growing::with_capacity(arena, 0).ok_or(NoMemory)?;
     let mut text = Text { bytes, no_memory: false };
     match text.write_fmt(args) {
-        // SAFETY: the bytes are strings, one after the other, in a new block.
+        // SAFETY: the block is new, and contains the bytes of strings, one string after the other.
         Ok(()) => Ok(Ok(unsafe {
             core::str::from_utf8_unchecked_mut(&mut *text.bytes.finish().as_ptr())
         })),
@@ -109,7 +111,7 @@ pub(crate) fn format<'a, A: ObjectArena>(
     }
 }
 
-/// Ends the program because there is no memory for `count` objects of type `T`.
+/// Aborts the program because there is no memory for `count` objects of type `T`.
 #[cold]
 #[inline(never)]
 pub(crate) fn no_memory_for<T>(count: usize) -> ! {

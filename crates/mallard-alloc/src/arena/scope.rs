@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// The part of an arena that a closure passed to [`Arena::scope`] allocates from. Everything made
+/// A part of an arena, from which a closure passed to [`Arena::scope`] allocates. Everything made
 /// in the scope is freed when the closure returns or panics.
 ///
 /// Objects made in a scope live for `'s`, the time in which the closure runs, so they cannot be
@@ -29,7 +29,7 @@ use core::ptr::NonNull;
 /// assert_eq!(sum, 4);
 /// ```
 ///
-/// Nothing escapes from a scope:
+/// No reference to an object escapes from its scope:
 /// ```compile_fail
 /// let mut arena = mallard::Arena::new();
 /// let escaped = arena.scope(|s| s.alloc(1));
@@ -39,14 +39,14 @@ use core::ptr::NonNull;
 /// let mut kept: Option<&mut i32> = None;
 /// arena.scope(|s| kept = Some(s.alloc(1)));
 /// ```
-/// Nothing is made in the outer scope while the inner one is open:
+/// No object can be made in the outer scope while the inner scope is open:
 /// ```compile_fail,E0502
 /// let mut arena = mallard::Arena::new();
 /// arena.scope(|outer| outer.scope(|inner| { outer.alloc(1); inner.alloc(2); }));
 /// ```
 pub struct Scope<'s, 'env: 's, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
-    /// The arena. Never returned to callers, because `&'s Arena` could allocate while an inner
-    /// scope is open.
+    /// The arena. No function returns this reference, because a caller with `&'s Arena` could
+    /// allocate while an inner scope is open.
     arena: &'s Arena<S, MIN_ALIGN>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -104,7 +104,7 @@ pub(super) fn run<'env, R, S: Source, const M: usize>(
     f(&mut scope)
 }
 
-/// Rewinds the arena to a mark when dropped.
+/// A guard that rewinds the arena to a mark when the guard is dropped.
 struct Rewind<'a, S: Source, const M: usize> {
     arena: &'a Arena<S, M>,
     mark: Mark,
@@ -115,7 +115,7 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
     fn drop(&mut self) {
         // SAFETY: the mark is from the start of this scope. Scopes end in the reverse order,
         // because `Rewind` borrows the arena or the outer scope exclusively. Everything made in the
-        // scope borrows the `Rewind`.
+        // scope borrows the `Rewind`, so nothing uses the blocks any more.
         unsafe { self.arena.rewind(self.mark) }
     }
 }
@@ -143,8 +143,8 @@ impl<S: Source, const M: usize> Drop for Rewind<'_, S, M> {
 /// *one = 2;
 /// ```
 ///
-/// A leaked guard frees nothing. The next `reset` of the arena then frees what was made through the
-/// guard.
+/// A leaked guard frees nothing. Then the next `reset` of the arena frees everything that was made
+/// through the guard.
 #[must_use = "a scope ends when its guard is dropped"]
 pub struct Guard<'a, S: Source = DefaultHeap, const MIN_ALIGN: usize = 1>(Rewind<'a, S, MIN_ALIGN>);
 

@@ -4,7 +4,7 @@ use crate::base::bits::out_of_memory;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// Frees a block when dropped, also if a panic unwinds.
+/// A guard that frees a block when the guard is dropped, also if a panic unwinds.
 pub(crate) struct FreesBlock<'a, A: BlockAllocator + ?Sized>(
     pub(crate) &'a A,
     pub(crate) NonNull<u8>,
@@ -34,8 +34,9 @@ impl<A: BlockAllocator + ?Sized> Drop for FreesBlock<'_, A> {
 /// ```
 ///
 /// # Safety
-/// A block is aligned memory that nothing else uses. It keeps its address until it is deallocated
-/// or the allocator is dropped, even if the allocator is moved or other blocks are freed.
+/// A block is aligned memory that nothing else uses. A block keeps its address until the block is
+/// deallocated or the allocator is dropped, even if the allocator is moved or other blocks are
+/// freed.
 pub unsafe trait BlockAllocator {
     /// Allocates a block. Returns `None` if there is no memory for it.
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
@@ -43,7 +44,7 @@ pub unsafe trait BlockAllocator {
     /// Frees a block.
     ///
     /// # Safety
-    /// `block` was allocated here with this `layout` and has not been freed since.
+    /// This allocator returned `block` for this `layout`, and `block` has not been freed since.
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout);
 
     /// Grows or shrinks a block in place. Returns `false`, and changes nothing, if that is not
@@ -68,7 +69,7 @@ pub unsafe trait BlockAllocator {
     }
 }
 
-/// Returns, for an address, whether a block or chunk belongs to this allocator.
+/// Determines whether an address belongs to this allocator.
 ///
 /// ```
 /// use mallard::{Arena, Owns};
@@ -79,12 +80,13 @@ pub unsafe trait BlockAllocator {
 /// ```
 ///
 /// # Safety
-/// `owns` returns true for each block of at least one byte that is in use here, and false for each
-/// such block of another allocator. Adaptors such as [`Fallback`](crate::Fallback) rely on this,
-/// because they free a block in the allocator that `owns` it.
+/// `owns` returns true for each block of at least one byte that is in use in this allocator, and
+/// false for each such block of another allocator. Adaptors such as [`Fallback`](crate::Fallback)
+/// rely on these results, because they free a block in the allocator that `owns` the block.
 ///
 /// A reference to an allocator does not implement `Owns`, because a second allocator may request
-/// its chunks through the reference. Then the first one owns the blocks of both.
+/// its chunks through the reference. Then the first allocator owns the addresses of both
+/// allocators' blocks.
 #[doc(alias = "contains")]
 pub unsafe trait Owns {
     /// Returns whether `p` points into memory of this allocator, used or unused.

@@ -23,14 +23,14 @@ pub(crate) const fn layout(bytes: usize, align: usize) -> Option<Layout> {
     }
 }
 
-/// Returns the address of a zero-sized block: aligned, and not backed by memory.
+/// Returns the address of a zero-sized block. The address is aligned, and does not refer to memory.
 #[inline(always)]
 pub(crate) const fn dangling(layout: Layout) -> NonNull<u8> {
     // SAFETY: an alignment is at least 1, so the address is not null.
     unsafe { NonNull::new_unchecked(core::ptr::without_provenance_mut(layout.align())) }
 }
 
-/// Ends the program as the standard library does when it is out of memory.
+/// Aborts the program as the standard library does when it is out of memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_memory(layout: Layout) -> ! {

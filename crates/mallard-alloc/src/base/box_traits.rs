@@ -1,7 +1,7 @@
-//! Macros that give handles the traits of the value they refer to.
+//! Macros that implement traits of a value for the handle that refers to the value.
 
-/// Implements the traits that need only `&T`, for a handle. `T` is the name of the value's type in
-/// `$generics`. The handle can be compared with handles of the types `$other`.
+/// Implements, for a handle, the traits that need only a `&T`. `T` is the name of the value's type
+/// in `$generics`. The handle can be compared with handles of the types `$other`.
 macro_rules! deref_traits {
     ([$($generics:tt)*] $handle:ty, [$($more:tt)*] $other:ty) => {
         impl<$($generics)*> AsRef<T> for $handle {
@@ -59,8 +59,8 @@ macro_rules! deref_traits {
 }
 pub(crate) use deref_traits;
 
-/// Implements the traits that need `&mut T`, for a box. A box owns its value, so it can give out a
-/// `&mut T`.
+/// Implements, for a box, the traits that need a `&mut T`. A box owns its value, so a box can
+/// return a `&mut T`.
 macro_rules! box_traits {
     ([$($generics:tt)*] $box:ty) => {
         impl<$($generics)*> Unpin for $box {}
@@ -100,7 +100,7 @@ macro_rules! box_traits {
 }
 pub(crate) use box_traits;
 
-/// Implements `Iterator` for boxes of iterators, or with `back`, `DoubleEndedIterator`.
+/// Implements `Iterator` for boxes of iterators, or `DoubleEndedIterator` with the argument `back`.
 macro_rules! box_iterator {
     ([$($generics:tt)*] $box:ty, $item:ty) => {
         impl<$($generics)*> Iterator for $box {

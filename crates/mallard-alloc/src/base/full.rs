@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The error of a `try_` function, with the value that could not be stored, and the reason. Nothing
-/// else has changed.
+/// The error of a `try_` function, with the value that could not be stored and the reason. A call
+/// that returns this error has changed nothing.
 ///
 /// ```
 /// use mallard::{Cause, ObjectPool};
@@ -25,20 +25,20 @@ pub struct Full<T = ()> {
 pub enum Cause {
     /// The source is exhausted, or the limit of the [`Growth`](crate::Growth) is reached.
     NoMemory,
-    /// The source is a buffer that would not have room for the first element, or for all elements
-    /// of a fixed pool, at every address. A buffer with so many bytes more is large enough,
-    /// wherever it begins. If there are 2^32 or more, the number is `u32::MAX`.
+    /// The source is a buffer that, depending on its address, may be too small for the first
+    /// element or for all elements of a fixed pool. With `missing` more bytes, the buffer is large
+    /// enough at any address. If 2^32 or more bytes are missing, `missing` is `u32::MAX`.
     ///
-    /// The chunks of a pool lie at multiples of their size, 64 KiB by default. A pool with smaller
-    /// chunks, such as `ObjectPool<T, sync::Unshared<512>, _>`, needs a smaller buffer.
+    /// The chunks of a pool lie at multiples of their size, which is 64 KiB by default. A pool with
+    /// smaller chunks, such as `ObjectPool<T, sync::Unshared<512>, _>`, needs a smaller buffer.
     BufferTooSmall {
-        /// The number of bytes.
+        /// The number of bytes that the buffer lacks.
         missing: u32,
     },
-    /// Every slot that a key of the map can name is in use or retired. A key type with more index
-    /// bits has more slots.
+    /// Every slot that a key of the map can address is in use, or is retired because its
+    /// generations are used up. A key type with more index bits has more slots.
     NoSlot,
-    /// The key is null, or its slot has a newer key.
+    /// The key is null, or the slot of the key has a newer key.
     StaleKey,
     /// The key is not detached. An element can be put back only under a key from which `detach` removed it.
     NotDetached,

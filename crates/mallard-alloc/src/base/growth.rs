@@ -1,5 +1,5 @@
-//! Growth rules. A rule computes how many bytes an allocator requests from its source at a time (a
-//! step). Only slow paths read a `Growth`.
+//! Growth rules. A rule computes the size of each chunk request (*step*) that an allocator sends to
+//! its source. Only slow paths read a `Growth`.
 
 use crate::base::bits::layout;
 use crate::base::source::{Chunk, Source};
@@ -22,25 +22,26 @@ use core::cell::Cell;
 /// If a block is larger than the next chunk request, the request is just large enough for the
 /// block, and later requests do not become larger. `limit` is the maximum number of bytes that the
 /// allocator holds. The last chunk request is reduced to what the limit still allows. If the limit
-/// is 8 KiB or more, blocks of one size can fill at least nine tenths of the limit. For a pool that
-/// threads share, this is so from 16 KiB, and there may be room for one block fewer.
+/// is 8 KiB or more, blocks of one size can fill at least nine tenths of the limit. In a pool that
+/// threads share, the limit must be 16 KiB or more for the same, and there may be room for one
+/// block fewer.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// Bytes of the first step.
+    /// The size of the first chunk request, in bytes.
     pub first: usize,
-    /// The largest step, in bytes.
+    /// The size of the largest chunk request, in bytes.
     pub max: usize,
-    /// The factor from one step to the next is `num / den`.
+    /// The numerator of the factor `num / den` from one chunk request to the next.
     pub num: usize,
-    /// The divisor of the factor from one step to the next. 0 counts as 1.
+    /// The denominator of the factor `num / den`. 0 counts as 1.
     pub den: usize,
-    /// Bytes added to each step.
+    /// The number of bytes that are added to each chunk request after the first.
     pub add: usize,
-    /// The maximum of bytes held at any time.
+    /// The maximum number of bytes that the allocator holds at any time.
     pub limit: usize,
     /// A function that returns the size of the next chunk request. The arguments are the size of
-    /// the previous one (0 at first), and the size that the allocator needs. If the function panics
-    /// although the source declares that it never panics, the program aborts.
+    /// the previous request (0 at first), and the size that the allocator needs. If the function
+    /// panics although `may_panic` of the source is `false`, the program aborts.
     pub rule: Option<fn(last: usize, asked: usize) -> usize>,
 }
 
@@ -61,12 +62,13 @@ impl Growth {
     pub const fn linear(first: usize, add: usize) -> Self {
         Self { first, num: 1, add, ..Self::new() }
     }
-    /// Returns a rule by which each step is `num / den` times the step before.
+    /// Returns a rule by which each chunk request is `num / den` times as large as the previous
+    /// one.
     pub const fn exponential(first: usize, num: usize, den: usize) -> Self {
         Self { first, num, den, ..Self::new() }
     }
-    /// Returns a rule that calls `rule` with the size of the step before (0 at first) and the size
-    /// of the request.
+    /// Returns a rule that calls `rule` with the size of the previous chunk request (0 at first)
+    /// and the size that the allocator needs.
     pub const fn custom(rule: fn(last: usize, asked: usize) -> usize) -> Self {
         Self { rule: Some(rule), max: usize::MAX, ..Self::new() }
     }
@@ -99,7 +101,7 @@ impl Default for Growth {
 /// The growth of one allocator so far.
 ///
 /// A source may call back into the allocator that it serves, and the inner call may change this
-/// value. So each function reads the fields again after a call of the source.
+/// value. So each function reads the fields again after a call to the source.
 #[derive(Debug)]
 pub(crate) struct GrowthState {
     growth: Growth,
@@ -131,10 +133,11 @@ impl GrowthState {
         self.growth.limit != usize::MAX
     }
 
-    /// Takes the next chunk. The chunk has at least `wish` bytes if the limit allows. Its size is
-    /// cut to `useful(step)`: the bytes of a step that the allocator can use. If the source has no
-    /// memory for a step, half the step is tried, then a quarter, down to `least`. `None` means
-    /// that not even `least` fits the limit or the source, and that nothing has changed.
+    /// Requests the next chunk from the source. The chunk has at least `wish` bytes if the limit
+    /// allows. The size of a request is cut to `useful(step)`, which is how many bytes of a step
+    /// the allocator can use. If the source fails, half the step is tried, then a quarter, down to
+    /// `least`. `None` means that not even `least` fits the limit or the source, and that nothing
+    /// has changed.
     pub(crate) fn take<S: Source>(
         &self,
         source: &S,
@@ -162,8 +165,8 @@ impl GrowthState {
         }
     }
 
-    /// Takes a chunk for bookkeeping. The chunk counts towards the limit, but later chunks do not
-    /// grow because of it.
+    /// Requests a chunk for bookkeeping. The chunk counts towards the limit, but later chunks do
+    /// not grow because of this chunk.
     pub(crate) fn take_aside<S: Source>(&self, source: &S, wanted: Layout) -> Option<Chunk> {
         if wanted.size() > self.left() {
             return None;
@@ -173,7 +176,7 @@ impl GrowthState {
         Some(taken)
     }
 
-    /// Records that a chunk was given back to the source.
+    /// Records that a chunk of `bytes` bytes was returned to the source.
     pub(crate) fn gave(&self, bytes: usize) {
         self.taken.set(self.taken() - bytes);
     }
@@ -184,7 +187,7 @@ impl GrowthState {
         self.taken.set(self.taken() + bytes);
     }
 
-    /// Restarts at the first step. The caller has given all memory back.
+    /// Restarts the growth at the first step. The caller has returned all memory to the source.
     pub(crate) fn restart(&self) {
         self.last.set(0);
     }

@@ -3,8 +3,9 @@
 
 use crate::base::statistics::Statistics;
 
-/// Frees all blocks together. The caller needs exclusive access, because every block in use borrows
-/// the allocator, unless it was made by an `unsafe` call.
+/// Frees all blocks together. The caller needs exclusive access. Safe references to blocks borrow
+/// the allocator, so the compiler ensures that no such reference is left. Raw pointers to blocks
+/// become invalid.
 ///
 /// ```
 /// use mallard::{Arena, Counted, Resettable};
@@ -43,7 +44,7 @@ impl<A: Measured + ?Sized> Measured for &A {
 }
 
 /// Implements `Resettable` and `Measured` for a type that has functions of the same names. `$reset`
-/// is the function that frees every block and keeps the memory.
+/// is the name of the type's function that frees every block and keeps the memory.
 macro_rules! resettable {
     ([$($params:tt)*] $type:ty, $reset:ident) => {
         impl<$($params)*> $crate::Resettable for $type {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What kind of address a pointer is for an allocator. This is the result of `classify`.
+/// The kind of address that a pointer is for an allocator. `classify` returns this value.
 ///
 /// ```
 /// use mallard::{ObjectPool, Validity};
@@ -21,7 +21,8 @@ pub enum Validity {
     Invalid,
 }
 
-/// What an allocator holds. No hot path counts anything for these statistics.
+/// Statistics of an allocator. They are computed on request, so no hot path counts anything for
+/// them.
 ///
 /// ```
 /// let arena = mallard::Arena::new();
@@ -33,22 +34,22 @@ pub enum Validity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Statistics {
-    /// Blocks in use. 0 for an arena, which does not count them.
+    /// Number of blocks in use. 0 for an arena, which does not count its blocks.
     pub blocks_live: usize,
     /// Bytes in use.
     pub bytes_live: usize,
     /// Bytes of chunks that are not in use.
     pub bytes_idle: usize,
-    /// Bytes held from the source: live, idle and bookkeeping.
+    /// Bytes that the allocator holds from the source, including idle bytes and bookkeeping.
     pub bytes_taken: usize,
     /// Number of chunks that the allocator holds.
     pub chunks: usize,
-    /// Growth steps since the allocator was made.
+    /// Number of chunk requests (growth steps) since the allocator was made.
     pub growths: usize,
-    /// How often, since construction, an empty cache was refilled. For an arena, how often the
-    /// arena started another chunk.
+    /// Number of times that an empty cache was refilled, since construction. For an arena, the
+    /// number of times that the arena continued in another chunk.
     pub refills: usize,
-    /// How often, since construction, a full cache returned some of its blocks.
+    /// Number of times that a full cache returned some of its blocks, since construction.
     pub flushes: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::debug::fault::{panic_at_faults, Fault, FaultKind, FaultyBlock};
 use alloc::collections::{BTreeMap, VecDeque};
 use core::cell::RefCell;
 
-/// Reports memory errors of the callers of any allocator.
+/// An adaptor that reports memory errors in the code that uses an allocator.
 ///
 /// ```should_panic
 /// use mallard::{BlockAllocator, Checked, Multipool};
@@ -23,26 +23,27 @@ use core::cell::RefCell;
 /// `Checked` reports these errors:
 ///
 /// - a double free, a free of an address that is not a block, and a free with another layout than
-///   the allocation: at the free;
-/// - a write before or after a block, or into a freed block: when the block is freed, when it
-///   leaves the quarantine, at `verify`, at `reset`, and when the allocator is dropped;
-/// - a leaked block: when the allocator is dropped.
+///   the allocation. They are reported at the free.
+/// - a write before or after a block, or into a freed block. It is reported when the block is
+///   freed, when it leaves the quarantine, at `verify`, at `reset`, and when the allocator is
+///   dropped.
+/// - a leaked block. It is reported when the allocator is dropped.
 ///
-/// The handler is called with each fault; the default handler panics. If the handler returns, the
-/// program continues. Then a block freed with another layout is freed with the layout of its
-/// allocation, any other bad free is ignored, and overwritten redzones are filled again.
+/// The handler is called with each error ([`Fault`]). The default handler panics. If the handler
+/// returns, the program continues. Then a block freed with another layout is freed with the layout
+/// of its allocation, any other invalid free is ignored, and overwritten redzones are filled again.
 ///
-/// A freed block is filled with a pattern and put in quarantine. When more than 64 KiB are in
-/// quarantine, the oldest block leaves the quarantine. When the wrapped allocator is exhausted, the
-/// quarantine is emptied. A second free of a block that has left the quarantine is reported as a
-/// free of a foreign address.
+/// A freed block is filled with a pattern and put in quarantine. When the blocks in quarantine
+/// together have more than 64 KiB, the oldest block leaves the quarantine. When the wrapped
+/// allocator is exhausted, all blocks leave the quarantine. A second free of a block that has left
+/// the quarantine is reported as a free of a foreign address.
 ///
 /// `Checked` is for tests. Each block is allocated with a redzone of at least 16 bytes before and
 /// after it. So a wrapped pool needs larger blocks, and no block grows in place. The records of
-/// blocks are outside the blocks, on the global heap. If that heap has no memory, the program
+/// blocks are on the global heap, outside the blocks. If that heap has no memory, the program
 /// aborts. Blocks of size 0 are not checked. `Checked` is for one thread at a time, so several
-/// threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its free cost
-/// about 100 ns together. Each of them fills the block with a pattern.
+/// threads need a [`Synchronized`](crate::Synchronized) around it. An allocation and its free
+/// together cost about 100 ns, because each of them fills the block with a pattern.
 pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     inner: A,
     name: &'static str,
@@ -52,8 +53,8 @@ pub struct Checked<A: BlockAllocator, H: Fn(&Fault<'_>) = fn(&Fault<'_>)> {
     records: RefCell<Records>,
 }
 
-/// All blocks that are in use or in quarantine. The field `quarantine` lists the blocks in quarantine
-/// again.
+/// The records of all blocks that are in use or in quarantine. The field `quarantine` contains the
+/// addresses of the blocks in quarantine.
 #[derive(Default)]
 struct Records {
     blocks: BTreeMap<usize, Record>, // by address
@@ -62,7 +63,7 @@ struct Records {
     allocations: u64,
 }
 
-/// One block and the memory allocated around it, its "room":
+/// The record for one block and the memory allocated for it, which is called its room:
 ///
 /// ```text
 ///     room | redzone | block | redzone |
@@ -77,15 +78,16 @@ struct Record {
     is_free: bool,
 }
 
-// SAFETY: the records hold addresses of memory that belongs to the allocator, and goes to the other
-// thread with it.
+// SAFETY: the records contain addresses of memory that belongs to the allocator, and that moves to
+// the other thread together with the allocator.
 unsafe impl<A: BlockAllocator + Send, H: Fn(&Fault<'_>) + Send> Send for Checked<A, H> {}
 
 const REDZONE_BYTES: usize = 16;
 const ROOM_ALIGN: usize = 8;
 const LEAKS_SHOWN: usize = 8;
 
-// No fill value looks like valid data: each is odd (no pointer), large (no count), and not ASCII.
+// No fill value looks like valid data, because each is odd (no pointer), large (no count), and not
+// ASCII.
 const FILL_FRESH: u8 = 0xc9;
 const FILL_FREED: u8 = 0xdb;
 const FILL_REDZONE: u8 = 0xf5;
@@ -100,11 +102,11 @@ impl Record {
         FaultyBlock { data, layout: self.layout, number: self.number }
     }
     fn fill(&self, value: u8) {
-        // SAFETY: the block has `layout.size()` bytes, and no caller uses it: it is not yet handed
-        // out, or already freed.
+        // SAFETY: the block has `layout.size()` bytes, and no caller uses them, because the block
+        // is not yet returned to the caller, or is already freed.
         unsafe { self.block().write_bytes(value, self.layout.size()) }
     }
-    /// Offset (from the first byte of `room`) and size of the two redzones.
+    /// Returns the offsets (from the first byte of `room`) and sizes of the two redzones.
     fn redzones(&self) -> [(usize, usize); 2] {
         let end = self.front + self.layout.size();
         [(0, self.front), (end, self.room_layout.size() - end)]
@@ -117,7 +119,8 @@ impl Record {
     }
     /// Returns the first byte that is not `value`, in a range of the memory around the block.
     fn first_wrong(&self, (offset, bytes): (usize, usize), value: u8) -> Option<*const u8> {
-        // Uses raw pointers and not a slice, because the caller may hold a reference into the block.
+        // This function uses raw pointers and not a slice, because the caller may hold a reference
+        // into the block.
         (offset..offset + bytes)
             // SAFETY: all bytes of the range are inside `room`.
             .map(|at| unsafe { self.room.add(at) })
@@ -128,14 +131,16 @@ impl Record {
 }
 
 impl<A: BlockAllocator> Checked<A> {
-    /// Checks the calls to `inner`. `name` is the allocator's name in messages. Panics at a fault.
+    /// Makes an adaptor that checks the calls to `inner`, and panics at an error. `name` is the
+    /// allocator's name in messages.
     pub const fn new(name: &'static str, inner: A) -> Self {
         Self::with_handler(name, inner, panic_at_faults)
     }
 }
 
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
-    /// Like `new`, but calls `handler` at each fault. The handler must not call this allocator.
+    /// Makes an adaptor like `new`, but calls `handler` at each error. The handler must not call
+    /// this allocator.
     ///
     /// ```
     /// use mallard::{print_faults, Checked, Multipool};
@@ -152,13 +157,13 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         Self { inner, name, handler, leaks: true, quarantine_max: 1 << 16, records }
     }
 
-    /// Limits the bytes of freed blocks that stay in quarantine.
+    /// Limits the size of the freed blocks that stay in quarantine to `bytes` bytes together.
     pub const fn quarantine(mut self, bytes: usize) -> Self {
         self.quarantine_max = bytes;
         self
     }
 
-    /// Turns the report of leaks off, for blocks that an arena frees together.
+    /// Disables leak reports, for blocks that an arena frees together.
     pub const fn without_leaks(mut self) -> Self {
         self.leaks = false;
         self
@@ -196,7 +201,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         });
     }
 
-    /// Reports overwritten bytes of a block, and repairs them so that they are reported once.
+    /// Reports overwritten bytes of a block, and repairs them so that each error is reported only
+    /// once.
     fn inspect(&self, record: &Record) {
         let [front, back] =
             record.redzones().map(|redzone| record.first_wrong(redzone, FILL_REDZONE));
@@ -218,8 +224,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         }
     }
 
-    /// Allocates memory for a block and its redzones. If there is none, empties the quarantine and
-    /// tries again.
+    /// Allocates memory for a block and its redzones. If there is no memory, empties the quarantine
+    /// and tries again.
     fn take_room(&self, room: Layout) -> Option<NonNull<u8>> {
         self.inner.try_allocate(room).or_else(|| {
             self.shrink_quarantine(0);
@@ -227,8 +233,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
         })
     }
 
-    /// Frees the oldest blocks until at most `most` bytes are in quarantine. Each block is
-    /// inspected once more.
+    /// Frees the oldest blocks in quarantine until at most `most` bytes are left. Each block is
+    /// inspected before it is freed.
     fn shrink_quarantine(&self, most: usize) {
         loop {
             let oldest = self.records.borrow_mut().forget_oldest(most);
@@ -239,7 +245,7 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
     }
 
     /// Checks a free and reports its error, if any. Then moves the block into the quarantine.
-    /// Returns `None` if the free must change nothing.
+    /// Returns `None` if the free must have no effect.
     fn validate_free(&self, block: NonNull<u8>, said: Layout) -> Option<Record> {
         let address = block.addr().get();
         let found = self.records.borrow().around(address);
@@ -289,7 +295,8 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Checked<A, H> {
     }
 }
 
-/// Frees the memory of a block and its redzones when dropped, also if the handler panics.
+/// A guard that frees the memory of a block and its redzones when the guard is dropped, also if the
+/// handler panics.
 struct FreeRoom<'a, A: BlockAllocator> {
     to: &'a A,
     record: Record,
@@ -405,12 +412,12 @@ impl<A: BlockAllocator, H: Fn(&Fault<'_>)> core::fmt::Debug for Checked<A, H> {
     }
 }
 
-/// Reports leaks, and leaves leaked blocks allocated, because something may still use them.
+/// Reports leaks. Leaked blocks stay allocated, because something may still use them.
 impl<A: BlockAllocator, H: Fn(&Fault<'_>)> Drop for Checked<A, H> {
     fn drop(&mut self) {
         #[cfg(feature = "std")]
         if std::thread::panicking() {
-            return; // reports nothing during a panic, whose cause matters more
+            return; // no report during a panic, because the cause of the panic matters more
         }
         self.verify();
         self.shrink_quarantine(0);

@@ -1,4 +1,4 @@
-//! The faults that `Checked` reports, and their messages.
+//! The memory errors that `Checked` reports, and their messages.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -15,9 +15,9 @@ use core::fmt;
 pub enum FaultKind {
     /// The block was free already.
     DoubleFree,
-    /// The address is not a block of this allocator, or is a block that was freed long ago.
+    /// The freed address is not a block of this allocator, or the block has left the quarantine.
     ForeignFree,
-    /// The address is inside a block.
+    /// The freed address is inside a block.
     InteriorFree,
     /// The size or alignment passed to the free differs from the size or alignment of the allocation.
     WrongLayout,
@@ -31,21 +31,21 @@ pub enum FaultKind {
     Leak,
 }
 
-/// A block that a fault is about.
+/// A block that a reported error concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultyBlock {
     /// The first byte of the block.
     pub data: *const u8,
     /// The layout that the block was allocated with.
     pub layout: Layout,
-    /// The number of the allocation in this allocator. The first is 1.
+    /// The number of the allocation in this allocator. The first allocation has number 1.
     pub number: u64,
 }
 
 /// One memory error, passed to the handler of a [`Checked`](crate::Checked).
 ///
-/// As text, a fault has three lines: what happened, the state, and what to do next. A leak has one
-/// more line for each block shown.
+/// The text of a fault has three lines, for what happened, the state, and what to do next. The text
+/// of a leak has one more line for each block shown.
 ///
 /// ```
 /// use mallard::{Checked, Fault, FaultKind, Multipool};
@@ -61,14 +61,14 @@ pub struct Fault<'a> {
     pub allocator: &'a str,
     /// The address that was freed, or the first overwritten byte.
     pub at: *const u8,
-    /// The layout passed to the free, if it was wrong.
+    /// The layout passed to the free, if it differs from the layout of the allocation.
     pub said: Option<Layout>,
-    /// The number of leaked blocks. 0 for other faults.
+    /// The number of leaked blocks. 0 for other errors.
     pub count: usize,
-    /// The bytes of all leaked blocks. 0 for other faults.
+    /// The size of all leaked blocks in bytes. 0 for other errors.
     pub bytes: usize,
-    /// The block that the fault is about. Empty for a foreign free. For a leak, the first few
-    /// blocks in allocation order.
+    /// The block that the error concerns. Empty for a free of a foreign address. For a leak, the
+    /// first few blocks in allocation order.
     pub blocks: &'a [FaultyBlock],
 }
 
@@ -159,8 +159,8 @@ pub fn panic_at_faults(fault: &Fault<'_>) {
     panic!("{fault}");
 }
 
-/// Prints the fault to stderr. As a handler for
-/// [`Checked::with_handler`](crate::Checked::with_handler), lets the program continue.
+/// Prints the error to stderr. If it is the handler of
+/// [`Checked::with_handler`](crate::Checked::with_handler), the program continues after the error.
 #[cfg(feature = "std")]
 pub fn print_faults(fault: &Fault<'_>) {
     std::eprintln!("{fault}");

@@ -43,7 +43,7 @@ where
 pub(super) type Borrows<'p, T, M, S, H = NoHooks> = (&'p (S, H), *mut T, fn(M));
 
 // SAFETY: the object moves to another thread with the box. Dropping the box calls the pool and the
-// hooks from that thread, which `Shared` and the bounds allow.
+// hooks from that thread, as `Shared` and the bounds allow.
 unsafe impl<T, M, S, H> Send for Box<'_, T, M, S, H>
 where
     T: ?Sized + Send,
@@ -64,8 +64,8 @@ pub(crate) struct FreesSlot<'c, C: Core<S>, S: Source> {
 }
 
 impl<C: Core<S>, S: Source> FreesSlot<'_, C, S> {
-    /// Makes the guard of a block. The place of the block is computed here and not in `drop`,
-    /// because the compiler inlines this function always, and `drop` only if it is short.
+    /// Makes the guard of a block. This function computes the place of the block, and not `drop`,
+    /// because the compiler always inlines this function, but inlines `drop` only if it is short.
     ///
     /// # Safety
     /// `block` is in use in a core of this type and shape, and the core outlives the guard.
@@ -96,8 +96,8 @@ impl<T: ?Sized> Drop for DropsObject<T> {
     }
 }
 
-/// Returns the guard of an object's slot. The core (the part of the pool that manages the slots) is
-/// found by the object's address.
+/// Returns the guard of an object's slot. The address of the object determines the core, which is
+/// the part of the pool that manages the slots.
 ///
 /// # Safety
 /// `object` is an object of an `ObjectPool<_, M, S, H>`, and has not been dropped. The pool
@@ -158,7 +158,8 @@ impl<'p, T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Box<'p, T, M, S, H> {
         unsafe { Self::into_raw(this).as_mut() }
     }
 
-    /// Converts the box by an unsizing coercion. [`unsize_box!`](crate::unsize_box) is the safe form.
+    /// Converts the box by an unsizing coercion. The macro [`unsize_box!`](crate::unsize_box) is
+    /// the safe form of this function.
     ///
     /// # Safety
     /// `f` does nothing but an unsizing coercion. The pointers of `f` are `*mut`, because the
@@ -204,9 +205,10 @@ impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
     /// ```
     #[inline(always)]
     pub fn into_pin(this: Self) -> Pin<Self> {
-        // SAFETY: the object keeps its address. Its memory is not reused before the object is dropped:
-        // the pool drops objects first, and if the pool is leaked, the memory of a `PinSource` stays.
-        // Nothing else gets a `&mut T`: this pool has no hooks, and `iter_mut` needs `T: Unpin`.
+        // SAFETY: the object keeps its address. Its memory is not reused before the object is
+        // dropped, because the pool drops its objects first, and the memory of a `PinSource` stays
+        // valid if the pool is leaked. Nothing else gets a `&mut T`, because this pool has no
+        // hooks, and `iter_mut` needs `T: Unpin`.
         unsafe { Pin::new_unchecked(this) }
     }
 }
@@ -214,7 +216,8 @@ impl<'p, T: ?Sized, M: Mode, S: PinSource> Box<'p, T, M, S> {
 impl<T: ?Sized, M: Mode, S: Source, H: Hooks<T>> Drop for Box<'_, T, M, S, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // The pool is found first, because the layout of an object is unknown after its drop.
+        // The pool is found before the drop, because afterwards the layout of the object is
+        // unknown.
         // SAFETY: the object has not been dropped, and its pool is borrowed.
         let slot = unsafe { slot_of::<T, M, S, H>(self.object) };
         let _alive = DropsObject(self.object);

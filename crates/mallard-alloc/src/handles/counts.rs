@@ -23,7 +23,7 @@ impl Counts for Atomic {}
 /// The numbers of strong and weak handles of an object, in one word {weak, strong}.
 ///
 /// All strong handles together count as one weak handle. The object is dropped with the last strong
-/// handle, and its slot becomes free with the last weak one.
+/// handle, and its slot becomes free with the last weak handle.
 ///
 /// ```text
 ///     strong > 0   ==   the object exists
@@ -31,13 +31,13 @@ impl Counts for Atomic {}
 /// ```
 ///
 /// A strong handle is cloned from a strong handle, so a strong count of 0 is final. `upgrade` makes
-/// a strong handle from a weak one, so it must never change a strong count from 0 to 1.
+/// a strong handle from a weak handle, so `upgrade` must never change a strong count from 0 to 1.
 pub(super) struct HandleCounts<W>(W);
 
 const ONE_STRONG: u64 = 1;
 const ONE_WEAK: u64 = 1 << 32;
-/// The largest count: a quarter of the largest number that fits, so that leaked handles are noticed
-/// long before an overflow.
+/// The largest allowed count. It is a quarter of the largest number that fits, so that leaked
+/// handles are noticed long before an overflow.
 const TOO_MANY: u64 = 1 << 30;
 
 #[inline(always)]
@@ -58,7 +58,7 @@ impl<W: word::Word> HandleCounts<W> {
     pub(super) fn strong(&self) -> usize {
         strong(self.0.load()) as usize
     }
-    /// Returns the number of weak handles, without the one that stands for all strong handles.
+    /// Returns the number of weak handles, without the count that stands for all strong handles.
     pub(super) fn weak(&self) -> usize {
         let word = self.0.load();
         (weak(word) - u64::from(strong(word) != 0)) as usize
@@ -85,7 +85,8 @@ impl<W: word::Word> HandleCounts<W> {
         }
     }
 
-    /// Adds a strong handle, if the object still has one. Returns whether a handle was added.
+    /// Adds a strong handle, if the object still has a strong handle. Returns whether a handle was
+    /// added.
     pub(super) fn lock(&self) -> bool {
         let mut seen = self.0.load();
         while strong(seen) != 0 {
@@ -100,7 +101,7 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes the strong handle, if there is only one. Returns `true` if the object and one weak
+    /// Removes the strong handle, if it is the only one. Returns `true` if the object and one weak
     /// handle now belong to the caller. Returns `false`, and changes nothing, if there are other
     /// strong handles.
     pub(super) fn take_only(&self) -> bool {
@@ -114,8 +115,8 @@ impl<W: word::Word> HandleCounts<W> {
         false
     }
 
-    /// Removes a strong handle. Returns `true` if it was the last one. Then the caller drops the
-    /// object, and after that removes a weak handle.
+    /// Removes a strong handle. Returns `true` if it was the last strong handle. Then the caller
+    /// drops the object, and after that removes a weak handle.
     #[inline(always)]
     pub(super) fn drop_strong(&self) -> bool {
         strong(self.0.sub(ONE_STRONG)) == 1

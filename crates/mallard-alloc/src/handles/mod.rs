@@ -1,7 +1,8 @@
 //! Handles to objects of pools: [`Box`], [`OwnedBox`], [`Rc`], [`Arc`] and [`Weak`].
 //!
-//! A handle is one pointer wide, and so is an `Option` of a handle. An `OwnedBox` is two pointers
-//! wide. A handle finds the pool of its object by the address of the object.
+//! A handle is one pointer wide, and so is an `Option` of a handle. Only an `OwnedBox` is two
+//! pointers wide. The address of an object determines its pool, so a handle need not store the
+//! pool.
 
 mod boxed;
 mod counts;

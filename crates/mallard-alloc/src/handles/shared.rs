@@ -15,8 +15,8 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// The slot of an object and its reference counts. The slot is in use while there are handles, and
-/// contains the object while there are strong handles.
+/// The slot of an object and its reference counts. The slot is in use while handles exist, and
+/// contains the object while strong handles exist.
 pub struct Slot<T, C: Counts> {
     object: MaybeUninit<T>,
     counts: HandleCounts<C>,
@@ -36,7 +36,7 @@ impl<T, C: Counts> Slot<T, C> {
     }
 }
 
-/// This destructor runs when the pool drops the objects that are left in it.
+/// Drops the object if a strong handle was leaked. Runs when the pool drops its remaining slots.
 impl<T, C: Counts> Drop for Slot<T, C> {
     fn drop(&mut self) {
         if self.counts.strong() != 0 {
@@ -68,8 +68,8 @@ pub struct Handle<'p, T, C: Counts, M: Mode, S: Source> {
 /// while the object exists.
 ///
 /// A weak handle keeps the slot in use, but does not keep the object alive. If many weak handles
-/// outlive their objects, use a slot map instead, whose keys keep no slot in use. A weak handle has
-/// the size of a pointer.
+/// would outlive their objects, use a slot map instead, because keys do not keep slots in use. A
+/// weak handle has the size of a pointer.
 ///
 /// ```
 /// use mallard::{handles::Rc, RcPool};
@@ -102,22 +102,23 @@ unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send
 {
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: as for `Send`, because a handle can be cloned through a reference.
+// SAFETY: the reasons are the same as for `Send`, because a handle can be cloned through a
+// reference.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Sync
     for Handle<'_, T, Atomic, M, S>
 {
 }
 #[cfg(target_has_atomic = "64")]
-// SAFETY: as for `Handle`, which `upgrade` returns.
+// SAFETY: the reasons are the same as for `Handle`, because `upgrade` returns a `Handle`.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Send for Weak<'_, T, Atomic, M, S> {}
 #[cfg(target_has_atomic = "64")]
-// SAFETY: as for `Handle`, which `upgrade` returns.
+// SAFETY: the reasons are the same as for `Handle`, because `upgrade` returns a `Handle`.
 unsafe impl<T: Send + Sync, M: Shared, S: Source + Send + Sync> Sync for Weak<'_, T, Atomic, M, S> {}
 
 /// Returns the counts of a slot.
 ///
 /// # Safety
-/// There is a handle of `slot`, strong or weak, during `'a`.
+/// A strong or weak handle of `slot` exists during `'a`.
 #[inline(always)]
 unsafe fn counts<'a, T, C: Counts>(slot: NonNull<Slot<T, C>>) -> &'a HandleCounts<C> {
     // SAFETY: the slot is in use while there are handles.
@@ -127,10 +128,10 @@ unsafe fn counts<'a, T, C: Counts>(slot: NonNull<Slot<T, C>>) -> &'a HandleCount
 /// Frees a slot.
 ///
 /// # Safety
-/// There is no handle of `slot`, and its pool has not ended.
+/// `slot` has no handle any more, and its pool has not been destroyed.
 #[inline(always)]
 unsafe fn free<T, C: Counts, M: Mode, S: Source>(slot: NonNull<Slot<T, C>>) {
-    // SAFETY: the slot is still in use, and its pool has not ended.
+    // SAFETY: the slot is still in use, and its pool has not been destroyed.
     drop(unsafe { slot_of::<Slot<T, C>, M, S, NoHooks>(slot) });
 }
 
@@ -189,11 +190,12 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
     /// # drop(other);
     /// ```
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
-        // SAFETY: there is no other handle, and only a handle can make another one.
+        // SAFETY: there is no other handle, and only a handle can make another handle.
         this.counts().is_sole().then(|| unsafe { this.object().as_mut() })
     }
 
-    /// Returns the object, if `this` is its only strong handle. Otherwise returns the handle.
+    /// Returns the object, if `this` is its only strong handle. Otherwise returns `this` in the
+    /// error.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         if !this.counts().take_only() {
             return Err(this);
@@ -205,7 +207,7 @@ impl<'p, T, C: Counts, M: Mode, S: Source> Handle<'p, T, C, M, S> {
     }
 
     /// Returns the object, if `this` is its last strong handle. If several threads call this
-    /// function at the same time with all handles of an object, one of them gets the object.
+    /// function at the same time with all handles of an object, exactly one thread gets the object.
     pub fn into_inner(this: Self) -> Option<T> {
         let this = ManuallyDrop::new(this);
         if !this.counts().drop_strong() {
@@ -281,7 +283,8 @@ impl<T, C: Counts, M: Mode, S: Source> Clone for Weak<'_, T, C, M, S> {
 impl<T, C: Counts, M: Mode, S: Source> Drop for Weak<'_, T, C, M, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `self` is a handle of the slot. If it was the last, there is no handle any more.
+        // SAFETY: `self` is a handle of the slot. If it was the last handle, nothing refers to the
+        // slot any more.
         unsafe {
             if counts(self.slot).drop_weak() {
                 free::<T, C, M, S>(self.slot);

@@ -69,9 +69,9 @@ macro_rules! unsize_box {
     }};
     ($box:expr) => {{
         let boxed = $box;
-        // SAFETY: the argument `value` of `__join` may be coerced. A coercion, unlike a cast, makes
-        // another pointer to the same value only, so the new box owns what the old box owned.
-        // `__split` wraps the arena in a type that `Deref` cannot coerce to another arena.
+        // SAFETY: the argument `value` of `__join` may be coerced. Unlike a cast, a coercion only
+        // makes another pointer to the same value, so the new box owns the value that the old box
+        // owned. `__split` wraps the arena in a type that `Deref` cannot coerce to another arena.
         unsafe {
             let (value, arena) = $crate::arena::Box::__split(boxed);
             $crate::arena::Box::__join(value, arena)

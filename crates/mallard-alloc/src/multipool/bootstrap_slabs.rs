@@ -1,4 +1,4 @@
-//! Bootstrap slabs: the first memory of a multipool, which all size classes share.
+//! Bootstrap slabs. They are the first memory of a multipool, and all size classes share them.
 
 use super::chunks::{Chunk, Chunks};
 use super::class_pool::Shape;
@@ -7,21 +7,21 @@ use crate::{Source, Statistics};
 use core::cell::Cell;
 
 /// Slabs of 1, 4, 16, 64 and 256 KiB, from which blocks of any size class are cut in address order.
-/// If each size class took a chunk for its first block, the chunks of a small container would be
-/// larger than its blocks: 64 strings, for example, have 24 different sizes.
+/// If each size class requested a chunk for its first block, the chunks of a small container would
+/// be larger than its blocks. For example, 64 strings have 24 different sizes.
 ///
 /// ```text
 ///     header | 40 B | 24 B | 640 B | not cut yet ...   | 5 | 2 | 4 |
 ///                                  cut                 room_end    end
 /// ```
 ///
-/// The kind of a block is the index of its size class. One byte for each block, between `room_end`
-/// and the end of the slab, stores the kind. The byte of the first block is the last byte of the
-/// slab. With these bytes, a slab can be read block by block. A freed block is added to the free
-/// list of its class.
+/// The kind of a block is the index of its size class. The bytes between `room_end` and the end of
+/// the slab store the kinds, one byte for each block. The byte of the first block is the last byte
+/// of the slab. With these bytes, a slab can be read block by block. A freed block is added to the
+/// free list of its class.
 pub(super) struct BootstrapSlabs {
     chunks: Chunks,
-    step: Cell<usize>, // bytes of the next slab
+    step: Cell<usize>, // the size of the next slab in bytes
 }
 
 const STEP_FIRST: usize = 1 << 10;
@@ -29,9 +29,9 @@ const STEP_MAX: usize = 1 << 18;
 const STEP_FACTOR: usize = 4;
 const BLOCKS_MIN: usize = 4; // a new slab holds at least this number of the requested blocks
 
-/// Returns how many bytes of blocks are cut together. The number is 512 for small blocks, because a
-/// container usually has many of these. The number is 256 for larger blocks, so that a few large
-/// blocks do not use up the memory of many small ones.
+/// Returns how many bytes of blocks are cut together. The result is 512 for blocks of up to 64
+/// bytes, because a container usually has many of these blocks. The result is 256 for larger
+/// blocks, so that a few large blocks do not use up the memory of many small blocks.
 fn batch_bytes(shape: Shape) -> usize {
     if shape.bytes <= 64 {
         512
@@ -46,8 +46,8 @@ fn rewind(slab: Chunk) {
     slab.room_end.set(slab.end());
 }
 
-/// Returns the address of the next block of a shape in a slab, if both the block and the byte of
-/// its kind fit.
+/// Returns the address of a slab's next block with this shape. Returns `None` unless both the block
+/// and the byte of its kind fit.
 fn next_block(slab: Chunk, shape: Shape) -> Option<*mut u8> {
     let begin = slab.cut.get().map_addr(|at| align_up(at, shape.align));
     (begin.addr() + shape.bytes < slab.room_end.get().addr()).then_some(begin)
@@ -117,8 +117,8 @@ impl BootstrapSlabs {
         (begin, end)
     }
 
-    /// Makes the next slab the current one. If there is none, takes from the source a new slab that
-    /// holds several blocks of `bytes` bytes.
+    /// Makes the next slab the current slab. If there is no next slab, requests from the source a
+    /// new slab that holds several blocks of `bytes` bytes.
     fn go_on<S: Source>(&self, source: &S, bytes: usize) -> Option<()> {
         if bytes > STEP_MAX / BLOCKS_MIN {
             return None;
@@ -135,10 +135,10 @@ impl BootstrapSlabs {
         }
         let taken = source.try_take(layout(step, Chunk::ALIGN)?)?;
         self.step.set(step * STEP_FACTOR);
-        // SAFETY: the memory was just taken, and is larger than a header.
+        // SAFETY: the source has just supplied the memory, which is larger than a header.
         rewind(unsafe { self.chunks.add(taken) });
-        // Makes the new slab the current one. While the source was asked for the slab, the source
-        // itself may have allocated from this multipool and so added other slabs before it.
+        // Makes the new slab the current slab. While the source supplied the slab, it may have
+        // allocated from this multipool and so added other slabs before the new slab.
         while self.chunks.advance().is_some() {}
         Some(())
     }
@@ -177,8 +177,8 @@ impl BootstrapSlabs {
         self.step.set(last.map_or(STEP_FIRST, |slab| slab.bytes.saturating_mul(STEP_FACTOR)));
     }
 
-    /// Adds the slabs to `s`. Every block that was cut counts as live; the pool of its class then
-    /// subtracts the free blocks.
+    /// Adds the slabs to `s`. Every block that was cut counts as live. The pool of each class then
+    /// subtracts its free blocks.
     pub(super) fn add_to(&self, s: &mut Statistics, shapes: &[Shape]) {
         for slab in self.chunks.iter() {
             s.bytes_taken += slab.bytes;

@@ -1,4 +1,5 @@
-//! A list of chunks of a multipool: the chunks of one size class, or the bootstrap slabs.
+//! A multipool's list of chunks. A list contains the chunks of one size class, or the bootstrap
+//! slabs.
 
 use super::list::{Elements, Link};
 use crate::base::bits::{align_up, layout};
@@ -11,11 +12,11 @@ use core::ptr::{null_mut, NonNull};
 #[repr(C)]
 pub(super) struct Header {
     link: Link,
-    /// Bytes of the chunk, as the source supplied it.
+    /// The size of the chunk in bytes, as the source supplied the chunk.
     pub(super) bytes: usize,
-    /// Address of the end of the blocks that were cut.
+    /// The end address of the blocks that were cut.
     pub(super) cut: Cell<*mut u8>,
-    /// Address of the end of the memory for blocks.
+    /// The end address of the memory for blocks.
     pub(super) room_end: Cell<*mut u8>,
     /// Number of blocks in use, while `trim` counts them.
     in_use: Cell<usize>,
@@ -28,8 +29,8 @@ pub(super) struct Chunk(NonNull<Header>);
 impl Deref for Chunk {
     type Target = Header;
     fn deref(&self) -> &Header {
-        // SAFETY: a chunk of a list has a header. The fields that change are cells; the link
-        // changes too, but only `Chunks` uses it.
+        // SAFETY: a chunk of a list has a header. The fields that change are cells, except the
+        // link, which only `Chunks` uses.
         unsafe { self.0.as_ref() }
     }
 }
@@ -52,8 +53,8 @@ impl Chunk {
     pub(super) fn contains(self, p: *const u8) -> bool {
         p.addr().wrapping_sub(self.data().addr()) < self.bytes
     }
-    /// Returns how many bytes the blocks that were cut have in all. The first block has the
-    /// alignment `align`.
+    /// Returns the size of all blocks that were cut, in bytes. The first block has the alignment
+    /// `align`.
     pub(super) fn cut_bytes(self, align: usize) -> usize {
         self.cut.get().addr() - self.begin(align).addr()
     }
@@ -92,8 +93,8 @@ impl Chunks {
         NonNull::new(self.current.get()).map(Chunk)
     }
     pub(super) fn iter(&self) -> impl Iterator<Item = Chunk> {
-        // SAFETY: `first` is the start of a list. The callers return no chunk of the list to the
-        // source before the iterator has passed it.
+        // SAFETY: `first` is the start of a list. The callers return a chunk of the list to the
+        // source only after the iterator has passed the chunk.
         unsafe { Elements::from(self.first.get().cast()) }.map(|link| Chunk(link.cast()))
     }
     /// Finds the chunk that contains `p`. O(chunks).
@@ -111,8 +112,8 @@ impl Chunks {
         }
     }
 
-    /// Makes the chunk after the current one the current chunk, and returns it. Returns `None` if
-    /// there is none.
+    /// Makes the chunk after the current chunk the current one, and returns it. Returns `None` if
+    /// there is no later chunk.
     pub(super) fn advance(&self) -> Option<Chunk> {
         let next = match NonNull::new(self.current.get()) {
             None => self.first.get(),
@@ -128,7 +129,7 @@ impl Chunks {
         self.current.set(null_mut());
     }
 
-    /// Adds a chunk at the end of the list. No blocks are cut from it yet.
+    /// Adds a chunk at the end of the list. No blocks are cut from the chunk yet.
     ///
     /// # Safety
     /// The source has just supplied `taken`, with the alignment `Chunk::ALIGN`, and `taken` is
@@ -164,8 +165,8 @@ impl Chunks {
         }
     }
 
-    /// Returns the idle chunks to the source, and calls `gave` with the bytes of each. The other
-    /// chunks keep their order.
+    /// Returns the idle chunks to the source, and calls `gave` with the size of each chunk. The
+    /// other chunks keep their order.
     pub(super) fn give_idle<S: Source>(&self, source: &S, mut gave: impl FnMut(usize)) {
         let (chunks, current) = (self.iter(), self.current());
         let (mut last, mut last_cut) = (null_mut::<Header>(), null_mut::<Header>());

@@ -46,7 +46,7 @@ impl ClassPool {
         }
     }
 
-    /// Takes a free block, or a slot of the bump range. Never calls the source.
+    /// Allocates a free block, or a slot of the bump range. Never calls the source.
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<NonNull<u8>> {
         if let Some(block) = self.free.pop() {
@@ -72,7 +72,7 @@ impl ClassPool {
         unsafe { self.free.push(block) }
     }
 
-    /// Takes a block as `pop` does, or else from a new chunk. Returns `None` if the source is
+    /// Allocates a block as `pop` does, or else from a new chunk. Returns `None` if the source is
     /// exhausted, or the limit is reached.
     pub(super) fn allocate<S: Source>(&self, source: &S) -> Option<NonNull<u8>> {
         self.refills.set(self.refills.get() + 1);
@@ -83,12 +83,13 @@ impl ClassPool {
         self.pop()
     }
 
-    /// Returns whether the next block needs a new chunk.
+    /// Returns whether an allocation needs a new chunk. If so, the pool has no free block and no
+    /// unused slot.
     pub(super) fn is_used_up(&self) -> bool {
         self.free.is_empty() && self.fresh_count() == 0 && !self.open_next()
     }
 
-    /// Makes neighbouring slots the bump range.
+    /// Makes neighbouring slots the bump range of this pool.
     ///
     /// # Safety
     /// Nobody uses the slots, and they have the shape of this class. The slots exist until
@@ -98,7 +99,7 @@ impl ClassPool {
         let range_end = self.fresh_end.replace(end);
         while let (true, Some(block)) = (slot != range_end, NonNull::new(slot)) {
             // While the source supplied the slab, it may have called this multipool, and that call
-            // may have opened a new bump range. The slots of such a range are pushed on the free
+            // may have opened a new bump range. The slots of that range are pushed on the free
             // list, so that they are not lost.
             // SAFETY: the block is a slot of the old range, which nobody uses.
             unsafe { self.free.push(block) };
@@ -115,21 +116,21 @@ impl ClassPool {
         true
     }
 
-    /// Takes one more chunk from the source, and adds it at the end of the list.
+    /// Requests one more chunk from the source, and adds the chunk at the end of the list.
     fn grow<S: Source>(&self, source: &S) -> Option<()> {
         let shape = self.shape;
         // The largest padding before the first block.
         let skipped = shape.align.saturating_sub(Chunk::ALIGN);
         let least = Chunk::HEADER_BYTES + skipped + shape.bytes;
         let least = Layout::from_size_align(least, Chunk::ALIGN).ok()?;
-        // With a limit, the chunk is cut to a whole number of blocks, so that no bytes of the limit
-        // are wasted after the last one.
+        // With a limit, the size of the chunk is reduced to a whole number of blocks, so that no
+        // bytes of the limit are wasted after the last block.
         let limited = self.growth.is_limited();
         let taken = self.growth.take(source, least, least.size(), |step| match limited {
             true => step - (step - least.size()) % shape.bytes,
             false => step,
         })?;
-        // SAFETY: the memory was just taken, and is larger than a header.
+        // SAFETY: the source has just supplied the memory, which is larger than a header.
         let chunk = unsafe { self.chunks.add(taken) };
         let begin = chunk.begin(shape.align);
         let room = (chunk.end().addr() - begin.addr()) / shape.bytes * shape.bytes;
@@ -153,8 +154,8 @@ impl ClassPool {
         self.chunks.is_empty() && self.fresh_end.get().is_null()
     }
 
-    /// Says whether `p` is a block in use, another address in a chunk, or outside the chunks of
-    /// this pool. Slabs are not searched.
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside the chunks of
+    /// this pool. Does not search the slabs.
     pub(super) fn classify(&self, p: *const u8) -> Validity {
         let Some(chunk) = self.chunks.find(p) else { return Validity::Miss };
         let begin = chunk.begin(self.shape.align);
@@ -166,7 +167,7 @@ impl ClassPool {
         }
     }
 
-    /// Frees all blocks. Later allocations use them in address order again.
+    /// Frees all blocks. Later allocations use the blocks in address order again.
     pub(super) fn reset(&self) {
         self.free.clear();
         self.fresh.set(null_mut());
@@ -232,8 +233,8 @@ impl ClassPool {
             s.bytes_live += cut;
             s.bytes_idle += chunk.room_end.get().addr() - chunk.cut.get().addr();
         }
-        // The free list also has blocks of slabs. Slabs are counted elsewhere, so the numbers here
-        // may be below 0 until the slabs are added: the subtractions wrap.
+        // The free list also contains blocks of slabs, which are counted elsewhere. So the numbers
+        // here may be below 0 until the slabs are added, and the subtractions wrap.
         s.blocks_live = s.blocks_live.wrapping_sub(at_hand);
         s.bytes_live = s.bytes_live.wrapping_sub(at_hand * self.shape.bytes);
         s.bytes_idle += at_hand * self.shape.bytes;

@@ -1,4 +1,4 @@
-//! Large blocks: each block is a separate chunk.
+//! Large blocks, each of which is a separate chunk.
 
 use crate::base::bits::{align_up, layout};
 use crate::{Chunk, Source, Statistics};
@@ -6,9 +6,9 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
 
-/// The large blocks of a multipool. Each block has a footer after it, which links the block to the
-/// others, so that `release` finds all of them. Unlike a header, a footer needs no padding in front
-/// of the block.
+/// The large blocks of a multipool. A footer after each block links the block to the others, so
+/// that `release` finds all large blocks. Unlike a header, a footer needs no padding before the
+/// block.
 pub(super) struct LargeBlocks {
     first: Cell<*mut Footer>, // the list begins with the newest block
 }
@@ -28,7 +28,7 @@ impl LargeBlocks {
         Self { first: Cell::new(null_mut()) }
     }
 
-    /// Takes a block from the source. `bytes` is not 0.
+    /// Allocates a block from the source. `bytes` is not 0.
     pub(super) fn allocate<S: Source>(
         &self,
         source: &S,
@@ -38,8 +38,8 @@ impl LargeBlocks {
         let behind = footer_offset(bytes).checked_add(size_of::<Footer>())?;
         let taken = source.try_take(layout(behind, align.max(align_of::<Footer>()))?)?;
         let next = self.first.get();
-        // SAFETY: the chunk was just taken, and holds the block and after it an aligned footer. The
-        // next footer is in the list.
+        // SAFETY: the source has just supplied the chunk, which has room for the block and, after
+        // the block, an aligned footer. The next footer is in the list.
         unsafe {
             let footer = taken.data.add(footer_offset(bytes)).cast::<Footer>();
             footer.write(Footer { next, previous: null_mut(), taken });
@@ -62,7 +62,8 @@ impl LargeBlocks {
         block: NonNull<u8>,
         bytes: usize,
     ) {
-        // SAFETY: `allocate` wrote the footer after the block. Its neighbours in the list exist.
+        // SAFETY: `allocate` wrote the footer after the block. The footer's neighbours in the list
+        // exist.
         unsafe {
             let Footer { next, previous, taken } =
                 block.add(footer_offset(bytes)).cast::<Footer>().read();
@@ -97,7 +98,7 @@ impl LargeBlocks {
     fn iter(&self) -> impl Iterator<Item = &Footer> {
         let mut at = self.first.get();
         core::iter::from_fn(move || {
-            // SAFETY: a footer of the list exists for as long as its block.
+            // SAFETY: a footer of the list exists while its block exists.
             let footer = unsafe { at.as_ref() }?;
             at = footer.next;
             Some(footer)

@@ -1,4 +1,4 @@
-//! Linked lists whose links are stored in their elements: in free blocks, and in chunks.
+//! Linked lists whose links are stored in their elements, which are free blocks or chunks.
 
 use core::cell::Cell;
 use core::ptr::{null_mut, NonNull};
@@ -9,8 +9,9 @@ pub(super) struct Link {
     pub(super) next: *mut Link,
 }
 
-/// Free blocks of one size, with the block that was freed last on top. The list needs no memory,
-/// but a pop reads the block, which causes a cache miss if the block was not used lately.
+/// A list of equally large free blocks. The block that was freed last is on top. The list needs no
+/// separate memory, but a pop reads the block, which causes a cache miss if the block was not used
+/// lately.
 pub(super) struct FreeList {
     head: Cell<*mut Link>,
 }
@@ -62,12 +63,12 @@ impl FreeList {
         self.head.set(unsafe { sorted(self.head.get()) });
     }
 
-    /// Removes the blocks for which `gone` returns `true`. The others keep their order.
+    /// Removes the blocks for which `gone` returns `true`. The other blocks keep their order.
     pub(super) fn remove(&self, mut gone: impl FnMut(NonNull<u8>) -> bool) {
         let mut end = self.head.as_ptr();
         for block in self.iter().filter(|&block| !gone(block)) {
-            // SAFETY: `end` is the head of the list, or the link of a block in it that the iterator
-            // has passed.
+            // SAFETY: `end` is the head of the list, or the link of a block in the list that the
+            // iterator has passed.
             unsafe {
                 *end = block.cast::<Link>().as_ptr();
                 end = &raw mut (**end).next;
@@ -106,7 +107,7 @@ impl Iterator for Elements {
     }
 }
 
-/// Sorts a list by address, and returns its new start. Merges runs of 1, 2, 4, ... elements, so it
+/// Sorts a list by address, and returns its new start. Merges runs of 1, 2, 4, ... elements, and so
 /// needs neither memory nor recursion.
 ///
 /// # Safety

@@ -1,4 +1,4 @@
-//! A multipool: a pool for each size class, over one source.
+//! A multipool, which has one pool for each size class, over one source.
 
 mod bootstrap_slabs;
 mod chunks;
@@ -36,8 +36,8 @@ use large_blocks::LargeBlocks;
 ///
 /// **Sizes.** A block below 128 bytes is at most 7 bytes larger than requested, and any other
 /// pooled block at most 12.5 % larger (see [`size_class`]). A block above
-/// [`LARGEST`](Self::LARGEST), or aligned to more than a cache line, is a large block. It comes
-/// directly from the source, and a free returns it to the source.
+/// [`LARGEST`](Self::LARGEST), or aligned to more than a cache line, is a large block. A large
+/// block comes directly from the source, and a free returns it to the source.
 ///
 /// **Growth.** The first blocks of all sizes are cut from shared slabs of 1, 4, 16, 64 and 256 KiB.
 /// When the slabs are used up, each size class requests separate chunks. The first chunk has 2 KiB,
@@ -46,7 +46,7 @@ use large_blocks::LargeBlocks;
 /// together, limit the source.
 ///
 /// An allocation fails when the source is exhausted. A failed call changes nothing. A multipool is
-/// `Send` and not `Sync`; [`Synchronized`](crate::Synchronized) puts a lock around it. An
+/// `Send` and not `Sync`. [`Synchronized`](crate::Synchronized) puts a lock around a multipool. An
 /// allocation and its free together cost about ten instructions. An empty multipool has less than
 /// 800 bytes.
 pub struct Multipool<S: Source = DefaultHeap> {
@@ -59,7 +59,8 @@ pub struct Multipool<S: Source = DefaultHeap> {
 
 const LARGEST: usize = 32 << 10;
 const CLASSES: usize = size_class::of(LARGEST) + 1;
-// A larger maximum would align every chunk of a class more strictly for the sake of rare requests.
+// With a larger maximum, every chunk of a class would need a stricter alignment for the sake of
+// rare requests.
 const ALIGN_MAX: usize = 64;
 const GROWTH: Growth = Growth { first: 2048, num: 4, ..Growth::new() };
 
@@ -75,9 +76,9 @@ static SHAPES: [Shape; CLASSES] = {
     shapes
 };
 
-/// A group: the pools of eight neighbouring size classes, in memory from the source. A group is
-/// made when the first of its pools is needed, because a multipool often serves only the few sizes
-/// of one small container.
+/// A group of pools, for eight neighbouring size classes, in memory from the source. A group is
+/// made when its first pool is needed, because a multipool often serves only the few sizes of one
+/// small container.
 #[repr(C)] // the first pool is at the first byte
 struct Group {
     cores: [ClassPool; GROUP],
@@ -86,12 +87,12 @@ struct Group {
 const GROUP: usize = 8;
 
 struct Absent(ClassPool);
-// SAFETY: nothing is ever written to this pool: it never grows, and no block is freed to it.
+// SAFETY: nothing ever writes to this pool, because it never grows, and no block is freed to it.
 unsafe impl Sync for Absent {}
 
-/// An empty pool. It stands for the pool of each class that does not have a pool yet. Because this
-/// pool is empty, only `refill` has to test whether the pool of a class exists, and `try_allocate`
-/// does not.
+/// An empty pool, which stands for the pool of each class that does not have a pool yet. Because
+/// this pool is empty, only `refill` has to test whether the pool of a class exists, and
+/// `try_allocate` does not.
 static ABSENT: Absent = Absent(ClassPool::new(SHAPES[0], GROWTH));
 
 const fn absent() -> NonNull<ClassPool> {
@@ -204,8 +205,8 @@ impl<S: Source> Multipool<S> {
         unsafe { self.cores.get_unchecked(class).get().as_ref() }
     }
 
-    /// Allocates a block of a class that has no free block: from a bootstrap slab, or else from a
-    /// chunk. Makes the pool of the class if there is none.
+    /// Allocates a block of a class that has no free block. The block comes from a bootstrap slab,
+    /// or else from a chunk. Makes the pool of the class if it has no pool.
     #[inline(never)]
     fn refill(&self, class: usize) -> Option<NonNull<u8>> {
         let first = class / GROUP * GROUP;
@@ -216,7 +217,7 @@ impl<S: Source> Multipool<S> {
         let core = self.core(class);
         if core.is_used_up() {
             if let Some(slots) = self.slabs.cut(&self.source, SHAPES[class], class) {
-                // SAFETY: the slots were just cut for this class. Slabs stay until `release`, or
+                // SAFETY: the slots were just cut for this class. Slabs exist until `release`, or
                 // until `trim`, which first calls `forget_idle`.
                 unsafe { core.add_fresh(slots) };
             }
@@ -238,14 +239,15 @@ impl<S: Source> Multipool<S> {
     fn make_group(&self, first: usize) -> Option<()> {
         let taken = self.source.try_take(Layout::new::<Group>())?;
         if !self.is_absent(first) {
-            // The source called this multipool, and that call made the group.
-            // SAFETY: the chunk was just taken, and nothing is in it.
+            // While the source supplied the memory, it called this multipool, and that call made
+            // the group.
+            // SAFETY: the source has just supplied the chunk, and nothing is in the chunk.
             unsafe { self.source.give(taken) };
             return Some(());
         }
         let group = taken.data.cast::<Group>();
         let core = |i: usize| ClassPool::new(SHAPES[(first + i).min(CLASSES - 1)], self.growth);
-        // SAFETY: the chunk was just taken, with the layout of a group.
+        // SAFETY: the source has just supplied the chunk, with the layout of a group.
         unsafe { group.write(Group { cores: core::array::from_fn(core), taken }) };
         for (i, slot) in self.cores[first..].iter().take(GROUP).enumerate() {
             // SAFETY: the pools are at the beginning of their group.
@@ -260,7 +262,7 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// Returns the group to the source, if there is one. Requires that none of its pools has a
+    /// Returns the group to the source, if there is a group. Requires that none of its pools has a
     /// chunk.
     fn drop_group(&self, first: usize) {
         if self.is_absent(first) {
@@ -289,8 +291,8 @@ impl<S: Source> Multipool<S> {
         }
     }
 
-    /// Allocates a block that no pool serves: a block that is too large, too strictly aligned, or
-    /// of 0 bytes.
+    /// Allocates a block that no pool serves, because the block is too large, too strictly aligned,
+    /// or has 0 bytes.
     #[cold]
     #[inline(never)]
     fn allocate_apart(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
@@ -303,7 +305,7 @@ impl<S: Source> Multipool<S> {
     /// Frees a block that no pool serves.
     ///
     /// # Safety
-    /// `block` is a block of `allocate_apart` that nobody uses any more.
+    /// `block` was allocated by `allocate_apart`, and nobody uses the block any more.
     #[cold]
     #[inline(never)]
     unsafe fn deallocate_apart(&self, block: NonNull<u8>, bytes: usize) {
@@ -314,8 +316,8 @@ impl<S: Source> Multipool<S> {
     }
 }
 
-/// Returns the size by which the class of a request is chosen. A request of 0 bytes has the size 0,
-/// which has no class.
+/// Returns the size that selects the class of a request. A request of 0 bytes has the size 0, which
+/// has no class.
 #[inline(always)]
 fn rounded(layout: Layout) -> usize {
     align_up(layout.size(), layout.align())

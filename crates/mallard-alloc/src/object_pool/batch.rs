@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// The slots of a batch that have no object yet. When this guard is dropped, it frees these slots.
+/// A guard for the slots of a batch that have no object yet. Dropping the guard frees these slots.
 struct Unfilled<'p, M: Mode, S: Source, H> {
     slots: &'p Slots<M, S, H>,
     blocks: &'p [MaybeUninit<Block>],
@@ -34,13 +34,13 @@ impl<M: Mode, S: Source, H> Drop for Unfilled<'_, M, S, H> {
     fn drop(&mut self) {
         while let (Some(core), false) = (self.slots.core(), self.blocks.is_empty()) {
             let block = self.next();
-            // SAFETY: the block is of this core, and nobody uses the block.
+            // SAFETY: the block is from this core, and nobody uses the block.
             unsafe { core.deallocate(block) }
         }
     }
 }
 
-/// The slots of a batch whose objects are dropped already. When this guard is dropped, it frees
+/// A guard for the slots of a batch whose objects are dropped already. Dropping the guard frees
 /// these slots.
 struct Emptied<'p, M: Mode, S: Source, H> {
     core: &'p CoreOf<M, S, H>,
@@ -52,7 +52,7 @@ impl<M: Mode, S: Source, H> Emptied<'_, M, S, H> {
     fn flush(&mut self) {
         let count = core::mem::take(&mut self.count);
         let blocks: *const Block = self.blocks.as_ptr().cast();
-        // SAFETY: the first `count` entries are written. They are blocks of this core that nobody
+        // SAFETY: the first `count` entries are written. They are blocks from this core that nobody
         // uses.
         unsafe { self.core.deallocate_batch(core::slice::from_raw_parts(blocks, count)) }
     }
@@ -74,8 +74,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Makes an object of each value, or makes no object and returns all values in the error. In a
-    /// mode with a lock, locks only once for all objects.
+    /// Makes an object of each value, or makes no object and returns all values in the error. A
+    /// mode with a lock locks only once for all objects.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::fixed(3);
@@ -97,8 +97,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Ok(values.map(|value| self.fill(unfilled.next(), || value)))
     }
 
-    /// Drops all boxes. In a mode with a lock, locks only once for each 32 boxes. The slot of a box
-    /// of another pool is freed in that pool.
+    /// Drops all boxes. A mode with a lock locks only once for each 32 boxes. If a box is from
+    /// another pool, its slot is freed in that pool.
     ///
     /// ```
     /// let pool = mallard::ObjectPool::new();

@@ -8,8 +8,8 @@ use crate::sync::Mode;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-/// Iterates over the objects of a pool whose box was forgotten or leaked. Made by
-/// [`ObjectPool::iter`](crate::ObjectPool::iter).
+/// An iterator over the objects of a pool whose box was leaked, for example by `mem::forget`.
+/// [`ObjectPool::iter`](crate::ObjectPool::iter) returns this iterator.
 ///
 /// ```
 /// let mut pool = mallard::ObjectPool::new();
@@ -22,7 +22,7 @@ pub struct Iter<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     objects: PhantomData<&'p T>,
 }
 
-/// [`Iter`] with mutable references. Made by [`ObjectPool::iter_mut`](crate::ObjectPool::iter_mut).
+/// An [`Iter`] with mutable references, from [`ObjectPool::iter_mut`](crate::ObjectPool::iter_mut).
 ///
 /// ```
 /// let mut pool = mallard::ObjectPool::new();
@@ -68,8 +68,8 @@ impl<'p, T, M: Mode, S: Source, H: Hooks<T>> Iterator for IterMut<'p, T, M, S, H
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for Iter<'_, T, M, S, H> {}
 impl<T, M: Mode, S: Source, H: Hooks<T>> FusedIterator for IterMut<'_, T, M, S, H> {}
 
-// The output leaves out the number of objects that are left: counting them would need another
-// iteration.
+// The output does not contain the number of remaining objects, because counting them would need
+// another iteration.
 impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for Iter<'_, T, M, S, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
@@ -81,7 +81,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> core::fmt::Debug for IterMut<'_, T, M, 
     }
 }
 
-/// Drops all objects and frees their slots, even if a destructor panics.
+/// A loop that drops all objects and frees their slots, even if a destructor panics.
 pub(super) struct Sweep<'p, T, M: Mode, S: Source, H: Hooks<T>> {
     slots: &'p mut Slots<M, S, H>,
     cursor: LiveCursor,

@@ -43,9 +43,9 @@ use core::ptr::NonNull;
 /// # drop((first, only));
 /// ```
 ///
-/// Making a pool is `const` and allocates nothing, so a pool may be a `static` if `M` is a shared
-/// mode. `new` makes a pool for one thread; `with_mode` and all other constructors make a pool of
-/// the mode in the type.
+/// A constructor of a pool is `const` and allocates nothing, so a pool may be a `static` if `M` is
+/// a mode for several threads. `new` makes a pool for one thread. `with_mode` and all other
+/// constructors make a pool of the mode in the type.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -55,17 +55,17 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// **Memory.** A pool requests no memory before the first object. Then it requests memory in steps
-/// that double from 64 KiB to 1 MiB, or that a [`Growth`] determines. Memory of slots that were
-/// never used is not touched. In addition to the objects, a pool needs 1/8 byte for each object, 72
-/// bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to 1,024 slots
-/// that were freed last. Only `trim` and `release` return memory to the source.
+/// that double from 64 KiB to 1 MiB, or that a [`Growth`] determines. The pool does not touch the
+/// memory of slots that were never used. In addition to the objects, a pool needs 1/8 byte for each
+/// object, 72 bytes for each 64 KiB, about 300 bytes for itself, and 8 bytes for each of up to
+/// 1,024 slots that were freed last. Only `trim` and `release` return memory to the source.
 ///
-/// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. No
-/// constructor, destructor or hook runs under a lock, and each may use the same pool.
+/// **Panics.** If a constructor, a destructor or a hook panics, the slot is free again. The pool
+/// holds no lock while it calls them, so they may use the same pool.
 ///
 /// # Threads
-/// A pool of `sync::Unshared` is `Send` if `T` is, and not `Sync`. Its boxes are neither `Send` nor
-/// `Sync`.
+/// A pool of `sync::Unshared` is `Send` if `T` is, and is not `Sync`. The boxes of such a pool are
+/// neither `Send` nor `Sync`.
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<u32> = mallard::ObjectPool::new();
@@ -95,8 +95,8 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// # Lifetimes
-/// A box borrows its pool. The pool drops objects that were forgotten or leaked, so everything that
-/// the objects borrow must outlive the pool:
+/// A box borrows its pool. The pool drops objects that were leaked, for example by `mem::forget`,
+/// so everything that the objects borrow must outlive the pool:
 ///
 /// ```compile_fail
 /// let pool: mallard::ObjectPool<&str> = mallard::ObjectPool::new();
@@ -124,14 +124,14 @@ where
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: no box exists while the pool moves, and everything else in the pool moves with it.
+// SAFETY: no box exists while the pool moves, and everything else moves with the pool.
 unsafe impl<T: Send, M: Mode, S: Source + Send, H: Hooks<T> + Send> Send
     for ObjectPool<T, M, S, H>
 {
 }
 // SAFETY: any thread may call a pool of a shared mode. One thread may make an object and another
-// thread drop it, and any thread may call the source and the hooks. `&self` returns no reference to
-// an object.
+// thread may drop it, and any thread may call the source and the hooks. `&self` returns no
+// reference to an object.
 unsafe impl<T, M, S, H> Sync for ObjectPool<T, M, S, H>
 where
     T: Send,
@@ -177,8 +177,8 @@ impl<T, M: Mode> ObjectPool<T, M> {
     {
         Self::with_growth_in(growth, DefaultHeap)
     }
-    /// Makes a pool whose first growth step holds `count` objects, without allocating. The first
-    /// `make` requests that step from the source.
+    /// Makes a pool whose first chunk request has room for `count` objects, without allocating. The
+    /// first `make` sends this request to the source.
     pub const fn with_capacity(count: usize) -> Self
     where
         M: Growing,
@@ -231,10 +231,11 @@ impl<T, M: Mode> ObjectPool<T, M> {
     }
     /// Makes a pool like `fixed`, with the caller's source.
     ///
-    /// The chunk of the objects lies at a multiple of the mode's `CHUNK`, 64 KiB by default. So a
-    /// [`Buffer`](crate::Buffer) must have room for such a multiple, wherever the buffer begins, or
-    /// the chunks must be small. Whether a buffer is large enough does not depend on its address.
-    /// [`Cause::BufferTooSmall`](crate::Cause::BufferTooSmall) contains how many bytes are missing.
+    /// The chunk of the objects lies at a multiple of the mode's `CHUNK`, which is 64 KiB by
+    /// default. So a [`Buffer`](crate::Buffer) must contain such a multiple, wherever the buffer
+    /// begins, or the mode must have small chunks. Whether a buffer is large enough does not depend
+    /// on its address. [`Cause::BufferTooSmall`](crate::Cause::BufferTooSmall) contains how many
+    /// bytes are missing.
     ///
     /// ```
     /// use core::mem::MaybeUninit;
@@ -250,8 +251,7 @@ impl<T, M: Mode> ObjectPool<T, M> {
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     /// The size and alignment of slots and chunks. A handle computes the same shape from the type
-    /// of its object. Only the maximum number of slots of a fixed pool is missing, because a handle
-    /// cannot know that number.
+    /// of its object, except for a fixed pool's maximum number of slots, which no handle contains.
     const SHAPE: SlotShape = SlotShape::of(Layout::new::<T>(), M::CHUNK);
 
     const fn new_with(sizing: Sizing, source: S, hooks: H) -> Self {
@@ -308,7 +308,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Makes an object in its slot, so that a large object is not moved.
+    /// Makes an object in its slot, from the result of `f`, so that a large object is not moved.
     ///
     /// ```
     /// let pool: mallard::ObjectPool<[u8; 1 << 16]> = mallard::ObjectPool::new();
@@ -322,7 +322,8 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         }
     }
 
-    /// Like `make_with`, but if there is no memory, returns `f` in the error without calling `f`.
+    /// Makes an object like `make_with`. If there is no memory, returns `f` in the error without
+    /// calling `f`.
     #[inline(always)]
     pub fn try_make_with<F: FnOnce() -> T>(&self, f: F) -> Result<Box<'_, T, M, S, H>, Full<F>> {
         match self.slots.try_allocate_of(&Self::SHAPE) {
@@ -345,7 +346,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
     pub fn make_owned(self: &alloc::sync::Arc<Self>, value: T) -> OwnedBox<T, M, S, H> {
         OwnedBox::new(self.make(value), self)
     }
-    /// Like `make_owned`, but if there is no memory, returns the value in the error.
+    /// Makes an object like `make_owned`. If there is no memory, returns the value in the error.
     #[cfg(feature = "alloc")]
     pub fn try_make_owned(
         self: &alloc::sync::Arc<Self>,
@@ -369,7 +370,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
             forget(alive);
         }
         forget(slot);
-        // SAFETY: the object is of this pool, and has no other box.
+        // SAFETY: the object is from this pool, and has no other box.
         unsafe { self.adopt(object) }
     }
 
@@ -383,20 +384,21 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         unsafe { Box::from_raw(object) }
     }
 
-    /// Iterates over the objects whose box was forgotten or leaked, in address order within a
-    /// growth step. The exclusive borrow ensures that no other box is left.
+    /// Iterates over the objects whose box was leaked, for example by `mem::forget`. Objects whose
+    /// memory came from one chunk request are in address order. The exclusive borrow ensures that
+    /// no other box is left.
     pub fn iter(&mut self) -> Iter<'_, T, M, S, H> {
         Iter::new(&mut self.slots)
     }
-    /// Like `iter`, with mutable references. `T: Unpin` is needed because the box of an object may
-    /// have been pinned.
+    /// Iterates like `iter`, with mutable references. `T: Unpin` is needed because the leaked box
+    /// of an object may have been pinned.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, M, S, H>
     where
         T: Unpin,
     {
         IterMut::new(&mut self.slots)
     }
-    /// Calls `f` with each object whose box was forgotten or leaked.
+    /// Calls `f` with each object whose box was leaked, for example by `mem::forget`.
     pub fn for_each(&mut self, f: impl FnMut(&mut T))
     where
         T: Unpin,
@@ -409,12 +411,12 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> ObjectPool<T, M, S, H> {
         Sweep::<T, M, S, H>::all(&mut self.slots);
     }
 
-    /// Returns whether `p` points into memory of this pool. O(growth steps).
+    /// Returns whether `p` points into memory of this pool. O(chunk requests).
     pub fn owns(&self, p: *const T) -> bool {
         self.slots.classify(p.cast()) != Validity::Miss
     }
-    /// Returns whether `p` is an object, another address in a chunk, or outside all chunks.
-    /// O(growth steps), plus a search of the slots that were freed last.
+    /// Returns whether `p` points to an object, to another address in a chunk, or outside all
+    /// chunks. O(chunk requests), plus a search of the slots that were freed last.
     pub fn classify(&self, p: *const T) -> Validity {
         self.slots.classify(p.cast())
     }

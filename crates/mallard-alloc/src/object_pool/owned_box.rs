@@ -13,7 +13,8 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
 /// A [`Box`] without a lifetime, which holds an [`Arc`] of its pool, and is two pointers wide.
-/// Making such a box costs one atomic operation more than making a `Box`, and so does dropping it.
+/// Making such a box costs one atomic operation more than making a `Box`. Dropping such a box also
+/// costs one atomic operation more.
 ///
 /// ```
 /// use mallard::{sync, ObjectPool};
@@ -33,7 +34,7 @@ unsafe impl<T: Send, M: Mode, S: Source, H: Hooks<T>> Send for OwnedBox<T, M, S,
     Arc<ObjectPool<T, M, S, H>>: Send
 {
 }
-// SAFETY: a reference to the box gives access to shared references only: to the object and to the
+// SAFETY: a reference to the box gives access only to shared references to the object and to the
 // pool.
 unsafe impl<T: Sync, M: Mode, S: Source, H: Hooks<T>> Sync for OwnedBox<T, M, S, H> where
     Arc<ObjectPool<T, M, S, H>>: Sync
@@ -55,7 +56,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
     /// Returns the object and frees its slot.
     pub fn into_inner(this: Self) -> T {
         let mut this = ManuallyDrop::new(this);
-        // SAFETY: `this` is not used after this.
+        // SAFETY: `this` is not used after this call.
         let pool = unsafe { ManuallyDrop::take(&mut this.pool) };
         // SAFETY: the object is from this pool, and the pool is dropped after the object.
         Box::into_inner(unsafe { pool.adopt(this.object) })
@@ -64,7 +65,7 @@ impl<T, M: Mode, S: Source, H: Hooks<T>> OwnedBox<T, M, S, H> {
 
 impl<T, M: Mode, S: Source, H: Hooks<T>> Drop for OwnedBox<T, M, S, H> {
     fn drop(&mut self) {
-        // SAFETY: the field is not used after this.
+        // SAFETY: the field is not used after this call.
         let pool = unsafe { ManuallyDrop::take(&mut self.pool) };
         // SAFETY: the object is from this pool, and the pool is dropped after the object.
         drop(unsafe { pool.adopt(self.object) });

@@ -22,9 +22,10 @@ pub enum Huge {
     /// Ordinary pages of 4 KiB.
     #[default]
     None,
-    /// Pages of 2 MiB where the system has some (transparent huge pages), otherwise ordinary pages.
+    /// Transparent huge pages of 2 MiB where the system has some, and otherwise ordinary pages.
     Advise,
-    /// Pages of 2 MiB that the administrator reserved, otherwise no chunk.
+    /// Pages of 2 MiB that the administrator reserved. If too few are free, the chunk request
+    /// fails.
     Reserved,
 }
 
@@ -39,11 +40,11 @@ pub enum Huge {
 pub struct PagesOptions {
     /// The kind of pages.
     pub huge: Huge,
-    /// Whether an inaccessible guard page is before and after each chunk. An access to a guard page
-    /// raises SIGSEGV.
+    /// Whether there is an inaccessible guard page before and after each chunk. An access to a
+    /// guard page raises SIGSEGV.
     pub guarded: bool,
-    /// Whether the system provides all pages of a chunk immediately. If memory is short, `try_take`
-    /// fails, and later accesses cause no page faults.
+    /// Whether the system allocates all pages of a chunk in `try_take`. If so, `try_take` fails if
+    /// memory is short, and later accesses cause no page faults.
     pub populated: bool,
 }
 
@@ -58,13 +59,13 @@ pub struct PagesOptions {
 ///
 /// The size of a chunk is rounded up to whole pages, and the layout of the chunk has the rounded
 /// size. For example, a request for 100 bytes gets 4 KiB, or 2 MiB with huge pages. So with huge
-/// pages, request chunks of several MiB. Chunks can have any alignment. When the system call fails,
-/// the result is `None`, `last_error` returns the reason, and nothing stays mapped. Any thread may
-/// call the source. Taking a chunk costs system calls, and the first touch of a page costs a page
-/// fault. `Pages` exists on 64-bit Linux, with the feature `std`.
+/// pages, request chunks of several MiB. Chunks can have any alignment. When a system call fails,
+/// `try_take` returns `None`, `last_error` returns the reason, and nothing stays mapped. Any thread
+/// may call the source. Allocating a chunk costs system calls, and the first touch of a page costs
+/// a page fault. `Pages` exists on 64-bit Linux, with the feature `std`.
 #[derive(Debug, Default)]
 pub struct Pages {
-    options: PagesOptions, // never changed: `give` must compute the same range as `try_take`
+    options: PagesOptions, // never changed, because `give` must compute the range of `try_take`
     error: AtomicI32,
 }
 
@@ -79,7 +80,7 @@ impl Pages {
     }
 
     /// Returns the last error of a system call. If the system rejects the advice to use huge pages,
-    /// that is an error too, though the chunk was returned.
+    /// that is an error too, although `try_take` returned the chunk.
     pub fn last_error(&self) -> Option<io::Error> {
         match self.error.load(Ordering::Relaxed) {
             0 => None,
@@ -104,7 +105,8 @@ impl Pages {
     fn map(&self, bytes: usize, align: usize) -> io::Result<Mapping> {
         let guard = self.guard_bytes();
         let mut flags = if self.options.huge == Huge::Reserved { MAP_HUGETLB } else { 0 };
-        // With Advise, pages that are populated before the advice would be ordinary pages.
+        // With `Advise`, pages must be populated after the advice, because earlier pages are
+        // ordinary.
         let populate_now = self.options.populated && self.options.huge != Huge::Advise;
         flags |= if populate_now { MAP_POPULATE } else { 0 };
         // The guard in front of the first block is rounded up to the alignment of the block.
@@ -136,7 +138,7 @@ impl Pages {
     }
 }
 
-// SAFETY: a chunk stays mapped until it is given back.
+// SAFETY: a chunk stays mapped until the chunk is returned.
 unsafe impl PinSource for Pages {}
 // SAFETY: each chunk is a separate mapping.
 unsafe impl Source for Pages {
@@ -152,7 +154,7 @@ unsafe impl Source for Pages {
             Ok(mapped) => {
                 // SAFETY: the chunk begins after the guard.
                 let data = unsafe { mapped.data.add(self.guard_bytes()) };
-                core::mem::forget(mapped); // the mapping stays until the chunk is given back
+                core::mem::forget(mapped); // the mapping stays until the chunk is returned
                 Some(Chunk { data, layout: whole })
             }
             Err(error) => {

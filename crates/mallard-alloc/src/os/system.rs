@@ -93,15 +93,15 @@ impl std::error::Error for SystemError {
     }
 }
 
-/// A mapped range of address space. Unmapped when dropped.
+/// A mapped range of address space, which is unmapped when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) data: NonNull<u8>,
     pub(crate) bytes: usize,
 }
 
-// SAFETY: memory belongs to the process and not to a thread. `Mapping` is not `Sync`: a type that lets
-// several threads use the memory declares that itself.
+// SAFETY: memory belongs to the process and not to a thread. `Mapping` is not `Sync`. A type that
+// lets several threads use the memory has to implement `Sync` itself.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -111,7 +111,7 @@ impl Mapping {
     }
 
     /// Maps anonymous memory. With MAP_FIXED_NOREPLACE in `flags`, the address is exactly `at`, and
-    /// mapping fails if something is there.
+    /// the call fails if another mapping is there.
     pub(crate) fn at(
         at: *mut u8,
         bytes: usize,
@@ -146,7 +146,7 @@ impl Mapping {
         Ok(all.keep(front, bytes))
     }
 
-    /// Keeps a part of the mapping, and unmaps the rest.
+    /// Keeps `bytes` bytes of the mapping after the first `front` bytes, and unmaps the rest.
     pub(super) fn keep(self, front: usize, bytes: usize) -> Self {
         let all = core::mem::ManuallyDrop::new(self);
         let back = all.bytes - front - bytes;
@@ -163,7 +163,7 @@ impl Mapping {
         }
     }
 
-    /// Maps a file over a part of the mapping. Replaces what was mapped there.
+    /// Maps a file over a part of the mapping, and so replaces the memory that was mapped there.
     ///
     /// # Safety
     /// Nothing uses the part that is replaced.
@@ -178,7 +178,8 @@ impl Mapping {
         debug_assert!(offset + bytes <= self.bytes);
         let flags = flags | MAP_FIXED | if file.is_none() { MAP_ANONYMOUS } else { 0 };
         let file = file.map_or(-1, |file| file.as_raw_fd());
-        // SAFETY: the range is in this mapping, and the caller says that nothing uses it.
+        // SAFETY: the range is in this mapping, and the caller guarantees that nothing uses the
+        // range.
         let mapped = unsafe {
             let at = self.data.add(offset).as_ptr();
             mmap(at.cast(), bytes, PROT_BOTH, flags, file, file_offset as i64)

@@ -29,7 +29,7 @@ pub enum FileAccess {
     Read,
 }
 
-/// How a file is opened.
+/// The options with which a file arena is opened.
 ///
 /// ```
 /// use mallard::{FileAccess, FileOptions};
@@ -40,14 +40,14 @@ pub enum FileAccess {
 pub struct FileOptions {
     /// The access of the program to the file.
     pub access: FileAccess,
-    /// Bytes of address space that the file may use while it is open. Memory and disk space are
-    /// used only for pages that are written.
+    /// The address space that the file may use while it is open, in bytes. Memory and disk space
+    /// are used only for pages that are written.
     pub max_bytes: usize,
-    /// Whether to map the file at another address when another mapping uses the address of the
-    /// file. Pointers in the file are then wrong, and only offsets are right. Without this option,
+    /// Whether to map the file at another address if another mapping uses the file's own address.
+    /// Then pointers in the file are invalid, and only offsets are valid. Without this option,
     /// `open` fails.
     pub relocate: bool,
-    /// Whether to read the whole file and compare its checksums.
+    /// Whether `open` reads the whole file and compares its checksums.
     pub verify: bool,
     /// Whether `commit` waits until the commit is on the disk. Without this option, a commit
     /// survives a crash of the process, but perhaps not a power failure. After a power failure,
@@ -65,11 +65,11 @@ impl Default for FileOptions {
 /// Statistics of a file arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// Bytes of blocks and of gaps between blocks, and 64 bytes of bookkeeping.
+    /// Bytes in blocks and in gaps between blocks, plus 64 bytes for bookkeeping.
     pub bytes_used: usize,
-    /// Bytes of the pages that the file had at the last commit.
+    /// Bytes in the pages that the file had at the last commit.
     pub bytes_committed: usize,
-    /// The limit of `bytes_used`.
+    /// The maximum of `bytes_used`.
     pub bytes_max: usize,
     /// The number of commits since the file was created.
     pub commits: u64,
@@ -95,8 +95,8 @@ pub struct FileStatistics {
 ///
 /// **Commits.** Changes in memory reach the file only by `commit`. A commit is atomic. If the
 /// process is killed, the power fails or the disk is full, the file still holds the last commit.
-/// `open` fails for a file that is corrupt, truncated, or of another program or version; the error
-/// contains what to do.
+/// `open` fails for a file that is corrupt, truncated, or of another program or version, and the
+/// error contains what to do.
 ///
 /// **Addresses.** The file is mapped at the address at which it was created, so pointers in the
 /// file stay valid. When another mapping uses that address, `open` fails. With the option
@@ -105,13 +105,13 @@ pub struct FileStatistics {
 /// **Blocks.** An allocation moves a cursor, which is stored in the file. `deallocate` frees the
 /// block that was allocated last, and does nothing for any other block. An allocation fails when
 /// `max_bytes` are used. A type with a pointer to anything outside the file, such as `String`, must
-/// not be stored there.
+/// not be stored in the file.
 ///
 /// **Sharing.** A file lock admits either one writer or several readers. One thread at a time may
 /// use a file arena.
 ///
-/// **Costs.** `open` reads the checksums, 2 MiB for each GiB. `commit` writes new pages once and
-/// changed pages twice. `FileArena` exists on 64-bit Linux, with the feature `std`.
+/// **Costs.** `open` reads the checksums, which are 2 MiB for each GiB. `commit` writes new pages
+/// once and changed pages twice. `FileArena` exists on 64-bit Linux, with the feature `std`.
 #[derive(Debug)]
 pub struct FileArena {
     pub(super) memory: Mapping,
@@ -128,9 +128,9 @@ pub struct FileArena {
 /// The progress of the last commit. The next call continues a commit that failed half-way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// No commit is in progress: the file is in the state `state`.
+    /// No commit is in progress, and the file is in the state `state`.
     Settled,
-    /// The journal is complete. The first header may or may not be written.
+    /// The journal is complete. The first header may be written or not.
     Decided,
     /// The first header is written. Some pages may be only in the journal.
     Published,
@@ -141,14 +141,14 @@ pub(super) enum Stage {
 pub(super) struct Blocks {
     pub(super) used: Cell<u64>, // offset of the first free byte, from the start of page 0
     pub(super) limit: Cell<u64>,
-    pub(super) root: Cell<u64>, // an offset; 0 means no root
+    pub(super) root: Cell<u64>, // the offset of the root, or 0 without a root
     pub(super) root_mark: Cell<u64>,
 }
 
 pub(super) const FIRST_OFFSET: u64 = 64; // the offset of the first block
 
-/// Returns a hash of the name, size and alignment of a type. When a program opens the file of
-/// another program, it compares the hash in the file with the hash of its own type. The hash equals
+/// Returns a hash of the name, size and alignment of a type. A program that opens a file of another
+/// program compares the hash in the file with the hash that it computes itself. The hash equals
 /// `layout_hash<T>` in C++ if the name is spelled with its namespace.
 ///
 /// ```
@@ -165,7 +165,8 @@ impl FileArena {
     /// Opens or creates a file. On an error, nothing is open and the file is unchanged.
     ///
     /// # Safety
-    /// While the file is open, nothing writes to it or truncates it, except through a file arena.
+    /// While the file is open, nothing writes to the file or truncates it, except through a file
+    /// arena.
     pub unsafe fn open(path: &Path, options: &FileOptions) -> Result<Self, SystemError> {
         let mut arena = Self::found_at(path, options)?;
         if options.verify {
@@ -174,15 +175,15 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Returns whether the file is mapped at another address than at its creation, so that plain
-    /// pointers in the file are invalid.
+    /// Returns whether the file is mapped at another address than the one where it was created, so
+    /// that plain pointers in the file are invalid.
     pub const fn is_relocated(&self) -> bool {
         self.relocated
     }
 
-    /// Returns the root, the object from which a program finds all others. Returns `Ok(None)` if
-    /// the file has no root, and an error if the root was stored with another `mark`, which
-    /// identifies its type.
+    /// Returns the root, which is the object from which a program finds all others. Returns
+    /// `Ok(None)` if the file has no root. Returns an error if the root was stored with another
+    /// `mark`, which identifies its type.
     pub fn root(&self, mark: u64) -> Result<Option<NonNull<u8>>, SystemError> {
         let blocks = self.blocks();
         match blocks.root.get() {
@@ -202,8 +203,8 @@ impl FileArena {
         }
     }
 
-    /// Makes a block the root. Fails if there is a root with another mark, or if the block is not
-    /// in the file.
+    /// Makes a block the root. Fails if the present root has another mark, if the block is not in
+    /// the file, or if the file is open for reading only.
     pub fn set_root(&mut self, block: NonNull<u8>, mark: u64) -> Result<(), SystemError> {
         self.root(mark)?;
         if !self.writes() {
@@ -221,7 +222,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// Returns the root. If the file has no root, allocates a zeroed block, which becomes the root.
+    /// Returns the root. If the file has no root, allocates a zeroed block and makes it the root.
     pub fn root_or_allocate(
         &mut self,
         layout: Layout,
@@ -240,13 +241,13 @@ impl FileArena {
         Ok(made)
     }
 
-    /// Returns the offset of a block from the start of the contents. A block has the same offset
-    /// each time that the file is opened.
+    /// Returns the offset of a block from the start of page 0. A block has the same offset each
+    /// time that the file is opened.
     pub fn offset_of(&self, block: NonNull<u8>) -> usize {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// Frees all blocks and removes the root. The file changes at the next `commit`.
+    /// Frees all blocks and removes the root in memory. The file changes at the next `commit`.
     pub fn reset(&mut self) {
         if self.writes() {
             self.blocks().used.set(FIRST_OFFSET);
@@ -308,7 +309,8 @@ unsafe impl BlockAllocator for FileArena {
             return Some(dangling(layout));
         }
         let blocks = self.blocks();
-        // Aligns the address and not the offset. An overwritten cursor cannot lead out of the mapping.
+        // The address is aligned, and not the offset. A stray write to the cursor cannot lead out
+        // of the mapping.
         let base = self.memory.data.addr().get();
         let used = base.checked_add(blocks.used.get() as usize)?.checked_add(layout.align() - 1)?;
         let begin = (used & !(layout.align() - 1)) - base;

@@ -1,5 +1,5 @@
-//! Commits of a file arena: changed pages are found, written next to the old ones, made valid by
-//! one header, and copied to their place.
+//! Commits of a file arena. A commit finds the changed pages, writes them next to the old pages,
+//! makes the new pages valid by one header, and copies them to their places.
 //!
 //! ```text
 //!     prepare   writes new pages at the end of the file, and changed pages to a journal behind them
@@ -9,7 +9,7 @@
 //!     let go    frees copies in memory, and the journal
 //! ```
 //!
-//! Each step is on the disk before the next begins, except for the last two.
+//! Each step is on the disk before the next step begins, except for the last two steps.
 
 use super::file_arena::{FileArena, Stage};
 use super::file_format::*;
@@ -22,9 +22,9 @@ use std::os::unix::fs::FileExt;
 const NOT_COMMITTED: &str = "a file arena was not committed";
 
 impl FileArena {
-    /// Writes the state of the memory to the file. On an error the file keeps the last commit, the
-    /// memory is unchanged, and a later commit may succeed, for example after making room on a full
-    /// disk. O(pages used).
+    /// Writes the state of the memory to the file. If the commit fails, the file keeps the last
+    /// commit and the memory is unchanged. A later commit may succeed, for example after making
+    /// room on a full disk. O(pages used).
     pub fn commit(&mut self) -> Result<(), SystemError> {
         if !self.writes() {
             return Err(SystemError::new(
@@ -56,15 +56,15 @@ impl FileArena {
                 self.let_go();
                 Ok(())
             }
-            // The commit is valid; the next call copies the pages.
+            // The commit is valid. The next call copies the pages that are still in the journal.
             Err(_) if self.step != Stage::Decided => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes the changed pages and their checksums to parts of the file that no header names yet,
-    /// and returns the content of the next header. If nothing has changed, the returned header is
-    /// the present one.
+    /// Writes the changed pages and their checksums to parts of the file that no header refers to
+    /// yet, and returns the content of the next header. If nothing has changed, the returned header
+    /// is the present header.
     fn prepare(&self) -> io::Result<State> {
         let old = self.state;
         let mut next = old;
@@ -94,8 +94,9 @@ impl FileArena {
         Ok(next)
     }
 
-    /// Finds the pages of the private mapping that were written. Linux reports them as anonymous, in
-    /// memory or swapped out. Returns false if this system does not report it.
+    /// Finds the pages of the private mapping that were written. Linux reports such pages as
+    /// anonymous, whether they are in memory or swapped out. Returns `false` if this system does
+    /// not report them.
     fn find_written(&self, map: &File, group: &mut Group, count: u64) -> bool {
         const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         const OF_FILE: u64 = 1 << 61;
@@ -128,7 +129,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// Writes the new pages (from page `fresh` on) to their place. Changed older pages go to the
+    /// Writes the new pages (from page `fresh` on) to their places. Changed older pages go to the
     /// journal, together with all checksums of the group.
     fn store(&self, group: &mut Group, next: &mut State, fresh: u64) -> io::Result<()> {
         let end = next.pages.min(group.first() + GROUP_PAGES);
@@ -162,8 +163,8 @@ impl FileArena {
         write_pages(&self.file, &group.record[1..], checksums_place(group.first() / GROUP_PAGES))
     }
 
-    /// Finishes a commit whose pages are all in the file. After an error, `settle` can be called
-    /// again, also for the next commit.
+    /// Finishes a commit whose pages are all in the file. After an error, a second call of `settle`
+    /// tries again, and so does the next commit.
     pub(super) fn settle(&mut self) -> Result<(), SystemError> {
         let header = self.state.to_header();
         if self.step == Stage::Decided {
@@ -196,8 +197,8 @@ impl FileArena {
         });
         let pages = self.state.pages;
         if pages < self.mapped {
-            // Unmap before the file is truncated: touching a mapping beyond the end of a file is a
-            // SIGBUS.
+            // The pages are unmapped before the file is truncated, because an access to a mapping
+            // beyond the end of a file raises SIGBUS.
             let offset = pages as usize * PAGE_BYTES;
             let bytes = (self.mapped - pages) as usize * PAGE_BYTES;
             let flags = MAP_PRIVATE | MAP_NORESERVE;

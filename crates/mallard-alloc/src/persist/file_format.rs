@@ -1,5 +1,5 @@
 //! The file format of spec/file_arena.md: the places of data, headers, journal and checksums in the
-//! file. Places and lengths are in pages.
+//! file. Places and lengths are numbers of pages.
 
 use crate::os::PAGE_BYTES;
 
@@ -31,11 +31,11 @@ pub(super) const fn checksums_place(group: u64) -> u64 {
 pub(super) const fn data_place(page: u64) -> u64 {
     HEADER_PAGES + (page / GROUP_PAGES + 1).next_power_of_two() + page
 }
-/// Returns the page after the last one of the extent that contains `page`.
+/// Returns the number of the page after the last page of the extent that contains `page`.
 pub(super) const fn extent_end(page: u64) -> u64 {
     GROUP_PAGES * (page / GROUP_PAGES + 1).next_power_of_two()
 }
-/// Returns the length of a file with `pages` pages of data.
+/// Returns the length, in pages, of a file with `pages` pages of data.
 pub(super) const fn file_end(pages: u64) -> u64 {
     if pages == 0 {
         HEADER_PAGES
@@ -65,8 +65,8 @@ fn stirred(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(ODD_A).rotate_left(29)
 }
 
-/// Returns the checksum of whole pages. The checksum has four lanes, which a processor can multiply
-/// at the same time.
+/// Returns the checksum of whole pages. The checksum has four lanes, so that a processor can do
+/// four multiplications at the same time.
 pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut lanes = [0, 1, 2, 3].map(|i: u64| seed.wrapping_add(i.wrapping_mul(ODD_A)));
     for (i, word) in words.enumerate() {
@@ -75,17 +75,17 @@ pub(super) fn checksum(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     mixed(lanes.into_iter().fold(seed, stirred))
 }
 
-/// Returns the contribution of a page to the digest of all pages. The digest is a sum, so that a
-/// page can be subtracted again.
+/// Returns the contribution of a page to the digest of all pages. The digest is a sum, so that the
+/// contribution of a changed page can be subtracted again.
 pub(super) fn digest_part(page: u64, check: u64) -> u64 {
     mixed(check ^ mixed(page + 1))
 }
 
-/// FNV-1a (Fowler, Noll, Vo; 1991).
+/// Returns the FNV-1a hash of a text (Fowler, Noll, Vo; 1991).
 pub(super) fn hash_text(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, hash_byte)
 }
-/// FNV-1a of a number, byte by byte.
+/// Continues the FNV-1a hash `before` with the bytes of a number.
 pub(super) fn hash_number(number: u64, before: u64) -> u64 {
     number.to_le_bytes().into_iter().fold(before, hash_byte)
 }
@@ -98,7 +98,7 @@ fn hash_byte(hash: u64, byte: u8) -> u64 {
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"\x7fmallard");
 pub(super) const VERSION: u64 = 1 | (PAGE_BYTES as u64) << 32;
 
-/// The content of a header. The file has two copies.
+/// The content of a header. The file has two copies of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) home: u64, // the address of page 0
@@ -121,7 +121,7 @@ impl State {
         page
     }
 
-    /// Reads a header. The error says why the header is not valid, and what to do.
+    /// Reads a header. The error explains why the header is not valid, and what to do.
     pub(super) fn of_header(page: &Words) -> Result<Self, &'static str> {
         if page[0] == MAGIC.swap_bytes() {
             return Err(
@@ -159,9 +159,9 @@ pub(super) const NO_ARENA: &str = "it is not a Mallard arena: check the path";
 
 // ---- the journal ----
 
-/// A record of the journal: a group of pages of which some have changed. Page 0 of the record has
-/// the number of the group's first page and a bit for each changed page, page 1 has all checksums
-/// of the group, and the changed pages follow.
+/// A record of the journal, for a group that has changed pages. Page 0 of the record has the number
+/// of the group's first page and a bit for each changed page. Page 1 has all checksums of the
+/// group. The changed pages follow.
 #[derive(Clone)]
 pub(super) struct Group {
     pub(super) record: [Words; 2],
@@ -184,7 +184,7 @@ impl Group {
     pub(super) fn set_changed(&mut self, page: usize) {
         self.record[0][1 + page / 64] |= 1 << (page % 64);
     }
-    /// Returns the changed pages, by their number in the group.
+    /// Returns the indices of the changed pages within the group.
     pub(super) fn changed(&self) -> impl Iterator<Item = usize> + '_ {
         (0..GROUP_PAGES as usize).filter(|&page| self.has_changed(page))
     }

@@ -1,4 +1,4 @@
-//! Opening a file arena: the file is found, locked, checked and mapped.
+//! Opening a file arena. The file is found, locked, checked and mapped.
 
 use super::file_arena::{Blocks, FileAccess, FileArena, FileOptions, Stage, FIRST_OFFSET};
 use super::file_format::{data_place, extent_end, file_end, State, NO_ARENA};
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-const BYTES_MAX: usize = 1 << 47; // above the size of any file, and too small to overflow
+const BYTES_MAX: usize = 1 << 47; // larger than any file, and too small to overflow
 const NOT_OPENED: &str = "a file arena cannot be opened";
 
 impl FileArena {
@@ -29,7 +29,7 @@ impl FileArena {
         Ok(arena)
     }
 
-    /// Reserves address space at the address where the file was made, or anywhere if the file is
+    /// Reserves address space at the address where the file was created, or anywhere if the file is
     /// new or may be relocated.
     fn place(
         file: File,
@@ -70,7 +70,8 @@ impl FileArena {
         Ok(Self { memory, file, options, state, mapped, step, owner, limit, relocated })
     }
 
-    /// Maps the committed pages, one extent at a time. Replaces what was mapped there.
+    /// Maps the committed pages, one extent at a time, over the memory that was mapped at their
+    /// places.
     pub(super) fn map_committed(&mut self) -> io::Result<()> {
         while self.mapped < self.state.pages {
             let end = self.state.pages.min(extent_end(self.mapped));
@@ -86,7 +87,7 @@ impl FileArena {
         Ok(())
     }
 
-    /// Sets up the cursor at the start of page 0. Readers get an arena that is full and read-only.
+    /// Prepares the cursor at the start of page 0. For a reader, the arena is full and read-only.
     fn enter_blocks(&mut self) -> Result<(), SystemError> {
         if self.state.pages == 0 {
             let [limit, root, root_mark] = [const { Cell::new(0) }; 3];
@@ -96,7 +97,7 @@ impl FileArena {
         }
         let limit = if self.writes() { self.limit as u64 } else { 0 };
         if self.blocks().limit.get() != limit {
-            self.blocks().limit.set(limit); // only if it changed, so that the page stays clean
+            self.blocks().limit.set(limit); // an unnecessary write would make the page dirty
         }
         if self.writes() {
             return Ok(());
@@ -104,7 +105,8 @@ impl FileArena {
         self.memory.protect(0, self.memory.bytes, PROT_READ).map_err(unmappable)
     }
 
-    /// Writes both headers of a new file, or the header that a crash or a bad sector destroyed.
+    /// Writes both headers of a new file, or rewrites the header that a crash or a bad sector
+    /// destroyed.
     fn write_missing_headers(&mut self, path: &Path) -> Result<(), SystemError> {
         if !self.writes() {
             return Ok(());
@@ -121,16 +123,16 @@ impl FileArena {
         if self.state.sequence == 0 && self.options.sync {
             let synced = self.file.sync_all();
             synced.map_err(|e| SystemError::because(e, NOT_OPENED, "see `dmesg`"))?;
-            // The name of a new file is on the disk once its directory is synced. If the directory
-            // cannot be synced, the system writes the name later.
+            // The name of a new file is on the disk after its directory was synced. If the
+            // directory cannot be synced, the system writes the name later.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(".".as_ref())).and_then(|f| f.sync_all());
         }
         Ok(())
     }
 
-    /// Truncates the file after the last committed page. Only journals and uncommitted pages are
-    /// there.
+    /// Truncates the file after the last committed page. The rest of the file contains only
+    /// journals and uncommitted pages.
     pub(super) fn cut_off(&self) {
         if self.mapped <= self.state.pages {
             let end = file_end(self.state.pages) * PAGE_BYTES as u64;
@@ -200,14 +202,15 @@ fn load(file: &File, options: &FileOptions) -> Result<(State, bool), SystemError
     }
     recover(file, &state, options)?;
     let digest = digest_of(file, 0, state.pages).map_err(unreadable)?;
-    // Checks all checksums, and the first page. `verify` reads the rest.
+    // Compares the sum of all checksums with the digest, and checks the content of the first page.
+    // `verify` reads the other pages.
     if digest != state.digest || find_damaged(file, 0, state.pages.min(1)).is_some() {
         return fail("it is corrupt: restore it from a copy");
     }
     Ok((state, false))
 }
 
-/// Returns the valid header. If both headers are valid, the newer one.
+/// Returns the valid header. If both headers are valid, returns the newer header.
 fn choose_header(file: &File) -> Result<State, &'static str> {
     match [0, 1].map(|copy| State::of_header(&read_header(file, copy))) {
         [Ok(first), Ok(second)] if second.sequence > first.sequence => Ok(second),
@@ -216,9 +219,9 @@ fn choose_header(file: &File) -> Result<State, &'static str> {
     }
 }
 
-/// Applies the journal of an interrupted commit. After a complete commit, both headers are equal.
-/// The file may have no journal, or the journal of another commit. Then either all pages were
-/// copied already, or the digest shows that some are missing.
+/// Applies the journal of an interrupted commit. After a complete commit, both headers are equal
+/// and nothing is done. The file may have no journal, or the journal of another commit. Then either
+/// all pages were copied already, or the digest shows that some pages are missing.
 fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), SystemError> {
     let same = read_header(file, 0) == read_header(file, 1);
     if state.journal_pages == 0 || same || !journal_is_whole(file, state) {
@@ -233,8 +236,8 @@ fn recover(file: &File, state: &State, options: &FileOptions) -> Result<(), Syst
     synced.map_err(|e| SystemError::because(e, WHAT, "make room on the disk"))
 }
 
-/// Maps at an address, and fails if something is mapped there. Kernels before 4.17 map elsewhere
-/// instead; this function then unmaps and fails.
+/// Maps memory at an address, and fails if another mapping is there. A kernel before 4.17 maps the
+/// memory elsewhere instead. Then this function unmaps the memory and fails.
 fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     let flags = MAP_NORESERVE | MAP_FIXED_NOREPLACE;
     let mapped = Mapping::at(without_provenance_mut(home), bytes, PROT_BOTH, flags)?;
@@ -245,8 +248,8 @@ fn map_at(home: usize, bytes: usize) -> io::Result<Mapping> {
     }
 }
 
-/// Returns a random address in a range of 48 TiB in which a program on x86-64 has no mappings:
-/// between the low and the high mappings of the system.
+/// Returns a random address in a range of 48 TiB between the low and the high mappings of the
+/// system. A program on x86-64 usually has no mappings in this range.
 fn unlikely_address() -> usize {
     let random = std::hash::RandomState::new().build_hasher().finish() as usize;
     0x2000_0000_0000 + random % 0xc000 * (1 << 30)

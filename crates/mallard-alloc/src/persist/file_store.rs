@@ -1,4 +1,4 @@
-//! Reading and writing the parts of a file that spec/file_arena.md describes.
+//! Reads and writes the parts of a file that spec/file_arena.md describes.
 
 use super::file_format::*;
 use crate::os::PAGE_BYTES;
@@ -31,7 +31,7 @@ pub(super) fn read_checksums(file: &File, group: &mut Group) -> io::Result<()> {
     read_pages(file, &mut group.record[1..], place)
 }
 
-/// Calls `f(page, checksum)` for the pages `from..to`, until `f` returns false.
+/// Calls `f(page, checksum)` for the pages `from..to`, until `f` returns `false`.
 fn for_each_checksum(
     file: &File,
     from: u64,
@@ -78,8 +78,8 @@ pub(super) fn digest_of(file: &File, from: u64, to: u64) -> io::Result<u64> {
     Ok(digest)
 }
 
-/// Calls `f(group, place of its first changed page)` for each record of the journal. Returns false
-/// if the journal does not end where it should, or `f` returned false.
+/// Calls `f(group, place of its first changed page)` for each record of the journal. Returns
+/// `false` if the journal does not end where it should, or if `f` returned `false`.
 pub(super) fn for_each_record(
     file: &File,
     state: &State,
@@ -135,11 +135,12 @@ pub(super) fn journal_is_whole(file: &File, state: &State) -> bool {
     whole.unwrap_or(false) && check == state.journal_check
 }
 
-/// Copies the pages of the journal to their places. Can be called repeatedly until the next commit.
+/// Copies the pages of the journal to their places. A second call before the next commit has the
+/// same effect.
 pub(super) fn apply_journal(file: &File, state: &State) -> io::Result<()> {
     for_each_record(file, state, |group, mut place| {
-        // Writes data before checksums: a reader that finds the checksums can rely on the data, if
-        // only the process died and not the machine.
+        // Data are written before checksums. If only the process died and not the machine, a reader
+        // that finds the checksums can rely on the data.
         for changed in group.changed() {
             let mut page = [[0; PAGE_WORDS]];
             read_pages(file, &mut page, place)?;

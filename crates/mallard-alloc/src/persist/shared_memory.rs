@@ -1,4 +1,5 @@
-//! A segment of memory that several processes share, each at its own address.
+//! A segment of memory that several processes share. Each process maps the segment at another
+//! address.
 
 use super::file_format::{hash_number, hash_text};
 use crate::base::bits::{align_up, dangling};
@@ -14,8 +15,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A segment of memory that a child process inherits or that a socket passes to another process.
-/// The format is the same as in the C++ library.
+/// A segment of memory that a child process inherits, or that one process passes to another through
+/// a socket. The format is the same as in the C++ library.
 ///
 /// ```
 /// use mallard::{BlockAllocator, SharedMemory};
@@ -39,10 +40,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// first 192 bytes are the header. An allocation fails when the segment is full, or when its cursor
 /// was overwritten.
 ///
-/// **Processes.** Any thread of any process may call at any time. A process that is stopped or
-/// killed delays no other process. All memory of a segment is allocated at its creation; if memory
-/// is short, the creation fails. The segment exists until no process maps it or has its descriptor.
-/// Dropping this object unmaps the segment in this process only.
+/// **Processes.** Any thread of any process may call any function at any time. A process that is
+/// stopped or killed delays no other process. All memory of a segment is allocated when the segment
+/// is created. If memory is short, the creation fails. The segment exists while a process maps it
+/// or has its descriptor. Dropping this object unmaps the segment in this process only.
 #[derive(Debug)]
 pub struct SharedMemory {
     memory: Mapping,
@@ -71,7 +72,7 @@ const VERSION: u64 = 1;
 const BYTES_MAX: usize = 1 << 47;
 
 /// Encodes a number below 2^48 and a checksum of 16 bits in one word. Of 65,536 stray writes to
-/// such a word, 65,535 are noticed.
+/// such a word, the checksum detects 65,535.
 fn checked(number: usize) -> u64 {
     let number = number as u64;
     number << 16 | number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
@@ -103,7 +104,7 @@ impl SharedMemory {
         }
         let bytes = align_up(bytes, PAGE_BYTES);
         let failed = |error| SystemError::because(error, NOT_MADE, NO_MEMORY);
-        // A size that is certainly too large fails here, before memory is allocated.
+        // A size that is certainly too large fails here, before any memory is allocated.
         drop(Mapping::anonymous(bytes, crate::os::PROT_BOTH, MAP_SHARED).map_err(failed)?);
         let file = new_file(bytes).map_err(failed)?;
         let segment = Self::map(file, bytes)?;
@@ -123,11 +124,11 @@ impl SharedMemory {
         Ok(segment)
     }
 
-    /// Opens the segment of a descriptor. The caller keeps the descriptor.
+    /// Opens the segment of a descriptor. The caller still owns the descriptor.
     ///
     /// # Safety
-    /// While any process has the segment, nothing truncates it, and no process writes to memory in
-    /// the segment that belongs to another process.
+    /// While any process uses the segment, nothing truncates the segment, and no process writes to
+    /// memory in the segment that belongs to another process.
     pub unsafe fn attach(descriptor: BorrowedFd<'_>) -> Result<Self, SystemError> {
         let file = descriptor.try_clone_to_owned();
         let file =
@@ -199,7 +200,8 @@ impl SharedMemory {
         block.addr().get().wrapping_sub(self.memory.data.addr().get())
     }
 
-    /// Returns the address of an offset in this process. The caller must know what is stored there.
+    /// Returns the address of an offset in this process. The caller must know which object is
+    /// stored there.
     ///
     /// # Panics
     /// If the offset is not in the segment.
@@ -288,8 +290,8 @@ unsafe impl Owns for SharedMemory {
 }
 
 impl Measured for SharedMemory {
-    /// Returns the statistics. Bytes that were never allocated count as idle, and all others as
-    /// live.
+    /// Returns the statistics. Bytes that were never allocated count as idle, and all other bytes
+    /// as live.
     fn statistics(&self) -> Statistics {
         let used = unchecked(self.header().cursor.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let used = used.clamp(size_of::<Header>(), self.memory.bytes);

@@ -13,16 +13,16 @@ pub(crate) struct ChunkHead {
     /// The core of the pool.
     core: *const (),
     pub(crate) slots: SlotRange,
-    // The fields below are used only in the first chunk of a growth step:
-    /// Number of chunks of the growth step that have a header. These are the first chunks of the
-    /// step.
+    // Only the first chunk of a growth step uses the fields below:
+    /// How many chunks of the growth step have a header. The chunks of a step get their headers in
+    /// address order.
     made: Cell<u32>,
     step_bytes: Cell<usize>,
-    /// First chunk of the previous step.
+    /// The first chunk of the previous growth step.
     older: Cell<Option<Head>>,
 }
 
-/// Address of a `ChunkHead`. The pointer's provenance is the memory of the whole growth step.
+/// The address of a `ChunkHead`. The pointer's provenance is the memory of the whole growth step.
 type Head = NonNull<ChunkHead>;
 
 /// Returns the core that owns the chunk of `header`.
@@ -35,8 +35,8 @@ pub(crate) unsafe fn core_of(header: NonNull<u8>) -> *const () {
     unsafe { (&raw const (*header.cast::<ChunkHead>().as_ptr()).core).read() }
 }
 
-/// The chunks of one pool, grouped by growth steps. The memory of a step is one piece of memory
-/// from the source, and has one chunk or several, side by side. A chunk gets its header when its
+/// The chunks of one pool, grouped by growth steps. A growth step is one piece of memory from the
+/// source, which contains one chunk or several contiguous chunks. A chunk gets its header when its
 /// first block is needed.
 ///
 /// The source may call the pool that it serves, so no function keeps a borrow while it calls the
@@ -46,7 +46,7 @@ pub(crate) struct ChunkList {
     pub(crate) layout: ChunkLayout,
     pub(crate) growth: GrowthState,
     newest: Cell<Option<Head>>,
-    /// Bytes of those chunks of the newest step that have no header yet.
+    /// Number of bytes in those chunks of the newest step that have no header yet.
     rest: Cell<usize>,
     /// Number of slots of all chunks that have a header.
     slots: Cell<usize>,
@@ -77,13 +77,13 @@ impl ChunkList {
         self.newest.get().is_none()
     }
 
-    /// Number of slots that the pool may still add.
+    /// Returns the number of slots that the pool may still add.
     fn slots_left(&self) -> usize {
         self.layout.shape.most - self.slots.get()
     }
 
     /// Writes the `ChunkHead` of the next chunk of the newest step, and returns the address of the
-    /// header. Returns `None` if no chunk is left in the step that is large enough for a slot.
+    /// header. Returns `None` if no remaining chunk of the step is large enough for a slot.
     pub(crate) fn next_chunk(&self, core: *const ()) -> Option<NonNull<u8>> {
         let rest = self.rest.get();
         if rest == 0 {
@@ -105,9 +105,9 @@ impl ChunkList {
         Some(unsafe { self.write_head(at, core, slots, 0, None) })
     }
 
-    /// Requests chunks from the source, with at least `wish` bytes together if the limit allows
-    /// that. Returns the header of the first chunk, as `next_chunk` does. Returns `None` if the
-    /// limit does not allow a request, or the source is exhausted.
+    /// Requests chunks from the source. The chunks together have at least `wish` bytes if the limit
+    /// allows so many. Returns the header of the first chunk, as `next_chunk` does. Returns `None`
+    /// if the limit does not allow a request, or the source is exhausted.
     ///
     /// A pool with a fixed number of slots requests the memory of all slots that it may still add.
     pub(crate) fn grow<S: Source>(
@@ -176,8 +176,8 @@ impl ChunkList {
     }
 
     fn steps(&self) -> impl Iterator<Item = Head> {
-        // SAFETY: `head` is a step in the list. The caller's loop returns no step to the source
-        // before it has asked for the next one.
+        // SAFETY: `head` is a step in the list. The caller's loop returns a step to the source only
+        // after it has advanced to the next step.
         core::iter::successors(self.newest.get(), |&head| unsafe { get(head) }.older.get())
     }
     fn headers(&self, first: Head) -> impl Iterator<Item = NonNull<u8>> + '_ {
@@ -213,7 +213,7 @@ impl ChunkList {
         Some(header)
     }
 
-    /// Finds the header of the chunk that contains `p`. O(steps).
+    /// Finds the header of the chunk that contains `p`. O(growth steps).
     pub(crate) fn find(&self, p: *const u8) -> Option<NonNull<u8>> {
         self.steps().find_map(|first| {
             // SAFETY: `first` is a step in the list.
@@ -225,7 +225,7 @@ impl ChunkList {
         })
     }
 
-    /// Returns to the source the growth steps whose chunks are all idle (have no block in use), but
+    /// Returns to the source each growth step whose chunks are all idle (have no block in use), but
     /// keeps `keep` bytes of these steps.
     pub(crate) fn give_idle<S: Source>(
         &self,
@@ -275,8 +275,8 @@ impl ChunkList {
         self.growth.restart();
     }
 
-    /// Number of slots of all chunks, including the chunks of the newest step that have no header
-    /// yet.
+    /// Returns the number of slots in all chunks, including the chunks of the newest step that have
+    /// no header yet.
     pub(crate) fn capacity(&self) -> usize {
         let Some(first) = self.newest.get() else { return 0 };
         let (mut rest, mut slots) = (self.rest.get(), 0);

@@ -1,4 +1,4 @@
-//! The trait `Core`: the part of a pool that manages its blocks. Each thread mode has its own core.
+//! The trait `Core`, which manages the blocks of a pool. Each threading mode has a separate core.
 
 use super::layout::SlotShape;
 use crate::{Growth, Source, Statistics, Validity};
@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 type Block = NonNull<u8>;
 
-/// A position among the blocks in use, for a loop over them. Each core uses the fields in its own
-/// way.
+/// A position among the blocks in use, for a loop over these blocks. Each core uses the fields in a
+/// different way.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct LiveCursor {
@@ -23,12 +23,12 @@ impl LiveCursor {
         Self { step: core::ptr::null_mut(), chunk: core::ptr::null_mut(), slot: 0 };
 }
 
-/// Manages the blocks of one pool in one thread mode. Chunks point to their core, so a core must
-/// not move after its first call.
+/// Manages the blocks of one pool in one threading mode. Chunks point to their core, so a core must
+/// not move after the first call of a function.
 ///
 /// # Safety
-/// The blocks keep the rules of [`BlockAllocator`](crate::BlockAllocator). As many threads as the
-/// mode allows may call the `&self` functions simultaneously.
+/// The blocks fulfil the guarantees of [`BlockAllocator`](crate::BlockAllocator). As many threads
+/// as the mode allows may call the `&self` functions simultaneously.
 #[doc(hidden)]
 pub unsafe trait Core<S: Source>: Sized {
     /// Makes a core that has no memory for blocks yet.
@@ -38,8 +38,8 @@ pub unsafe trait Core<S: Source>: Sized {
     /// the core itself is not included.
     fn bytes_for(shape: SlotShape, count: usize) -> usize;
 
-    /// Returns the bytes that the core needs from the source besides, before its first block. They
-    /// include padding. `limit` is the limit of the growth.
+    /// Returns the number of additional bytes that the core requests from the source before its
+    /// first block, including padding. `limit` is the limit of the growth.
     fn bytes_aside(_shape: SlotShape, _limit: usize) -> usize {
         0
     }
@@ -52,20 +52,20 @@ pub unsafe trait Core<S: Source>: Sized {
     /// `block` is a block of this core that nobody uses any more.
     unsafe fn deallocate(&self, block: Block);
 
-    /// As `try_allocate`, for a caller that knows the shape of the core as a constant.
+    /// Allocates like `try_allocate`, for a caller that knows the shape of the core as a constant.
     #[inline(always)]
     fn try_allocate_of(&self, _shape: &SlotShape) -> Option<Block> {
         self.try_allocate()
     }
 
-    /// Computes the place of a block, for `deallocate_at`: an address and a number, with a meaning
-    /// that only the core knows. `shape` is the shape of the core.
+    /// Computes the place of a block, for `deallocate_at`. A place is an address and a number,
+    /// whose meaning depends on the core. `shape` is the shape of the core.
     #[inline(always)]
     fn place_of(block: Block, _shape: &SlotShape) -> (NonNull<u8>, usize) {
         (block, 0)
     }
 
-    /// As `deallocate`, for a caller that knows the shape of the core as a constant.
+    /// Frees like `deallocate`, for a caller that knows the shape of the core as a constant.
     ///
     /// # Safety
     /// `place` is the result of `place_of` for a block that may be passed to `deallocate`.
@@ -80,8 +80,8 @@ pub unsafe trait Core<S: Source>: Sized {
         for i in 0..out.len() {
             let Some(block) = self.try_allocate() else {
                 for block in &out[..i] {
-                    // SAFETY: the outer loop has written all entries below `i`. The block is of this
-                    // core, and nobody uses the block.
+                    // SAFETY: the outer loop has written all entries below `i`. The block is from
+                    // this core, and nobody uses the block.
                     unsafe { self.deallocate(block.assume_init()) }
                 }
                 return false;
@@ -100,8 +100,8 @@ pub unsafe trait Core<S: Source>: Sized {
         }
     }
 
-    /// Returns the core that allocated `block`. `shape` is the shape of the core; only the field
-    /// `most` may differ.
+    /// Returns the core that allocated `block`. `shape` is the shape of the core, except that the
+    /// field `most` may differ.
     ///
     /// # Safety
     /// `block` is in use, and its core outlives `'a`.
@@ -127,10 +127,10 @@ pub unsafe trait Core<S: Source>: Sized {
     /// Returns idle chunks to the source, but keeps `keep` bytes of them.
     fn trim(&mut self, keep: usize);
 
-    /// Counts what the core holds. Exact while no other thread is inside a call.
+    /// Computes the statistics of the core. They are exact while no other thread is inside a call.
     fn statistics(&self) -> Statistics;
-    /// Says whether `p` is a block in use, another address in a chunk, or outside all chunks. Exact
-    /// while no other thread is inside a call.
+    /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
+    /// The result is exact while no other thread is inside a call.
     fn classify(&self, p: *const u8) -> Validity;
     /// Returns the source of the chunks.
     fn source(&self) -> &S;

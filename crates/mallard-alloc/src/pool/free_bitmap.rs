@@ -19,18 +19,18 @@ pub(crate) const fn words_for(slots: usize) -> usize {
 
 /// The part of a chunk's header that describes its free bits.
 ///
-/// To carve a slot is to hand it out for the first time. Slots are carved in address order: a slot
-/// with a number of `carved` or more was never handed out, and no byte of such a slot was touched.
-/// A carved slot is in use, in a cache, or free. The bit of a slot is set only while the slot is
-/// free.
+/// A slot is *carved* when it is allocated for the first time. Slots are carved in address order. A
+/// slot whose number is `carved` or more was never allocated, and no byte of such a slot was
+/// touched. A carved slot is in use, in a cache, or free. The bit of a slot is set only while the
+/// slot is free.
 ///
-/// One thread at a time writes. Other threads may read `carved` and the bits for statistics at the
-/// same time, so these fields are atomic.
+/// One thread at a time writes these fields. Other threads may read `carved` and the bits for
+/// statistics at the same time, so these fields are atomic.
 #[repr(C)]
 pub(crate) struct Bits {
     /// Number of words that have a bit set.
     partial_words: Cell<u32>,
-    /// The number of the word from which blocks were last taken.
+    /// The number of the word from which blocks were allocated last.
     hint: Cell<u32>,
     carved: AtomicU32,
 }
@@ -54,7 +54,7 @@ pub(crate) trait BitChunk: Copy {
     fn header(self) -> NonNull<u8>;
     fn slots(&self) -> &SlotRange;
     fn bits(&self) -> &Bits;
-    /// Returns the word with the bits of the slots from `w * WORD_BITS` on.
+    /// Returns the word with the bits of the `WORD_BITS` slots from `w * WORD_BITS` on.
     fn word(&self, w: usize) -> &AtomicUsize;
 
     /// Returns whether the bit of the slot is set.
@@ -67,17 +67,17 @@ pub(crate) trait BitChunk: Copy {
     fn is_fully_carved(&self) -> bool {
         self.bits().carved() == self.slots().end()
     }
-    /// Number of blocks that were allocated at least once.
+    /// Returns the number of blocks that were allocated at least once.
     fn carved_blocks(&self) -> usize {
         self.slots().count_below(self.bits().carved())
     }
-    /// Number of blocks whose bit is set.
+    /// Returns the number of blocks whose bit is set.
     fn free_blocks(&self) -> usize {
         let words = 0..words_for(self.bits().carved());
         words.map(|w| self.word(w).load(Relaxed).count_ones() as usize).sum()
     }
-    /// Returns whether no block of the chunk is in use: every block that was ever handed out has
-    /// its bit set.
+    /// Returns whether no block of the chunk is in use, that is, whether the bit of every carved
+    /// block is set.
     fn is_idle(&self) -> bool {
         self.carved_blocks() == self.free_blocks()
     }
@@ -101,8 +101,8 @@ pub(crate) trait BitChunk: Copy {
         None
     }
 
-    /// Sets `carved` to `slot`, or to the first slot after the header if the header takes the place
-    /// of `slot`.
+    /// Sets `carved` to `slot`, or to the first slot after the header if the header occupies the
+    /// place of `slot`.
     fn carve_to(&self, slot: usize) {
         let hole = self.slots().hole();
         let slot = if slot == hole.start { hole.end } else { slot };
@@ -119,15 +119,15 @@ pub(crate) trait BitChunk: Copy {
         }
     }
 
-    /// Marks every slot as never handed out, so that the caller carves the chunk from its start.
+    /// Marks every slot as never allocated, so that the caller carves the chunk from its start.
     fn uncarve(&self) {
         self.bits().partial_words.set(0);
         self.bits().hint.set(0);
         self.bits().carved.store(0, Relaxed);
     }
 
-    /// Sets `bits` in word `w`. Requires that all of them are clear. Returns whether the chunk had
-    /// no free block before this call.
+    /// Sets `bits` in word `w`. Requires that all these bits are clear. Returns whether the chunk
+    /// had no free block before this call.
     #[inline(always)]
     fn put_free(&self, w: usize, bits: usize) -> bool {
         let word = self.word(w);
@@ -139,9 +139,9 @@ pub(crate) trait BitChunk: Copy {
         partial == 0
     }
 
-    /// Takes at most `room` free blocks, and calls `write(index, block)` with each. Blocks with a
-    /// higher index have a lower address, so a caller that uses the last block first walks memory
-    /// forwards.
+    /// Clears the bits of at most `room` free blocks, and calls `write(index, block)` with each
+    /// block. Blocks with a higher index have a lower address, so a caller that uses the last block
+    /// first allocates in address order.
     #[inline(always)]
     fn take_free(
         &self,
@@ -185,7 +185,7 @@ struct Header {
     bits: Bits,
     /// The next chunk in the list of chunks with free blocks.
     next_partial: Cell<Option<PlainChunk>>,
-    /// The next chunk in the list of chunks that have slots that were never handed out.
+    /// The next chunk in the list of chunks that have slots that were never carved.
     next_fresh: Cell<Option<PlainChunk>>,
 }
 
@@ -203,7 +203,7 @@ impl Deref for PlainChunk {
     type Target = Header;
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: `begin` wrote the header, and the header stays while the pool holds the chunk.
+        // SAFETY: `begin` wrote the header, and the header exists while the pool holds the chunk.
         // All fields that change are cells and atomics.
         unsafe { self.0.as_ref() }
     }
@@ -233,7 +233,8 @@ impl PlainChunk {
     /// A `ChunkHead` is written at `header`, and nothing after it is written yet.
     unsafe fn begin(header: NonNull<u8>) -> Self {
         let chunk = Self(header.cast());
-        // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
+        // SAFETY: by the layout, the header fits in the chunk. No other thread has the chunk's
+        // address.
         unsafe {
             let h = chunk.0.as_ptr();
             (&raw mut (*h).bits).write(Bits::new());
@@ -250,7 +251,7 @@ impl PlainChunk {
     }
 
     /// Calls `carve_to(slot)`, and clears the bits of the slots between the old and the new value
-    /// of `carved`. Bits are not written earlier, so that a large chunk does not touch memory
+    /// of `carved`. The bits are not written earlier, so that a large chunk does not touch memory
     /// before its blocks are needed.
     fn carve(self, slot: usize) {
         let before = words_for(self.bits.carved());
@@ -262,29 +263,30 @@ impl PlainChunk {
     }
 }
 
-/// The free blocks of a pool that one thread at a time uses. The pool's magazine (a stack of
-/// recently freed blocks) is not included. A free block that was in use before has its bit set.
-/// Blocks that were never in use are in the range from `next` on, and in chunks of the list
+/// The free blocks of a pool that one thread at a time uses, except the blocks in the pool's
+/// magazine (a stack of recently freed blocks). A free block that was in use before has its bit
+/// set. Blocks that were never in use are in the range from `next` on, and in chunks of the list
 /// `fresh`.
 ///
-/// Without a chunk, all pointers are null: the range is used up, and the lists are empty.
+/// If the pool has no chunk, all pointers are null, so the range is used up and the lists are
+/// empty.
 #[repr(C)] // an allocation reads the range and the stride, which come first
 pub(crate) struct FreeBitmap {
-    /// The bump range: the slots that are handed out next when no bit is set. `next <= end`. While
-    /// there are free bits, `limit` equals `next`, so that free bits are used first. Otherwise
-    /// `limit` equals `end`.
+    /// The bump range, which contains the slots that are allocated next when no bit is set. `next
+    /// <= end`. While there are free bits, `limit` equals `next`, so that free bits are used first.
+    /// Otherwise `limit` equals `end`.
     next: Cell<*mut u8>,
     limit: Cell<*mut u8>,
     pub(crate) chunks: ChunkList,
     end: Cell<*mut u8>,
-    /// List of the chunks with free bits.
+    /// The list of the chunks with free bits.
     partial: Cell<Option<PlainChunk>>,
-    /// List of the chunks that have slots that were never handed out.
+    /// The list of the chunks that have slots that were never carved.
     fresh: Cell<Option<PlainChunk>>,
 }
 
-/// The largest number of slots in one bump range. The bits of a range are cleared together;
-/// clearing 512 bytes of bits does not make an allocation slow.
+/// The largest number of slots in one bump range. The bits of a range are cleared together.
+/// Clearing 512 bytes of bits does not make an allocation slow.
 const RANGE_SLOTS_MAX: usize = 4096;
 
 impl FreeBitmap {
@@ -305,8 +307,8 @@ impl FreeBitmap {
         &self.chunks.layout
     }
 
-    /// Takes the next block that was never handed out. Returns `None` if there is none, or free
-    /// bits have to be used first.
+    /// Allocates the next block that was never allocated before. Returns `None` if there is no such
+    /// block, or if free bits have to be used first.
     #[inline(always)]
     pub(crate) fn bump(&self) -> Option<Block> {
         let next = self.next.get();
@@ -323,7 +325,7 @@ impl FreeBitmap {
     }
 
     /// Opens a new bump range, unless there are free bits. Returns `false` if there are neither
-    /// free bits nor slots that were never handed out.
+    /// free bits nor slots that were never allocated.
     pub(crate) fn refill(&self, core: *const ()) -> bool {
         if self.has_free() {
             return true;
@@ -341,7 +343,7 @@ impl FreeBitmap {
         true
     }
 
-    /// Takes the memory of one growth step from the source.
+    /// Requests the memory of one growth step from the source.
     pub(crate) fn grow(&self, source: &impl Source, core: *const ()) {
         if let Some(header) = self.chunks.grow(source, 0, core) {
             // SAFETY: `grow` wrote the `ChunkHead`.
@@ -368,7 +370,7 @@ impl FreeBitmap {
         }
     }
 
-    /// Takes at most `room` blocks whose bit is set, and writes them to `out` (see
+    /// Allocates at most `room` blocks whose bit is set, and writes them to `out` (see
     /// `BitChunk::take_free`).
     ///
     /// # Safety
@@ -390,7 +392,7 @@ impl FreeBitmap {
         count
     }
 
-    /// Sets the bits of blocks, and does not touch the blocks. Successive blocks whose bits are in
+    /// Sets the bits of blocks, without touching the blocks. Successive blocks whose bits are in
     /// one word are freed by one write.
     pub(crate) fn put_free(&self, blocks: &[Block]) {
         let layout = *self.layout(); // a copy: the writes of bits do not change it
@@ -418,7 +420,7 @@ impl FreeBitmap {
         }
     }
 
-    /// Returns the chunk of a header that is in the list.
+    /// Returns the chunk with this header. The chunk is in the list.
     fn chunk(&self, header: NonNull<u8>) -> PlainChunk {
         PlainChunk(header.cast())
     }
@@ -427,15 +429,15 @@ impl FreeBitmap {
         (self.next.get().addr()..self.end.get().addr()).contains(&p.addr())
     }
 
-    /// Returns whether `p` is the first byte of a block that was handed out and whose bit is clear.
-    /// Returns `None` if `p` is in no chunk.
+    /// Returns whether `p` is the first byte of a carved block whose bit is clear. Returns `None`
+    /// if `p` is in no chunk.
     pub(crate) fn is_out(&self, p: *const u8) -> Option<bool> {
         let chunk = self.chunk(self.chunks.find(p)?);
         let is_out = |slot| chunk.is_carved(slot) && !self.is_in_range(p) && !chunk.is_free(slot);
         Some(self.layout().slot_at(chunk.header(), p).is_some_and(is_out))
     }
 
-    /// Returns the next block that was handed out and whose bit is clear.
+    /// Returns the next carved block whose bit is clear.
     pub(crate) fn next_out(&self, cursor: &mut LiveCursor) -> Option<Block> {
         let mut header = NonNull::new(cursor.chunk);
         loop {
@@ -451,7 +453,8 @@ impl FreeBitmap {
         }
     }
 
-    /// Empties the lists and the bump range. The slots left in the range count as never handed out.
+    /// Empties the lists and the bump range. The remaining slots of the range count as never
+    /// allocated.
     fn clear(&self) {
         if let (true, Some(next)) =
             (self.next.get() != self.end.get(), NonNull::new(self.next.get()))
@@ -466,7 +469,7 @@ impl FreeBitmap {
         self.fresh.set(None);
     }
 
-    /// Builds the lists of chunks again from all chunks.
+    /// Rebuilds the lists of chunks from all chunks.
     fn list_all(&self) {
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);
@@ -485,12 +488,12 @@ impl FreeBitmap {
         self.chunks.for_each(|h| {
             let chunk = self.chunk(h);
             chunk.uncarve();
-            chunk.carve(0); // skips a header that takes the place of slot 0
+            chunk.carve(0); // skips a header in the place of slot 0
         });
         self.list_all();
     }
 
-    /// Returns to the source every growth step whose blocks are all free, but keeps `keep` bytes of
+    /// Returns to the source each growth step whose blocks are all free, but keeps `keep` bytes of
     /// these steps.
     pub(crate) fn give_idle(&self, source: &impl Source, keep: usize) {
         self.clear();
@@ -498,8 +501,7 @@ impl FreeBitmap {
         self.list_all();
     }
 
-    /// Returns the number of blocks that were handed out and whose bit is clear, and the number of
-    /// chunks.
+    /// Returns the number of carved blocks whose bit is clear, and the number of chunks.
     pub(crate) fn count_out(&self) -> (usize, usize) {
         let in_range =
             (self.end.get().addr() - self.next.get().addr()) / self.layout().shape.stride;

@@ -1,11 +1,11 @@
-//! The layout of a pool's chunks, that is, where the header and the slots of a chunk are.
+//! The layout of a pool's chunks, which determines where the header and the slots of a chunk are.
 
 use crate::base::bits::{align_up, layout};
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-/// The slots of a pool, and the size of its chunks.
+/// The size and alignment of a pool's slots and chunks.
 ///
 /// Handles compute the shape from the type of an object, to find the chunk of an object by its
 /// address.
@@ -13,26 +13,26 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SlotShape {
-    /// Bytes from one slot to the next: a multiple of `align`, at least 1.
+    /// Number of bytes from one slot to the next. A multiple of `align`, and at least 1.
     pub stride: usize,
     /// Alignment of every slot.
     pub align: usize,
     /// Alignment of a chunk, a power of two. Every slot of a chunk begins within the first `chunk`
     /// bytes, so masking the address of a block finds its chunk.
     pub chunk: usize,
-    /// Bytes of a chunk, a multiple of `chunk`. A chunk with 15 or more slots has `chunk` bytes. A
-    /// chunk for one large slot has more.
+    /// Size of a chunk in bytes, a multiple of `chunk`. A chunk with 15 or more slots has `chunk`
+    /// bytes. A chunk for one large slot has more bytes.
     pub bytes: usize,
-    /// Largest number of slots that the pool may have at a time.
+    /// Largest number of slots that the pool may have at the same time.
     pub most: usize,
 }
 
 impl SlotShape {
     /// Computes the shape for blocks of `layout`. The size of a chunk is `chunk` bytes, or the
     /// power of two that holds 15 slots, whichever is larger. A slot of 16 KiB or more that needs
-    /// little alignment gets a separate chunk: otherwise a pool of 16 MiB slots would take 256 MiB
-    /// for its first slot.
-    #[inline(always)] // a constant if the type is known: dropping a box takes 44 instructions less
+    /// little alignment gets a separate chunk. Otherwise a pool of 16 MiB slots would allocate 256
+    /// MiB for its first slot.
+    #[inline(always)] // a constant for a known type, which saves 44 instructions per dropped box
     pub(crate) const fn of(layout: Layout, chunk: usize) -> Self {
         let (bytes, align) = (layout.size(), layout.align());
         let stride = if bytes == 0 { align } else { align_up(bytes, align) };
@@ -60,41 +60,41 @@ impl SlotShape {
     }
 }
 
-/// Least number of slots of a chunk, unless the chunk is for one slot alone.
+/// Minimum number of slots in a chunk, unless the chunk is for one slot alone.
 const SLOTS_MIN: usize = 15;
 /// A slot of this size or more may have a separate chunk.
 const ALONE_BYTES_MIN: usize = 16 << 10;
-/// Bytes kept for the header of a chunk with one slot, in every mode.
+/// Number of bytes that are reserved for the header of a chunk with one slot, in every mode.
 pub(crate) const ALONE_HEADER_BYTES: usize = 512;
 /// The largest size of the header of a chunk of up to 64 slots, in `sync::Unshared`.
 pub(crate) const HEADER_BYTES_MAX: usize = 128;
 
-/// All sizes that a pool takes from its source are multiples of this number.
+/// All sizes that a pool requests from its source, in bytes, are multiples of this number.
 pub(crate) const STEP_UNIT: usize = 64;
 
-/// Where the headers and slots of all chunks of one pool are.
+/// The positions of the headers and slots in all chunks of one pool.
 ///
 /// ```text
 ///     slots                    header, free bits               end
 ///       | 0 | 1 | 2 | ...  | hole.start ......... | hole.end | ...  |
 /// ```
 ///
-/// The header takes the place of some slots; the numbers of these slots are the hole. The headers
-/// of 16 neighbouring chunks stand at 16 different offsets, 256 bytes apart, because headers that
-/// are all at one offset compete for the same few cache sets
+/// The header occupies the place of some slots, and the numbers of these slots are the hole. The
+/// headers of 16 neighbouring chunks are at 16 different offsets, 256 bytes apart, because headers
+/// at equal offsets would compete for the same few cache sets
 /// (docs/decisions/0003-coloured-headers.md). Slots larger than `COLOURED_STRIDE_MAX` begin after
 /// the header, because a chunk has only a few of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ChunkLayout {
     pub(crate) shape: SlotShape,
-    /// Offset of slot 0 in its chunk: 0 if the header takes the place of slots further on.
+    /// The offset of slot 0 in its chunk. 0 if the header occupies the place of later slots.
     origin: usize,
     /// The number floor((2^64 - 1) / stride). A multiplication by this number replaces a division
     /// by `stride`.
     reciprocal: u64,
     colours: Colours,
-    /// Computes the size of the header of a chunk from the number of its slots.
+    /// A function that computes the size of a chunk's header from the number of its slots.
     header_bytes: fn(usize) -> usize,
 }
 
@@ -102,10 +102,10 @@ const COLOURED_STRIDE_MAX: usize = 512;
 const COLOUR_STEP: usize = 256;
 const COLOURS: usize = 16;
 
-/// Computes where in a chunk its header stands, from the low bits of the chunk's number.
+/// The rule that computes the offset of a chunk's header from the low bits of the chunk's number.
 #[derive(Clone, Copy, Debug)]
 struct Colours {
-    /// Mask of the offset of a header. Headers stand within the first 16th of their chunks.
+    /// The mask for a header's offset. Headers are within the first 16th of their chunks.
     mask: usize,
     /// Shift that turns the address of a chunk into the offset of its header.
     shift: u32,
@@ -121,7 +121,7 @@ impl Colours {
         Self { mask: (COLOURS - 1) * COLOUR_STEP, shift }
     }
 
-    /// Offset of the header in the chunk that contains `address`.
+    /// Returns the offset of the header in the chunk that contains `address`.
     #[inline(always)]
     fn offset(self, address: usize) -> usize {
         address >> self.shift & self.mask
@@ -142,7 +142,7 @@ pub(crate) fn header_of(block: NonNull<u8>, shape: &SlotShape) -> NonNull<u8> {
 }
 
 impl ChunkLayout {
-    /// `header_bytes(count)` is the size of the header of a chunk with `count` slots.
+    /// Makes a layout. `header_bytes(count)` is the header size for a chunk with `count` slots.
     #[inline(always)]
     pub(crate) fn new(shape: SlotShape, header_bytes: fn(usize) -> usize) -> Self {
         let in_hole = shape.stride <= COLOURED_STRIDE_MAX;
@@ -172,15 +172,15 @@ impl ChunkLayout {
         SlotRange::new(most.saturating_add(end - begin).min(count), begin..end)
     }
 
-    /// Returns the number of slots of a chunk of `bytes` bytes if its header stands at the worst
-    /// offset.
+    /// Returns the number of slots that a chunk of `bytes` bytes has even if its header is at the
+    /// worst offset.
     fn capacity_at_least(&self, bytes: usize) -> usize {
         let colours = 0..=self.colours.mask / COLOUR_STEP;
         let slots = |colour| self.slots(colour * self.shape.chunk, bytes, usize::MAX);
         colours.map(|colour| slots(colour).capacity()).min().unwrap_or(0)
     }
 
-    /// Returns how many bytes hold `count` blocks, wherever the memory begins.
+    /// Returns the number of bytes that suffice for `count` blocks, wherever the memory begins.
     pub(crate) fn bytes_for(&self, count: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let full = self.capacity_at_least(chunk);
@@ -201,13 +201,13 @@ impl ChunkLayout {
         (count / full).saturating_mul(chunk).saturating_add(part.min(chunk))
     }
 
-    /// Returns the layout of the smallest memory that holds `count` blocks.
+    /// Returns the layout of the smallest memory that suffices for `count` blocks.
     pub(crate) fn layout_for(&self, count: usize) -> Option<Layout> {
         layout(self.bytes_for(count), self.shape.chunk)
     }
 
-    /// Returns how many of `bytes` bytes slots can use: all bytes of whole chunks, and the bytes of
-    /// whole slots in the last chunk.
+    /// Returns how many of `bytes` bytes slots can use. These are all bytes of whole chunks, and
+    /// the bytes of whole slots in the last chunk.
     pub(crate) fn useful(&self, bytes: usize) -> usize {
         let SlotShape { stride, bytes: chunk, .. } = self.shape;
         let rest = bytes % chunk;
@@ -260,8 +260,8 @@ impl ChunkLayout {
     }
 }
 
-/// The slots of one chunk: all numbers below the end, except those whose place the header takes
-/// (the hole).
+/// The slots of one chunk. These are all numbers below the end, except the numbers whose place the
+/// header occupies (the hole).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct SlotRange {

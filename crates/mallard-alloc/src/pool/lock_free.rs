@@ -1,4 +1,4 @@
-//! The core of `sync::LockFree`: a stack of slot numbers in memory that never grows.
+//! The core of `sync::LockFree`, which is a stack of slot numbers in memory that never grows.
 
 use super::chunk_list::{core_of, ChunkHead, ChunkList};
 use super::core_trait::{Core, LiveCursor};
@@ -15,13 +15,13 @@ type Block = NonNull<u8>;
 
 /// The core of `sync::LockFree`.
 ///
-/// The first allocation takes the memory of all blocks from the source, under a lock. From then on
-/// neither an allocation nor a free locks, waits, or calls the source.
+/// The first allocation requests the memory of all blocks from the source, under a lock. Later
+/// allocations and frees neither lock nor wait nor call the source.
 ///
-/// Each block has a number of 32 bits, which combines the number of its chunk and its slot. The
+/// Each block has a number of 32 bits, which combines the numbers of its chunk and its slot. The
 /// free blocks form a linked stack of these numbers. The link of each block is in an array in the
-/// header of its chunk. So blocks are never read, and no compare-exchange is wider than a word.
-/// While a block is in use, its link is `IN_USE`.
+/// header of its chunk. So the pool never reads blocks, and no compare-exchange is wider than a
+/// word. While a block is in use, its link is `IN_USE`.
 #[doc(hidden)]
 #[repr(C)]
 #[allow(missing_debug_implementations)] // not a public name
@@ -29,13 +29,13 @@ pub struct LockFreeCore<S: Source> {
     layout: ChunkLayout,
     /// How many low bits of a block's number hold its slot.
     slot_bits: u32,
-    /// Bytes of a block, for statistics.
+    /// The size of a block in bytes, for statistics.
     block_bytes: usize,
-    /// First byte of the memory; null before the memory is taken from the source.
+    /// The first byte of the memory, or null before the source has supplied the memory.
     memory: AtomicPtr<u8>,
-    /// Whether the memory was taken from the source and all blocks were pushed on the stack.
+    /// Whether the source has supplied the memory and all blocks were pushed on the stack.
     is_filled: AtomicBool,
-    // Holds between any two calls if no other thread is inside a call:
+    // This equation holds while no thread is inside a call:
     //
     //   live + |stack|  ==  capacity
     stack: Line<TaggedStack>,
@@ -44,7 +44,7 @@ pub struct LockFreeCore<S: Source> {
     source: S,
 }
 
-/// A value on two separate cache lines: two, because processors fetch cache lines in pairs.
+/// A value on a separate pair of cache lines, because processors fetch cache lines in pairs.
 #[repr(align(128))]
 struct Line<T>(T);
 
@@ -77,7 +77,7 @@ struct NumberedChunk(NonNull<Header>);
 impl NumberedChunk {
     #[inline(always)]
     fn header<'a>(self) -> &'a Header {
-        // SAFETY: the header exists for as long as its pool holds the chunk, and never changes.
+        // SAFETY: the header exists while its pool holds the chunk, and never changes.
         unsafe { self.0.as_ref() }
     }
     #[inline(always)]
@@ -93,8 +93,8 @@ impl NumberedChunk {
     fn capacity(self) -> usize {
         self.header().head.slots.capacity()
     }
-    /// Returns the link of a slot. The reference is made from the chunk's address, because a
-    /// reference to the header must not be used for the links after the header.
+    /// Returns the link of a slot. The reference is derived from the chunk's address, because Rust
+    /// does not allow a reference to the header to access the links after the header.
     #[inline(always)]
     fn link<'a>(self, slot: usize) -> &'a AtomicU32 {
         // SAFETY: by the layout, the links fit after the header, and `begin` wrote them.
@@ -108,18 +108,18 @@ impl NumberedChunk {
     }
 }
 
-/// Computes the layout of chunks. If the compiler knows `shape`, it knows the layout too.
+/// Computes the layout of chunks. If `shape` is known at compile time, the layout is too.
 #[inline(always)]
 fn layout_of(shape: SlotShape) -> ChunkLayout {
-    // Blocks have at least 8 bytes: a link has 4 bytes, so links of 1-byte blocks would take most
-    // of the memory.
+    // Blocks have at least 8 bytes. Otherwise the links, which have 4 bytes, would use most of the
+    // memory in a pool of 1-byte blocks.
     let stride = shape.stride.max(8).next_multiple_of(shape.align);
     ChunkLayout::new(SlotShape { stride, ..shape }, header_bytes)
 }
 
 impl<S: Source> LockFreeCore<S> {
     /// Pops a block. `layout` equals the field `layout`. If its value is known at compile time,
-    /// fewer loads lie between a failed compare-exchange and the next one.
+    /// fewer loads are between a failed compare-exchange and the next one.
     #[inline(always)]
     fn pop(&self, layout: &ChunkLayout) -> Option<Block> {
         let popped = self.stack.0.pop(|number| {
@@ -144,8 +144,8 @@ impl<S: Source> LockFreeCore<S> {
         (NumberedChunk(layout.header_of(at).cast()), slot as usize)
     }
 
-    /// Allocates when the stack was empty: takes the memory from the source if no call has done so
-    /// before.
+    /// Allocates when the stack was empty. Requests the memory from the source if no call has done
+    /// so before.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Option<Block> {
@@ -155,7 +155,7 @@ impl<S: Source> LockFreeCore<S> {
                 self.take_memory(&chunks)?;
             }
         }
-        self.pop(&self.layout) // the blocks may have come after the first look at the stack
+        self.pop(&self.layout) // blocks may have been pushed since the first look at the stack
     }
 
     fn take_memory(&self, chunks: &ChunkList) -> Option<()> {
@@ -174,8 +174,8 @@ impl<S: Source> LockFreeCore<S> {
             let Some(chunk) = chunks.next_chunk(core) else { break };
             (header, first) = (chunk, next);
         }
-        // `Relaxed` is enough: the numbers are pushed after this store, and a thread that pops a
-        // number sees everything that was stored before the push.
+        // `Relaxed` is enough, because the numbers are pushed after this store, and a thread that
+        // pops a number sees everything that was stored before the push.
         self.memory.store(memory, Relaxed);
         self.push_all(chunks);
         self.is_filled.store(true, Release);
@@ -200,7 +200,8 @@ impl<S: Source> LockFreeCore<S> {
         }
     }
 
-    /// Discards the memory. Requires that no other thread is inside a call of the pool.
+    /// Discards the memory without returning it. Requires that no other thread is inside a call of
+    /// the pool.
     fn forget(&self) {
         self.stack.0.clear();
         self.memory.store(null_mut(), Relaxed);
@@ -220,7 +221,7 @@ impl<S: Source> LockFreeCore<S> {
 /// A `ChunkHead` is written at `header`, and nothing after it is written yet.
 unsafe fn begin(header: NonNull<u8>, number: u32) {
     let chunk = NumberedChunk(header.cast());
-    // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
+    // SAFETY: by the layout, the header fits in the chunk. No other thread has the chunk's address.
     unsafe {
         let h = chunk.0.as_ptr();
         (&raw mut (*h).number).write(number);
@@ -233,8 +234,8 @@ fn for_each_chunk(chunks: &ChunkList, mut f: impl FnMut(NumberedChunk)) {
     chunks.for_each(|header| f(NumberedChunk(header.cast())));
 }
 
-// SAFETY: a block in use is a slot whose number is not on the stack. Only one thread pops a number,
-// and all threads may call the `&self` functions.
+// SAFETY: a block in use is a slot whose number is not on the stack, and only one thread pops a
+// number. All threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for LockFreeCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         let layout = layout_of(shape);

@@ -1,4 +1,4 @@
-//! The core of `sync::Mutex`: a lock around the same state that `sync::Unshared` uses.
+//! The core of `sync::Mutex`, which is a lock around the same state that `sync::Unshared` uses.
 
 use super::chunk_list::core_of;
 use super::core_trait::{Core, LiveCursor};
@@ -18,28 +18,29 @@ type Block = NonNull<u8>;
 ///
 /// No thread holds `lock` while it calls the source. So a thread that frees a block, or finds a
 /// free block, never waits for the source. Threads that need memory from the source call it one
-/// after the other. Each of them first looks for free blocks again, so that one growth step serves
-/// all of them.
+/// after the other. Before such a call, each thread looks for free blocks again, so that one growth
+/// step serves all of these threads.
 #[doc(hidden)]
 #[repr(C, align(64))] // a cache line
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 #[allow(missing_debug_implementations)] // not a public name
 pub struct LockedCore<S> {
     lock: Locked<()>,
-    /// The blocks. Used under the lock, or with `&mut self`.
+    /// The state of the blocks. It is used under the lock, or with `&mut self`.
     state: PoolState,
     source: S,
-    /// Held while the source is called for a chunk. This lock is taken before `lock`.
+    /// The lock that a thread holds while it requests a chunk from the source. A thread locks it
+    /// before `lock`.
     growing: Locked<()>,
 }
 
-/// The source of the pool for a caller that holds the lock. Each call releases the lock while the
+/// The source of the pool, for a caller that holds the lock. Each call unlocks the lock while the
 /// source works.
 struct Unlocked<'c, S> {
     core: &'c LockedCore<S>,
     held: Cell<Option<Held<'c, ()>>>,
-    /// Whether the caller holds `growing`. A caller that does not hold `growing` takes memory only
-    /// if no thread is growing.
+    /// Whether the caller holds `growing`. If not, the caller may request memory only if no thread
+    /// is growing the pool.
     may_grow: bool,
 }
 
@@ -48,7 +49,7 @@ impl<'c, S> Unlocked<'c, S> {
         Self { core, held: Cell::new(Some(core.lock.lock())), may_grow }
     }
     fn without_lock<R>(&self, f: impl FnOnce(&S) -> R) -> R {
-        let _relock = Relock(self); // takes the lock again, even if the source panics
+        let _relock = Relock(self); // locks again, even if the source panics
         self.held.take();
         f(&self.core.source)
     }
@@ -62,7 +63,7 @@ impl<S> Drop for Relock<'_, '_, S> {
     }
 }
 
-// SAFETY: all calls go to `source`, which keeps the guarantees of `Source`.
+// SAFETY: all calls are passed to `source`, which fulfils the guarantees of `Source`.
 unsafe impl<S: Source> Source for Unlocked<'_, S> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         let _growing = match self.may_grow {
@@ -115,7 +116,7 @@ impl<S: Source> LockedCore<S> {
     }
 }
 
-// SAFETY: the state works like the state of `PlainCore`, and every `&self` function takes the lock.
+// SAFETY: the state works like the state of `PlainCore`, and every `&self` function holds the lock.
 unsafe impl<S: Source> Core<S> for LockedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         Self {
@@ -131,7 +132,7 @@ unsafe impl<S: Source> Core<S> for LockedCore<S> {
 
     fn try_allocate(&self) -> Option<Block> {
         let locked = self.lock.lock();
-        // First tries without a source, because the chunks that the pool has may have free blocks.
+        // The first try is without the source, because the pool's chunks may have free blocks.
         if let Some(block) = self.take(&crate::Null) {
             return Some(block);
         }

@@ -2,14 +2,12 @@
 
 #[cfg(feature = "std")]
 pub(crate) mod cached;
-// Parts of this module are used only by pools of several threads, which need `std` or 64-bit
-// atomics.
+// Only pools for several threads use all of this module. These pools need `std` or 64-bit atomics.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
 pub(crate) mod chunk_list;
 pub(crate) mod core_trait;
 pub(crate) mod free_bitmap;
-// Parts of this module are used only by pools of several threads, which need `std` or 64-bit
-// atomics.
+// Only pools for several threads use all of this module. These pools need `std` or 64-bit atomics.
 #[cfg_attr(not(any(feature = "std", target_has_atomic = "64")), allow(dead_code))]
 pub(crate) mod layout;
 #[cfg(target_has_atomic = "64")]
@@ -44,14 +42,14 @@ use core::ptr::NonNull;
 /// ```
 ///
 /// Growth, memory and order of reuse are the same as in an [`ObjectPool`](crate::ObjectPool). A
-/// request that is smaller than a block gets a whole block. A request that is larger or needs more
-/// alignment fails. Dropping the pool frees all blocks.
+/// request that is smaller than a block gets a whole block. A request that is larger, or needs more
+/// alignment, fails. Dropping the pool frees all blocks.
 pub struct Pool<M: Mode = sync::Unshared, S: Source = DefaultHeap> {
     slots: Slots<M, S>,
 }
 
-// SAFETY: chunks and source move with the pool. The users of blocks keep the guarantees of
-// `BlockAllocator`.
+// SAFETY: the chunks and the source move with the pool. The users of blocks fulfil the requirements
+// of `BlockAllocator`.
 unsafe impl<M: Mode, S: Source + Send> Send for Pool<M, S> {}
 // SAFETY: any number of threads may call a pool of a shared mode.
 unsafe impl<M: Shared, S: Source + Send + Sync> Sync for Pool<M, S> {}
@@ -78,8 +76,8 @@ impl<M: Mode> Pool<M> {
     {
         Self::with_growth_in(block, growth, DefaultHeap)
     }
-    /// Makes a pool whose first growth step holds `count` blocks, without allocating. The first
-    /// allocation requests that step from the source.
+    /// Makes a pool whose first chunk request has room for `count` blocks, without allocating. The
+    /// first allocation sends this request to the source.
     pub const fn with_capacity(block: Layout, count: usize) -> Self
     where
         M: Growing,
@@ -115,7 +113,7 @@ impl<M: Mode> Pool<M> {
 }
 
 impl<M: Mode, S: Source> Pool<M, S> {
-    /// Returns the largest layout that fits in a block: the layout that was passed to the
+    /// Returns the largest layout that fits in a block. This is the layout that was passed to the
     /// constructor, with the size rounded up to the alignment.
     pub fn block(&self) -> Layout {
         let shape = self.slots.shape();
@@ -153,7 +151,8 @@ impl<M: Mode, S: Source> Pool<M, S> {
         }
     }
 
-    /// Calls `f` with each block in use, in address order within a growth step.
+    /// Calls `f` with each block in use. Blocks whose memory came from one chunk request are in
+    /// address order.
     pub fn for_each(&mut self, mut f: impl FnMut(NonNull<u8>)) {
         let mut cursor = LiveCursor::START;
         while let Some(block) = self.slots.next_live(&mut cursor) {
@@ -166,7 +165,7 @@ impl<M: Mode, S: Source> Pool<M, S> {
         self.slots.reset();
     }
     /// Returns whether `p` is a block in use, another address in a chunk, or outside all chunks.
-    /// O(growth steps), plus a search of the blocks that were freed last.
+    /// O(chunk requests), plus a search of the blocks that were freed last.
     pub fn classify(&self, p: *const u8) -> Validity {
         self.slots.classify(p)
     }

@@ -1,4 +1,4 @@
-//! The core of `sync::Unshared`: a magazine of free blocks over chunks.
+//! The core of `sync::Unshared`, which is a magazine (a stack of free blocks) over chunks.
 
 use super::chunk_list::{core_of, ChunkList};
 use super::core_trait::{Core, LiveCursor};
@@ -14,33 +14,33 @@ use core::ptr::{null_mut, NonNull};
 type Block = NonNull<u8>;
 
 /// The number of entries of a new magazine, and the largest number of entries. The largest number
-/// is enough for the blocks that programs usually free before they allocate again; see `./x bench
-/// pool --case '^burst/'`.
+/// is enough for the blocks that programs usually free before they allocate again, as `./x bench
+/// pool --case '^burst/'` shows.
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MAX: usize = 1024;
-/// The limit of the bytes of all blocks in a magazine.
+/// The maximum size of all blocks in a magazine together, in bytes.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// A pool without its source, which each call passes as an argument.
+/// The state of a pool without its source. Each call passes the source as an argument.
 ///
-/// While the source works for this pool, any function may be called: by the source itself or, under
+/// While the source works for this pool, any function may be called, by the source itself or, under
 /// a lock, by another thread. During that time, a call that needs memory from the source fails. All
 /// other calls work.
 ///
-/// These numbers agree between any two calls, with |x| for the number of blocks in x:
+/// This equation holds between any two calls, where |x| is the number of blocks in x:
 ///
 ///   live + |magazine| + |free bits| + |bump range| + |never used|  ==  capacity
 #[repr(C)] // an allocation reads the magazine first, then the bump range
 pub(crate) struct PoolState {
     magazine: Magazine,
     free: FreeBitmap,
-    /// Whether a call of the source for this pool is in progress.
+    /// Whether a call to the source for this pool is in progress.
     growing: Cell<bool>,
     refills: Cell<usize>,
     flushes: Cell<usize>,
 }
 
-/// Sets `growing` to false when dropped, even if the source panics.
+/// A guard that sets `growing` to false when the guard is dropped, even if the source panics.
 struct Growing<'s>(&'s Cell<bool>);
 
 impl Drop for Growing<'_> {
@@ -49,8 +49,8 @@ impl Drop for Growing<'_> {
     }
 }
 
-/// Returns the largest number of entries of the magazine in a pool with this limit. The array uses
-/// at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its
+/// Returns the maximum number of magazine entries in a pool with this limit. The array of entries
+/// uses at most a 64th of the limit. The limit of a pool with a fixed number of blocks includes its
 /// first array.
 fn entries_max(shape: &SlotShape, limit: usize) -> usize {
     let included = if shape.most == usize::MAX { 0 } else { ENTRIES_FIRST };
@@ -83,7 +83,7 @@ impl PoolState {
         entries_max(&self.chunks().layout.shape, self.chunks().growth.growth().limit)
     }
 
-    /// Takes a block from the magazine or the bump range.
+    /// Allocates a block from the magazine or the bump range.
     #[inline(always)]
     pub(crate) fn pop(&self) -> Option<Block> {
         match self.magazine.pop() {
@@ -92,15 +92,15 @@ impl PoolState {
         }
     }
 
-    /// Allocates a block after `pop` has returned none. `core` is the address that is stored in
+    /// Allocates a block after `pop` has returned `None`. `core` is the address that is stored in
     /// chunk headers.
     #[cold]
     #[inline(never)]
     pub(crate) fn refill(&self, source: &impl Source, core: *const ()) -> Option<Block> {
-        // The array of the magazine is taken before the first chunk, because the chunk may use up
-        // the limit. If there is no memory for the chunk, the array is returned, and the chunk is
-        // tried again: the source may have supplied so much for the array that the limit left too
-        // little for the chunk.
+        // The array of the magazine is requested before the first chunk, because the chunk may use
+        // up the limit. If there is no memory for the chunk, the array is returned and the chunk is
+        // requested again. The source may have supplied so many bytes for the array that the limit
+        // left too few for the chunk.
         let is_first = !self.magazine.has_memory();
         let has_array = is_first && self.enlarge(source, self.entries_max().min(ENTRIES_FIRST));
         let mut found = self.find_blocks(source, core);
@@ -128,8 +128,8 @@ impl PoolState {
         !self.magazine.is_empty() || self.free.refill(core)
     }
 
-    /// Fills the empty magazine with free blocks, and takes the last of them. Fills half of the
-    /// array, so that the next few frees do not overflow it.
+    /// Fills half of the empty magazine with free blocks, and allocates the last of them. The other
+    /// half stays empty, so that the next few frees do not overflow the magazine.
     fn load(&self) -> Option<Block> {
         let room = self.magazine.capacity() / 2;
         if room == 0 {
@@ -151,7 +151,7 @@ impl PoolState {
     }
 
     /// Frees a block when the magazine is full. If the magazine was emptied since it was last full,
-    /// it is too small for this program, and its capacity doubles. Otherwise the older half of its
+    /// it is too small for this program, so its capacity doubles. Otherwise the older half of its
     /// blocks moves to the free bits.
     #[cold]
     #[inline(never)]
@@ -183,8 +183,8 @@ impl PoolState {
         let Some(taken) = source.try_take(wanted) else { return false };
         let bytes = taken.layout.size();
         if growth.left() < bytes {
-            // The source supplied more bytes than requested, and these exceed the limit. SAFETY:
-            // the memory was just taken, and nothing uses it.
+            // The source supplied more bytes than requested, and these exceed the limit.
+            // SAFETY: the source has just supplied the memory, and nothing uses it.
             unsafe { source.give(taken) };
             return false;
         }
@@ -226,8 +226,8 @@ impl PoolState {
         self.flush();
         let array = self.magazine.take_memory();
         self.free.give_idle(source, keep);
-        // The array is returned last, because it was taken first: a `Buffer` reuses only the memory
-        // that it supplied last.
+        // The array is returned last, because it was requested first. A `Buffer` reuses only the
+        // memory that it supplied last.
         self.give_array(source, array);
     }
 
@@ -266,17 +266,17 @@ impl PoolState {
 }
 
 /// A stack of pointers to free blocks of a pool. The pointers are in a separate array, so that
-/// neither push nor pop reads or writes a free block. The name comes from Bonwick ("Magazines and
-/// Vmem", 2001).
+/// neither push nor pop reads or writes a free block. Bonwick ("Magazines and Vmem", 2001)
+/// introduced the name.
 ///
-/// `low <= top <= high`. Without an array, all three are null. The magazine is then empty for a
+/// `low <= top <= high`. If there is no array, all three are null. Then the magazine is empty for a
 /// pop, and full for a push.
 #[repr(C)]
 struct Magazine {
     top: Cell<*mut Block>,
     low: Cell<*mut Block>,
     high: Cell<*mut Block>,
-    /// Bytes of the memory at `low`.
+    /// Size of the memory at `low` in bytes.
     bytes: Cell<usize>,
     /// Whether `load` ran since `take_reloaded` was last called.
     reloaded: Cell<bool>,
@@ -344,8 +344,8 @@ impl Magazine {
         unsafe { core::slice::from_raw_parts(self.low.get(), self.len()) }
     }
 
-    /// Lets `f` write blocks to the array of the empty magazine. `f` returns how many blocks it
-    /// wrote.
+    /// Lets `f` write blocks to the array of the empty magazine. `f` returns the number of blocks
+    /// that it wrote.
     fn load(&self, f: impl FnOnce(*mut Block) -> usize) {
         debug_assert!(self.is_empty());
         self.reloaded.set(true);
@@ -421,7 +421,7 @@ impl<S> PlainCore<S> {
     }
 }
 
-// SAFETY: blocks are slots of chunks that the core holds. A block is handed out again only after it
+// SAFETY: blocks are slots of chunks that the core holds. A block is allocated again only after it
 // was freed.
 unsafe impl<S: Source> Core<S> for PlainCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {

@@ -1,4 +1,4 @@
-//! The slots of a pool: its source, and its core once there is one.
+//! The slots of a pool, which consist of its source and, after the first allocation, its core.
 
 use super::core_trait::{Core, LiveCursor};
 use super::layout::SlotShape;
@@ -15,14 +15,14 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 type Block = NonNull<u8>;
 
-/// How many bytes a pool takes from its source at a time, and in all.
+/// The rule that determines how many bytes a pool requests from its source at a time, and in all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sizing {
-    /// The default: growth steps of 64 KiB at first, doubling to 1 MiB.
+    /// The default rule, with growth steps of 64 KiB at first, doubling to 1 MiB.
     Usual,
     /// The rule that the caller has chosen.
     Growth(Growth),
-    /// As `Usual`, but the first growth step holds this number of slots.
+    /// The same as `Usual`, but the first growth step has room for this number of slots.
     First(usize),
     /// Exactly this number of slots, in one growth step. The pool never grows after this step.
     Fixed(usize),
@@ -32,17 +32,17 @@ pub(crate) enum Sizing {
 pub(crate) struct Upstream<S, X> {
     source: S,
     hooks: X,
-    /// The memory in which the core is, once there is a core.
+    /// The memory that contains the core, if there is a core.
     core_memory: Option<Chunk>,
 }
 
-/// The `Upstream` inside a core. Before a core is dropped, `take_core` moves the `Upstream` out;
-/// `ManuallyDrop` then keeps the core from dropping the source.
+/// The `Upstream` inside a core. `take_core` moves the `Upstream` out before the core is dropped,
+/// and `ManuallyDrop` prevents the core from dropping the source.
 pub(crate) struct Kept<S, X> {
     upstream: ManuallyDrop<Upstream<S, X>>,
 }
 
-// SAFETY: all calls go to the source, which keeps the guarantees of `Source`.
+// SAFETY: all calls are passed to the source, which fulfils the guarantees of `Source`.
 unsafe impl<S: Source, X> Source for Kept<S, X> {
     fn try_take(&self, layout: Layout) -> Option<Chunk> {
         self.upstream.source.try_take(layout)
@@ -57,19 +57,20 @@ pub(crate) type CoreOf<M, S, X> = <M as Mode>::Core<Kept<S, X>>;
 
 /// The slots of one pool.
 ///
-/// The core manages the blocks. It is made in memory of the source when the first block is
-/// allocated. Chunks point to the core, and a Rust move runs no code that could update such
-/// pointers, so the core must not move with the pool.
+/// The core manages the blocks. The first allocation makes the core, in memory from the source.
+/// Chunks point to the core, and a Rust move runs no code that could update such pointers, so the
+/// core must not move with the pool.
 pub(crate) struct Slots<M: Mode, S: Source, X = ()> {
     core: CorePtr<M>,
-    /// The source and the hooks; valid while there is no core.
+    /// The source and the hooks. This field is valid while there is no core.
     upstream: UnsafeCell<MaybeUninit<Upstream<S, X>>>,
     shape: SlotShape,
     sizing: Sizing,
-    /// How many bytes a buffer lacked for the first block; 0 for other sources. Any thread may read
-    /// the number, but not ask the source, which another thread may just move into a core.
+    /// The number of bytes that a buffer lacked for the first block, or 0 for other sources. Any
+    /// thread may read this number. No thread may ask the source itself, because another thread may
+    /// be moving the source into a core.
     missing: AtomicU32,
-    /// The sum of the counters of all cores that `release` has ended.
+    /// The summed counters of all cores that `release` has dropped.
     past: Cell<Statistics>,
 }
 
@@ -77,8 +78,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     pub(crate) const fn new(layout: Layout, sizing: Sizing, source: S, hooks: X) -> Self {
         let mut shape = SlotShape::of(layout, M::CHUNK);
         if let Sizing::Fixed(count) = sizing {
-            // In `most`, `usize::MAX` means "no bound". A fixed pool for `usize::MAX` slots gets a
-            // bound of one less: no source has memory for so many slots.
+            // In `most`, `usize::MAX` means "no bound". For a fixed pool of `usize::MAX` slots, the
+            // bound is one less, because no source has memory for so many slots.
             shape.most = if count == usize::MAX { count - 1 } else { count };
         }
         let upstream = Upstream { source, hooks, core_memory: None };
@@ -115,7 +116,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             None => self.allocate_first(),
         }
     }
-    /// As `try_allocate`, for a caller that knows the shape as a constant.
+    /// Allocates like `try_allocate`, for a caller that knows the shape as a constant.
     #[inline(always)]
     pub(crate) fn try_allocate_of(&self, shape: &SlotShape) -> Option<Block> {
         match self.core() {
@@ -180,8 +181,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             return None;
         }
         let memory = source.try_take(layout)?;
-        // SAFETY: there is no core, so the upstream is valid. Nothing can fail from here on: the
-        // copy becomes a part of the new core, and the pool no longer uses its own.
+        // SAFETY: there is no core, so the upstream is valid. Nothing can fail from here on, so the
+        // copy becomes a part of the new core, and the pool no longer uses its own upstream.
         let mut upstream = unsafe { (*self.upstream.get()).assume_init_read() };
         upstream.core_memory = Some(memory);
         let growth = self.growth(memory.layout.size());
@@ -192,7 +193,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         Some(core)
     }
 
-    /// Returns the growth rule of the core's chunks. The core's own bytes count towards the limit.
+    /// Returns the growth rule for the core's chunks. The size of the core itself counts towards
+    /// the limit.
     fn growth(&self, core_bytes: usize) -> Growth {
         let usual = Growth { first: self.shape.bytes.min(65536), ..Growth::new() };
         let bytes = |count| CoreOf::<M, S, X>::bytes_for(self.shape, count);
@@ -206,8 +208,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
         }
     }
 
-    /// Returns the source and the hooks, from the core or from the pool. Needs `&mut self`: with
-    /// `&self`, another call could move both into a new core at the same time.
+    /// Returns the source and the hooks, from the core or from the pool. Needs `&mut self`, because
+    /// otherwise another call could move both into a new core at the same time.
     pub(crate) fn upstream(&mut self) -> (&S, &X) {
         let upstream = match self.core() {
             Some(core) => &*core.source().upstream,
@@ -241,7 +243,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// Returns these slots with other hooks. Requires that there is no core yet.
     pub(crate) fn with_hooks<Y>(mut self, hooks: Y) -> Slots<M, S, Y> {
         debug_assert!(self.core().is_none());
-        // SAFETY: there is no core, so the upstream is valid; `forget` keeps it from being dropped.
+        // SAFETY: there is no core, so the upstream is valid. `forget` prevents a second drop.
         let before = unsafe { self.upstream.get_mut().assume_init_read() };
         let (shape, sizing, past) = (self.shape, self.sizing, self.past.get());
         core::mem::forget(self);
@@ -269,7 +271,7 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             core.trim(keep);
         }
     }
-    /// Returns all memory to the source. Afterwards the pool is as if it had just been made.
+    /// Returns all memory to the source. Afterwards the pool is in its initial state.
     pub(crate) fn release(&mut self) {
         if let Some(upstream) = self.take_core() {
             self.upstream.get_mut().write(upstream);
@@ -279,8 +281,8 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
     /// Drops the core, and returns all memory to the source.
     fn take_core(&mut self) -> Option<Upstream<S, X>> {
         let core = NonNull::new(self.core.get())?.cast::<CoreOf<M, S, X>>();
-        // SAFETY: the pointer points to the core. `&mut self` excludes other users, and the core ends
-        // here.
+        // SAFETY: the pointer points to the core. `&mut self` excludes other users, and the core is
+        // not used after this block.
         let upstream = unsafe {
             (*core.as_ptr()).release();
             let Statistics { growths, refills, flushes, .. } = (*core.as_ptr()).statistics();
@@ -288,11 +290,11 @@ impl<M: Mode, S: Source, X> Slots<M, S, X> {
             self.past.set(self.past.get() + past);
             self.core.set(null_mut());
             let upstream = (&raw const *(*core.as_ptr()).source().upstream).read();
-            core.drop_in_place(); // leaves the upstream alone: `Kept` has it in a `ManuallyDrop`
+            core.drop_in_place(); // does not drop the upstream, which is in a `ManuallyDrop`
             upstream
         };
         if let Some(chunk) = upstream.core_memory {
-            // SAFETY: this source supplied the chunk, and the core in the chunk has ended.
+            // SAFETY: this source supplied the chunk, and the core in the chunk was dropped.
             unsafe { upstream.source.give(chunk) };
         }
         Some(Upstream { core_memory: None, ..upstream })
@@ -334,7 +336,7 @@ impl<M: Mode, S: Source, X> Drop for Slots<M, S, X> {
     }
 }
 
-/// The address of a pool's core; null before there is one.
+/// The address of a pool's core, or null if there is no core.
 struct CorePtr<M> {
     core: AtomicPtr<u8>,
     /// Whether a thread is making the core.
@@ -357,9 +359,9 @@ impl<M: Mode> CorePtr<M> {
         self.core.store(core, Release);
     }
 
-    /// Returns whether the caller has to make the core, and then to call `end`. Until then, other
-    /// threads that call `begin` wait; this happens once for each core. Returns `false` if there is
-    /// a core already, or if the caller is the source, which is just supplying the memory of the
+    /// Returns `true` if the caller has to make the core and then call `end`. Until then, other
+    /// threads that call `begin` wait, which happens once for each core. Returns `false` if there
+    /// is a core already, or if the caller is the source, which is just supplying the memory of the
     /// core.
     fn begin(&self) -> bool {
         if !M::IS_SHARED {

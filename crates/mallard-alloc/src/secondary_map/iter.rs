@@ -6,7 +6,7 @@ use crate::slot_map::key::Key;
 use crate::slot_map::keyed::{map_traits, Walk};
 use crate::slot_map::{key_of, removing_iterators, Iter, IterMut, Keys, Values, ValuesMut};
 
-/// Iterator over the keys and values of a map by value.
+/// An iterator over the keys and values of a map by value.
 ///
 /// ```
 /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -16,7 +16,7 @@ use crate::slot_map::{key_of, removing_iterators, Iter, IterMut, Keys, Values, V
 /// assert!(map.into_iter().eq([(key, 7)]));
 /// ```
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SecondaryMap<K, V, S>, Walk<K, V>);
-/// Iterator that removes all values, from [`SecondaryMap::drain`].
+/// An iterator that removes all values, from [`SecondaryMap::drain`].
 ///
 /// ```
 /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -58,8 +58,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         let walk = self.slots.walk();
         Drain(self, walk)
     }
-    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics, the
-    /// remaining values stay.
+    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics,
+    /// the remaining values stay in the map.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -73,10 +73,10 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         let mut walk = self.slots.walk();
         while let Some(slot) = walk.next() {
-            // SAFETY: the walk returns live slots.
+            // SAFETY: the walk returns only live slots.
             let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
             if !keep(key, value) {
-                // SAFETY: the walk returns live slots.
+                // SAFETY: the walk returns only live slots.
                 drop(unsafe { self.take_at(slot) });
             }
         }

@@ -1,4 +1,4 @@
-//! Secondary maps: more values for the keys of a slot map.
+//! Secondary maps, which store additional values for the keys of a slot map.
 
 mod iter;
 #[cfg(feature = "serde")]
@@ -18,7 +18,8 @@ use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::{free_word, ChunkLayout, Slot, Slots};
 use core::alloc::Layout;
 
-/// More values for the keys of a [`SlotMap`](crate::SlotMap), in slots with the same indices.
+/// A map of additional values for the keys of a [`SlotMap`](crate::SlotMap). The values are in
+/// slots with the same indices.
 ///
 /// ```
 /// use mallard::{Key32, SecondaryMap, SlotMap};
@@ -35,14 +36,14 @@ use core::alloc::Layout;
 /// ```
 ///
 /// The secondary map does not refer to the slot map. So when an element is removed from the slot
-/// map, its value stays here, until a value is inserted for a newer key of the same slot. To see
-/// only the values of live elements, iterate over the slot map, or `retain` the keys that the slot
-/// map contains. A value for an older key never replaces a value for a newer key, unless
-/// generations wrap.
+/// map, its value stays in the secondary map, until a value is inserted for a newer key of the same
+/// slot. To visit only the values of live elements, iterate over the slot map, or `retain` the keys
+/// that the slot map contains. A value for an older key never replaces a value for a newer key,
+/// unless generations wrap.
 ///
-/// A lookup costs as much as in the slot map. The map allocates memory only around slots that have
-/// values, which is a chunk for each group of near indices. If only a few of many keys have values,
-/// see [`SparseSecondaryMap`]. Values do not move. Threads and failures are as for the slot map.
+/// A lookup costs as much as in the slot map. The map allocates a chunk for each group of
+/// neighbouring indices that has values. If only a few of many keys have values, use a
+/// [`SparseSecondaryMap`]. Values do not move. Threads and errors are as for the slot map.
 pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
     slots: Slots<K, V, S>,
     len: usize,
@@ -50,7 +51,7 @@ pub struct SecondaryMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its chunks and their values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SecondaryMap<K, V, S> {}
-// SAFETY: through a shared reference nothing can be changed.
+// SAFETY: nothing can be changed through a shared reference.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
@@ -60,7 +61,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         Self::new_in(DefaultHeap)
     }
     /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step. The
-    /// limit counts all memory of the map.
+    /// limit applies to all memory of the map.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
@@ -71,8 +72,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Growth::fixed(1), source)
     }
-    /// Makes an empty map with a growth rule and a source: see
-    /// [`with_growth`](SecondaryMap::with_growth).
+    /// Makes an empty map with a growth rule (see [`with_growth`](SecondaryMap::with_growth)) and a
+    /// source.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self { slots: Slots::new(growth, source), len: 0 }
     }
@@ -89,8 +90,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         self.len == 0
     }
 
-    /// Stores the value of `key` and returns the old one. If the key is null, or if there is a value for
-    /// a newer key of the same slot, `value` is dropped.
+    /// Stores the value of `key` and returns the old value. If the key is null, or if a newer key
+    /// of the same slot has a value, `value` is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(key, value) {
             Ok(before) => before,
@@ -98,13 +99,13 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
             Err(_) => out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>())),
         }
     }
-    /// Stores the value of `key` and returns the old one. Returns `value` in the error if the key
-    /// is null, if there is a value for a newer key of the same slot, or if there is no memory.
+    /// Stores the value of `key` and returns the old value. Returns `value` in the error if the key
+    /// is null, if a newer key of the same slot has a value, or if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         self.place(key, value)
     }
-    /// Returns the value of `key`, and makes it with `make` if there is none. Returns `None` if the
-    /// key is null, or there is a value for a newer key of the same slot.
+    /// Returns the value of `key`, and makes it with `make` if the key has no value. Returns `None`
+    /// if the key is null, or if a newer key of the same slot has a value.
     ///
     /// ```
     /// # use mallard::{Key32, SecondaryMap, SlotMap};
@@ -213,7 +214,8 @@ impl<K: Key, V, S: Source> SecondaryMap<K, V, S> {
         }
     }
 
-    /// Removes all values and keeps the memory. If a destructor panics, the remaining values stay.
+    /// Removes all values and keeps the memory. If a destructor panics, the remaining values stay
+    /// in the map.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
     }

@@ -1,4 +1,4 @@
-//! Serialisation of secondary maps. Keys stay valid.
+//! Serialisation of secondary maps. Keys are still valid after deserialisation.
 
 use super::{SecondaryMap, SparseSecondaryMap};
 use crate::base::source::{DefaultHeap, Source};

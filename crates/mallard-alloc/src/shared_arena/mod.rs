@@ -64,15 +64,15 @@ pub struct SharedArena<S: Source = DefaultHeap, const MIN_ALIGN: usize = 1> {
     shared: Locked<Shared<S, MIN_ALIGN>>,
 }
 
-/// The state under the lock.
+/// The state that the arena's lock protects.
 struct Shared<S: Source, const M: usize> {
     source: S,
     growth: Growth,
     taken: usize,
     /// The parts of the arena. Each part serves one thread.
     parts: *mut Part<M>,
-    /// Serves threads that have no part, because they are exiting or because there was no memory
-    /// for a part.
+    /// The blocks for threads without a part. Such threads are exiting, or there was no memory for
+    /// a part.
     fallback: Blocks<M>,
 }
 
@@ -85,8 +85,8 @@ struct Part<const M: usize> {
 }
 
 // SAFETY: a part is used only by its thread, or with `&mut self`. Everything else is atomic, or
-// used under the lock, so threads use the source in turn, as `S: Send` allows. Owned values are
-// `Send`.
+// used under the lock. So one thread at a time uses the source, as `S: Send` allows. Owned values
+// are `Send`.
 unsafe impl<S: Source + Send, const M: usize> Send for SharedArena<S, M> {}
 // SAFETY: the reasons are the same as for `Send`.
 unsafe impl<S: Source + Send, const M: usize> Sync for SharedArena<S, M> {}
@@ -118,8 +118,8 @@ impl SharedArena {
 }
 
 impl<S: Source> SharedArena<S> {
-    /// Makes an empty arena whose chunks come from `source`, without allocating. One thread at a
-    /// time calls the source.
+    /// Makes an empty arena whose chunks come from `source`, without allocating. Only one thread at
+    /// a time calls the source.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(GROWTH, source)
     }
@@ -180,19 +180,19 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
     fn shared_mut(&mut self) -> &mut Shared<S, M> {
         self.shared.get_mut()
     }
-    /// Locks the state. A panic of the source under the lock does no harm, because the state is
-    /// changed only after the source has returned.
+    /// Locks the state. If the source panics while the lock is held, the state stays valid, because
+    /// it is changed only after the source has returned.
     fn lock(&self) -> Held<'_, Shared<S, M>> {
         self.shared.lock()
     }
 
-    /// Returns the blocks of the calling thread, or `None` before its first allocation and while it
-    /// exits.
+    /// Returns the blocks of the calling thread. Returns `None` before the thread's first
+    /// allocation and while the thread exits.
     #[inline(always)]
     fn own_blocks(&self) -> Option<&Blocks<M>> {
         let part = self.key.find()?.cast::<Part<M>>();
-        // SAFETY: the key finds a part of this arena since its last release, so the part is alive.
-        // The part belongs to this thread until the thread ends.
+        // SAFETY: the key finds only parts that were made since the last `release`, so the part is
+        // alive. The part belongs to this thread until the thread exits.
         Some(unsafe { &(*part.as_ptr()).blocks })
     }
 
@@ -219,13 +219,13 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
         })
     }
 
-    /// Returns the part of the calling thread, and makes one if there is none.
+    /// Returns the part of the calling thread. Reclaims or makes a part if the thread has none.
     fn part(&self, shared: &mut Shared<S, M>) -> Option<NonNull<Part<M>>> {
         if let Some(part) = self.key.find() {
             return Some(part.cast());
         }
         if !self.key.prepare() {
-            return None; // the thread is ending, or there is no memory
+            return None; // the thread is exiting, or there is no memory
         }
         let part = shared.abandoned_part().or_else(|| shared.new_part())?;
         // SAFETY: a part in the list is alive.
@@ -246,7 +246,7 @@ impl<S: Source, const M: usize> SharedArena<S, M> {
 }
 
 impl<S: Source, const M: usize> Shared<S, M> {
-    /// Finds a part whose thread has ended, so that another thread can reclaim it.
+    /// Finds a part whose thread has exited, so that another thread can reclaim the part.
     fn abandoned_part(&self) -> Option<NonNull<Part<M>>> {
         // SAFETY: parts in the list are alive, and `next` never changes.
         let parts = core::iter::successors(NonNull::new(self.parts), |part| unsafe {
@@ -261,7 +261,7 @@ impl<S: Source, const M: usize> Shared<S, M> {
         let taken = Limited(&self.source, left).try_take(Layout::new::<Part<M>>())?;
         self.taken += taken.layout.size();
         let part = taken.data.cast::<Part<M>>();
-        // SAFETY: the memory was taken just now, with the layout of a part.
+        // SAFETY: the source has just supplied the memory, with the layout of a part.
         unsafe {
             part.write(Part {
                 thread: ThreadPart::new(),
@@ -294,8 +294,8 @@ impl<S: Source, const M: usize> Shared<S, M> {
         let mut part = mem::replace(&mut self.parts, ptr::null_mut());
         self.taken = 0;
         while !part.is_null() {
-            // SAFETY: nothing else refers to the part. The part is dropped, and its memory is given
-            // back exactly as it was taken.
+            // SAFETY: nothing else refers to the part. The part is dropped, and its memory is
+            // returned exactly as the source supplied it.
             unsafe {
                 let taken = (*part).taken;
                 let next = (*part).next;
@@ -314,7 +314,8 @@ impl<'s, S: Source, const M: usize> SharedArena<S, M> {
     owning_methods!('s, &'s Self, PinSource, Send + 'static);
 }
 
-/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
+/// A guard that returns all memory of the arena to its source when the guard is dropped, also if a
+/// destructor panics.
 struct ReleaseOnDrop<'a, S: Source, const M: usize>(&'a mut SharedArena<S, M>);
 
 impl<S: Source, const M: usize> Drop for ReleaseOnDrop<'_, S, M> {
@@ -351,8 +352,8 @@ impl<S: Source, const M: usize> ObjectArena for SharedArena<S, M> {
     }
 }
 
-// SAFETY: blocks are disjoint parts of chunks of the source, each used by one thread at a time.
-// They are valid until the arena is dropped or borrowed exclusively.
+// SAFETY: blocks are disjoint parts of chunks from the source, each used by one thread at a time. A
+// block is valid until the arena is dropped or borrowed exclusively.
 unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
     #[inline(always)]
     fn try_allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -364,16 +365,16 @@ unsafe impl<S: Source, const M: usize> BlockAllocator for SharedArena<S, M> {
             None => self.grow(layout),
         }
     }
-    /// Frees the block if the calling thread allocated it last; otherwise does nothing.
+    /// Frees the block if the calling thread allocated it last. Otherwise does nothing.
     #[inline(always)]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        // A block of another thread never ends at the cursor of this thread, because a footer lies
+        // The end of another thread's block is never this thread's cursor, because a footer lies
         // between the blocks of two chunks.
         if let Some(blocks) = self.own_blocks() {
             blocks.pop(block, layout.size());
         }
     }
-    /// Grows the last block of the calling thread. Every block can shrink.
+    /// Grows the block that the calling thread allocated last, or shrinks any block.
     #[inline(always)]
     unsafe fn try_expand(&self, block: NonNull<u8>, from: Layout, to: Layout) -> bool {
         match self.own_blocks() {

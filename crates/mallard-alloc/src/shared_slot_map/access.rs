@@ -1,4 +1,4 @@
-//! The types that choose how a shared slot map gives access to its elements.
+//! The types that determine how a shared slot map gives access to its elements.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,13 @@ pub trait Access<V>: sealed::Sealed {
     /// Writes an element.
     ///
     /// # Safety
-    /// `at` may be written in whole words of 8 bytes, is aligned to 8 bytes, and nothing else
+    /// `at` is aligned to 8 bytes, whole words of 8 bytes may be written there, and nothing else
     /// writes there.
     #[doc(hidden)]
     unsafe fn write(at: *mut V, value: V);
 }
 
-/// Access under guards, for elements of any type.
+/// The access under guards, for elements of any type.
 ///
 /// ```
 /// use mallard::{shared_slot_map::Guarded, Key64, SharedSlotMap};
@@ -32,7 +32,7 @@ pub trait Access<V>: sealed::Sealed {
 #[derive(Debug)]
 pub enum Guarded {}
 
-/// Access to [`Plain`] elements, which can also be copied without a guard.
+/// The access to [`Plain`] elements, which can be copied without a guard or read under a guard.
 ///
 /// ```
 /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -57,7 +57,7 @@ impl<V: Plain> Access<V> for Copied {
         for i in 0..words::<V>() {
             let mut word = [0u8; 8];
             let count = (size_of::<V>() - 8 * i).min(8);
-            // SAFETY: all bytes of the value are initialised, and the word is within the place at
+            // SAFETY: all bytes of the value are initialised, and the word is within the memory at
             // `at`. The store is atomic, because a thread that still copies an earlier element may
             // read the word at the same time.
             unsafe {

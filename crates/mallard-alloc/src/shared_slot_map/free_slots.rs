@@ -1,5 +1,6 @@
-//! Takes free slots of a shared slot map, and frees slots. A thread uses its own cache, without touching
-//! memory of other threads, and exchanges whole magazines with other caches.
+//! Allocates and frees the slots of a shared slot map. A thread uses its own cache, without
+//! touching memory of other threads, and exchanges whole magazines (arrays of free slots) with
+//! other caches.
 
 use super::memory::Memory;
 use super::thread_cache::{MagazineKind, ThreadCache, MAGAZINE};
@@ -10,8 +11,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl ThreadCache {
-    /// Replaces the magazine `previous` by the one with the number `by`. Returns the number of the
-    /// replaced magazine.
+    /// Replaces the magazine `previous` by the magazine with the number `by`. Returns the number of
+    /// the replaced magazine.
     fn exchange<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, by: u32) -> u32 {
         let magazine = memory.magazine(by);
         // SAFETY: both magazines belong to this cache.
@@ -25,7 +26,7 @@ impl ThreadCache {
         self.previous_number.replace(by)
     }
 
-    /// Takes the index of a free slot.
+    /// Removes the index of a free slot from the cache, and returns the index.
     #[inline(always)]
     fn pop<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>) -> Option<usize> {
         let mut len = self.len.load(Relaxed);
@@ -46,7 +47,7 @@ impl ThreadCache {
         Some(self.len.load(Relaxed))
     }
 
-    /// Counts the end of an element. Its slot becomes free, unless the slot is retired.
+    /// Counts a removed element. Its slot becomes free, unless the slot is retired.
     #[inline(always)]
     fn end<K: Key, V, S: Source>(&self, memory: &Memory<K, V, S>, index: usize, retired: bool) {
         let mut len = self.len.load(Relaxed);
@@ -79,8 +80,8 @@ impl ThreadCache {
 }
 
 impl<K: Key, V, S: Source> Memory<K, V, S> {
-    /// Returns the cache of the calling thread. The caller has to call this function before a
-    /// locked operation, because loads of this function would wait for an earlier locked operation.
+    /// Returns the cache of the calling thread. A locked operation must come after this call,
+    /// because otherwise the loads in this function would wait for that operation.
     #[inline(always)]
     pub(super) fn current_cache(&self) -> CurrentCache {
         CurrentCache(match thread_number() {
@@ -88,7 +89,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             number => self.cache(number),
         })
     }
-    /// Takes the index of a free slot, which the caller then owns.
+    /// Returns the index of a free slot, which the caller then owns.
     #[inline(always)]
     pub(super) fn take_slot(&self) -> Option<usize> {
         let CurrentCache(cache) = self.current_cache();
@@ -117,16 +118,16 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     #[inline(never)]
     fn give_slot_slowly(&self, index: usize, retired: bool) {
         if self.with_cache(|cache| cache.end(self, index, retired)).is_none() {
-            // There is no memory for another cache. The first shared cache exists if the map ever had an
-            // element.
+            // There is no memory for another cache, so a shared cache is used. The first shared
+            // cache exists if the map ever had an element.
             self.with_shared_cache(0, |cache| cache.end(self, index, retired));
         }
     }
 
-    /// Runs `f` with the cache of the calling thread. Makes the cache if there is none.
+    /// Runs `f` with the cache of the calling thread. Makes the cache if the thread has no cache.
     fn with_cache<R>(&self, f: impl FnOnce(&ThreadCache) -> R) -> Option<R> {
         let number = thread_number();
-        // The first shared cache is made first, so that elements can always end.
+        // The first shared cache is made before all others, so that elements can always be removed.
         self.make_cache(Self::shared_number(0))?;
         if number == 0 {
             let share = thread_share();

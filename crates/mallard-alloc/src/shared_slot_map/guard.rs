@@ -7,7 +7,8 @@ use crate::slot_map::key::Key;
 use core::fmt;
 use core::ops::Deref;
 
-/// Keeps one element alive, even if another thread removes it. Returned by [`SharedSlotMap::get`].
+/// A guard that keeps one element alive, even if another thread removes it. [`SharedSlotMap::get`]
+/// returns guards.
 ///
 /// A leaked guard keeps the element alive until the map is dropped.
 ///
@@ -25,13 +26,14 @@ pub struct Guard<'a, K: Key, V, A: Access<V> = Guarded, S: Source = DefaultHeap>
     key: K,
 }
 
-// SAFETY: a guard is a shared reference to the element, and may drop the element in its own thread.
+// SAFETY: a guard is a shared reference to the element, and dropping the guard may drop the
+// element.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Send for Guard<'_, K, V, A, S> {}
-// SAFETY: a guard is a shared reference to the element, and a clone of it may drop the element.
+// SAFETY: a guard is a shared reference to the element, and dropping a clone may drop the element.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync for Guard<'_, K, V, A, S> {}
 
 impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
-    /// Makes a guard.
+    /// Makes a guard for the element of a key.
     ///
     /// # Safety
     /// The element of the key is in this slot of the map, and the caller has counted a guard in the
@@ -45,7 +47,7 @@ impl<'a, K: Key, V, A: Access<V>, S: Source> Guard<'a, K, V, A, S> {
         Self { map, slot, key }
     }
 
-    /// Returns the key of the element, which may be stale by now.
+    /// Returns the key of the element. The key is stale if the element was removed.
     pub fn key(&self) -> K {
         self.key
     }
@@ -80,7 +82,7 @@ impl<K: Key, V, A: Access<V>, S: Source> Guard<'_, K, V, A, S> {
     #[cold]
     #[inline(never)]
     fn end(&self) {
-        // SAFETY: this guard was the last of an element that was removed.
+        // SAFETY: this guard was the last guard of a removed element.
         unsafe { self.map.finish(self.slot, self.key, self.map.memory.current_cache()) };
     }
 }

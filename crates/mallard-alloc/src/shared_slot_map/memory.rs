@@ -1,4 +1,4 @@
-//! The memory of a shared slot map: its chunks, and how threads exchange free slots.
+//! The memory of a shared slot map. This file adds chunks, and lets threads exchange free slots.
 
 use super::slot::SlotState;
 use super::thread_cache::{Magazine, MagazineKind, ThreadCache, MAGAZINE};
@@ -18,7 +18,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A slot. `state` says whether `value` is initialised. The size is a multiple of 8 bytes.
+/// A slot. `state` determines whether `value` is initialised. The size is a multiple of 8 bytes.
 #[repr(C)]
 pub(super) struct Slot<V> {
     pub(super) state: SlotState,
@@ -46,7 +46,7 @@ impl<K: Key, V> ChunkLayout<K, V> {
         "a key of a shared slot map needs at least 12 bits for the index, since threads reserve \
          the chunk, and 32 for the generation or fewer"
     );
-    /// The number of slots of a chunk: a power of two.
+    /// The number of slots in a chunk, which is a power of two.
     const SLOTS: usize = {
         let wanted = CHUNK_BYTES / size_of::<Slot<V>>();
         if wanted <= MAGAZINE {
@@ -81,29 +81,29 @@ struct Directory {
     layout: Layout,
 }
 
-/// The state that one thread at a time changes, under the lock.
+/// The state that a thread changes only while it holds the lock.
 struct Growing<S> {
     growth: GrowthState,
     source: S,
     runs: Option<NonNull<StepHeader>>,
     pending: *mut u8,
     pending_count: usize,
-    /// The directory in use. Its header links to the older directories, because other threads may
-    /// still read these.
+    /// The directory in use. Its header links to the older directories, which other threads may
+    /// still read.
     directory: Option<NonNull<Directory>>,
     room: usize,
 }
 
 pub(super) struct Memory<K: Key, V, S: Source> {
-    /// The number of chunks. All of them are in the directory.
+    /// The number of chunks, all of which are in the directory.
     count: AtomicUsize,
     directory: AtomicPtr<AtomicPtr<u8>>,
-    /// The caches, indexed by thread number. The first cache, and the caches after the last thread
-    /// number, are shared by threads without a number. Each of these caches has a lock.
+    /// The caches, indexed by thread number. Threads without a number share the first cache and the
+    /// caches after the last thread number. Each shared cache has a lock.
     caches: [AtomicPtr<ThreadCache>; NUMBERS + SHARES - 1],
-    /// Held while the memory grows. With `std`, waiting threads sleep.
+    /// The lock that a thread holds while it adds memory. With `std`, waiting threads sleep.
     lock: Locked<()>,
-    /// The locks of the shared caches. A thread takes one of them before it takes `lock`.
+    /// The locks of the shared caches. A thread locks one of them before it locks `lock`.
     shared: [Locked<()>; SHARES],
     growing: UnsafeCell<Growing<S>>,
     /// Makes the map invariant in `V`: values are stored through `&self`, so a map of `V` must not become
@@ -111,8 +111,8 @@ pub(super) struct Memory<K: Key, V, S: Source> {
     marker: PhantomData<(K, UnsafeCell<V>)>,
 }
 
-/// The first number of those magazines that are stored in caches. Magazines with smaller numbers
-/// are in chunks.
+/// The lowest number of a magazine that is stored in a cache. Magazines with smaller numbers are in
+/// chunks.
 const IN_CACHES: u32 = 1 << 31;
 
 /// Defines a function that is `const`, except in loom models, because loom's atomics have no
@@ -163,7 +163,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
 
     #[inline(always)]
     fn chunk(&self, number: usize) -> Option<NonNull<u8>> {
-        // `Acquire`: a thread that sees the count also sees the directory, and the chunk in it.
+        // With `Acquire`, a thread that sees the count also sees the directory, and the chunk in
+        // it.
         if number >= self.count.load(Ordering::Acquire) {
             return None;
         }
@@ -177,8 +178,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn slot(&self, index: usize) -> Option<&Slot<V>> {
         let chunk = self.chunk(index / ChunkLayout::<K, V>::SLOTS)?;
         let place = index % ChunkLayout::<K, V>::SLOTS;
-        // SAFETY: the offset is below the number of slots of a chunk, and the chunk stays until the
-        // map is dropped.
+        // SAFETY: the offset is below the number of slots in a chunk, and the chunk exists until
+        // the map is dropped.
         Some(unsafe {
             chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>().add(place).as_ref()
         })
@@ -194,11 +195,13 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         if number >= IN_CACHES {
             let i = (number - IN_CACHES) as usize;
             let cache = self.caches[i / 2].load(Ordering::Acquire);
-            // SAFETY: a thread hands out the number only after it has made the cache.
+            // SAFETY: a thread makes the cache before it passes on the number of a magazine in the
+            // cache.
             return unsafe { ThreadCache::magazine(NonNull::new_unchecked(cache), i % 2) };
         }
         let number = number as usize;
-        // SAFETY: a thread hands out the number only after it has made the chunk.
+        // SAFETY: a thread makes the chunk before it passes on the number of a magazine in the
+        // chunk.
         unsafe {
             let chunk = self.chunk(number / ChunkLayout::<K, V>::MAGAZINES).unwrap_unchecked();
             let first = chunk.add(ChunkLayout::<K, V>::MAGAZINES_AT).cast::<Magazine>();
@@ -211,10 +214,10 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn cache(&self, number: usize) -> *mut ThreadCache {
         self.caches[number].load(Ordering::Acquire)
     }
-    /// Returns the number of elements, as far as this thread can see: the number of inserted
-    /// elements minus the number of ended elements.
+    /// Returns the number of elements that this thread can see, which is the number of inserted
+    /// elements minus the number of removed and dropped elements.
     pub(super) fn live(&self) -> usize {
-        // SAFETY: a cache stays until the map is dropped.
+        // SAFETY: a cache exists until the map is dropped.
         let live: isize = self.caches().map(|cache| unsafe { ThreadCache::live(cache) }).sum();
         live.max(0) as usize // the counters are not read at the same moment
     }
@@ -224,7 +227,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
     pub(super) fn shared_lock(&self, share: usize) -> &Locked<()> {
         &self.shared[share]
     }
-    /// Returns the number of a shared cache among all caches.
+    /// Returns the index of a shared cache among all caches.
     pub(super) const fn shared_number(share: usize) -> usize {
         match share {
             0 => 0,
@@ -232,7 +235,7 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
     }
 
-    /// Returns the cache with this number. Makes the cache if there is none.
+    /// Returns the cache with this number. Makes the cache if it does not exist.
     #[cold]
     pub(super) fn make_cache(&self, number: usize) -> Option<NonNull<ThreadCache>> {
         if let Some(cache) = NonNull::new(self.cache(number)) {
@@ -245,13 +248,14 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         // SAFETY: this thread holds the lock.
         let growing = unsafe { &mut *self.growing.get() };
         let cache = growing.take_aside(Layout::new::<ThreadCache>())?.data.cast::<ThreadCache>();
-        // SAFETY: the memory was just taken from the source, with the layout of a cache.
+        // SAFETY: the source has just supplied the memory, with the layout of a cache.
         unsafe { ThreadCache::make(cache, IN_CACHES + 2 * number as u32) };
         self.caches[number].store(cache.as_ptr(), Ordering::Release);
         Some(cache)
     }
 
-    /// Takes a full magazine and returns its number. Adds a chunk if there is no full magazine.
+    /// Removes a full magazine from a stack and returns its number. Adds a chunk if no stack has a
+    /// full magazine.
     #[cold]
     pub(super) fn take_full(&self, own: &ThreadCache) -> Option<u32> {
         loop {
@@ -266,9 +270,9 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             self.add_chunk(own, unsafe { &mut *self.growing.get() })?;
         }
     }
-    /// Takes an empty magazine, for a cache that has just pushed a full one on a stack. Some stack
-    /// always has an empty magazine. If a thread finds none, other threads took magazines during
-    /// the search, so the thread searches again.
+    /// Removes an empty magazine from a stack, for a cache that has just pushed a full magazine.
+    /// Some stack always has an empty magazine. If a thread finds none, other threads removed
+    /// magazines during the search, so the thread searches again.
     pub(super) fn take_empty(&self, own: &ThreadCache) -> u32 {
         loop {
             match self.find(own, MagazineKind::Empty) {
@@ -277,15 +281,15 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
             }
         }
     }
-    /// Takes a magazine. Searches the thread's own stack first, so that slots stay with the thread
-    /// that used them last.
+    /// Removes a magazine from a stack. The calling thread's own stack is searched first, so that
+    /// slots stay with the thread that used them last.
     fn find(&self, own: &ThreadCache, kind: MagazineKind) -> Option<u32> {
-        // SAFETY: a cache stays until the map is dropped.
+        // SAFETY: a cache exists until the map is dropped.
         let all = self.caches().map(|cache| unsafe { ThreadCache::stack(cache, kind) });
         pop_any(own.own_stack(kind), all, |number| self.link(number))
     }
     fn link(&self, number: u32) -> &AtomicU32 {
-        // SAFETY: a magazine stays until the map is dropped.
+        // SAFETY: a magazine exists until the map is dropped.
         unsafe { &(*self.magazine(number).as_ptr()).link }
     }
     pub(super) fn push(&self, stack: &TaggedStack, number: u32) {
@@ -304,8 +308,8 @@ impl<K: Key, V, S: Source> Memory<K, V, S> {
         }
         let chunk = growing.take_chunk(Self::layout()?)?;
         let first = number * ChunkLayout::<K, V>::SLOTS;
-        // SAFETY: the chunk was just taken, and is large enough for all of this. The directory has
-        // a free entry.
+        // SAFETY: the source has just supplied the chunk, which is large enough for all these
+        // parts. The directory has a free entry.
         unsafe {
             let slots = chunk.add(ChunkLayout::<K, V>::SLOTS_AT).cast::<Slot<V>>();
             for place in 0..ChunkLayout::<K, V>::SLOTS {
@@ -368,8 +372,8 @@ impl<S: Source> Growing<S> {
         let bytes = room.checked_mul(size_of::<usize>())?.checked_add(size_of::<Directory>())?;
         let taken = self.take_aside(layout(bytes, align_of::<Directory>())?)?;
         let directory = taken.data.cast::<Directory>();
-        // SAFETY: the memory was just taken for the entries of the new directory. The old directory
-        // has half as many.
+        // SAFETY: the source has just supplied the memory for the entries of the new directory. The
+        // old directory has half as many entries.
         unsafe {
             directory.write(Directory { before: self.directory, layout: taken.layout });
             let entries = directory.add(1).cast::<AtomicPtr<u8>>();
@@ -394,8 +398,8 @@ impl<K: Key, V, S: Source> Drop for Memory<K, V, S> {
     fn drop(&mut self) {
         let growing = self.growing.get_mut();
         let give = |data, layout| {
-            // SAFETY: the memory is returned as it was taken, only once, and nothing uses it any
-            // more.
+            // SAFETY: the memory is returned once, as the source supplied it, and nothing uses the
+            // memory any more.
             unsafe { growing.source.give(Chunk { data, layout }) };
         };
         while let Some(run) = growing.runs {

@@ -47,15 +47,15 @@ use slot::Removal;
 ///
 /// **Elements.** Elements do not move. Guards are shared references, so an element that several
 /// threads write must use atomics or contain a lock. The thread that drops the last guard of a
-/// removed element drops the element. Destructors and functions of the program may use the map,
-/// because the map holds no lock while they run.
+/// removed element drops the element. Your destructors and functions may use the map, because the
+/// map holds no lock while they run.
 ///
 /// **Scaling.** Each thread has a cache of up to 128 free slots, and exchanges 64 slots at a time.
 /// A thread first uses slots that it has freed itself, then slots that other threads have freed,
-/// and then new slots. So inserts and removals touch cache lines of other threads only when slots
-/// move between threads. Threads beyond the 63rd share eight caches, each under a lock. Threads
-/// that wait for such a lock sleep. Without the feature `std`, all threads share one cache, and
-/// waiting threads spin.
+/// and then new slots. So inserts and removals access cache lines of other threads only when slots
+/// move between threads. From the 64th thread on, threads share eight caches, each of which has a
+/// lock. Threads that wait for such a lock sleep. Without the feature `std`, all threads share one
+/// cache, and waiting threads spin.
 ///
 /// **Memory.** The size of an element is rounded up to a multiple of 8, and each element needs 12
 /// bytes more. The map keeps its memory until it is dropped. A slot retires when its generations
@@ -64,8 +64,8 @@ use slot::Removal;
 /// **Errors.** When no memory is left, `insert` aborts. When no slot is left, `insert` panics.
 /// `try_insert` returns the value in both cases.
 ///
-/// A key needs at least 12 bits for the index and at most 32 for the generation. Both are checked
-/// when a map is made.
+/// A key needs at least 12 bits for the index and at most 32 bits for the generation. The
+/// constructors of the map check both numbers.
 ///
 /// A guard does not outlive the map:
 /// ```compile_fail
@@ -74,7 +74,7 @@ use slot::Removal;
 /// drop(map);
 /// drop(guard);
 /// ```
-/// A map cannot be used as a map of values with a shorter lifetime, because other threads would
+/// A map cannot be used as a map of values with a shorter lifetime, because other threads could
 /// read these values through a map with the longer lifetime:
 /// ```compile_fail
 /// use mallard::{Key64, SharedSlotMap};
@@ -95,17 +95,18 @@ pub struct SharedSlotMap<K: Key, V, A: Access<V> = Guarded, S: Source = DefaultH
     access: PhantomData<A>,
 }
 
-// SAFETY: another thread than the one that made an element may drop it, so `V` is `Send`.
+// SAFETY: the map may be dropped, with its elements, in another thread than the one that made them,
+// so `V` is `Send`.
 unsafe impl<K: Key, V: Send, A: Access<V>, S: Source + Send> Send for SharedSlotMap<K, V, A, S> {}
-// SAFETY: elements move to other threads and are shared by them, so `V` is `Send` and `Sync`. The source is
-// used under a lock.
+// SAFETY: elements move to other threads, and threads share them, so `V` is `Send` and `Sync`. The
+// source is used under a lock.
 unsafe impl<K: Key, V: Send + Sync, A: Access<V>, S: Source + Send> Sync
     for SharedSlotMap<K, V, A, S>
 {
 }
 
-// A map is unwind safe: a panic in a function of the program leaves the map as if the function had
-// returned.
+// A map is unwind safe, because a panic in a function of the program leaves the map as if the
+// function had returned.
 impl<K: Key, V: RefUnwindSafe, A: Access<V>, S: Source> RefUnwindSafe
     for SharedSlotMap<K, V, A, S>
 {
@@ -121,7 +122,7 @@ impl<K: Key, V, A: Access<V>> SharedSlotMap<K, V, A> {
     }
     const_but_for_models! {
         /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step.
-        /// The limit counts all memory of the map.
+        /// The limit applies to all memory of the map.
         pub fn with_growth(growth: Growth) -> Self {
             Self::with_growth_in(growth, DefaultHeap)
         }
@@ -136,8 +137,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         }
     }
     const_but_for_models! {
-        /// Makes an empty map with a growth rule and a source: see
-        /// [`with_growth`](SharedSlotMap::with_growth).
+        /// Makes an empty map with a growth rule (see [`with_growth`](SharedSlotMap::with_growth))
+        /// and a source.
         pub fn with_growth_in(growth: Growth, source: S) -> Self {
             let memory = Memory::new(growth, source);
             Self { memory, retired: AtomicUsize::new(0), access: PhantomData }
@@ -158,7 +159,8 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Stores a value and returns its key.
+    /// Stores a value and returns its key. Aborts if no memory is left, and panics if no slot is
+    /// left.
     #[inline]
     pub fn insert(&self, value: V) -> K {
         match self.memory.take_slot() {
@@ -177,7 +179,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         }
     }
     /// Stores the result of `make(key)`, for elements that contain their own key. Until `make`
-    /// returns, the key names no element. If `make` panics, the key is used for another element.
+    /// returns, the key finds no element. If `make` panics, another element receives the key.
     pub fn insert_with_key(&self, make: impl FnOnce(K) -> V) -> K {
         struct GiveBack<'a, K: Key, V, S: Source>(&'a Memory<K, V, S>, usize);
         impl<K: Key, V, S: Source> Drop for GiveBack<'_, K, V, S> {
@@ -196,10 +198,10 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
     fn key(index: usize, generation: u64) -> K {
         Words::<K>::known(Words::<K>::key(index, generation))
     }
-    /// Returns the slot of an index that this map has handed out.
+    /// Returns the slot of an index that this map has allocated.
     #[inline(always)]
     fn slot(&self, index: usize) -> &Slot<V> {
-        // SAFETY: the index was handed out, so its chunk exists.
+        // SAFETY: the index was allocated, so its chunk exists.
         unsafe { self.memory.slot(index).unwrap_unchecked() }
     }
 
@@ -223,7 +225,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         out_of_memory(Memory::<K, V, S>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Returns the slot of a key, if there is memory for it.
+    /// Returns the slot that a key addresses, if the map has memory for the slot.
     #[inline(always)]
     fn find(&self, key: K) -> Option<&Slot<V>> {
         let bits = key.to_bits().to_u64();
@@ -233,14 +235,14 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         self.memory.slot(key.index())
     }
 
-    /// Returns whether the key names an element at this moment. Another thread may remove the
-    /// element at any time.
+    /// Returns whether the key has an element at this moment. Another thread may remove the element
+    /// at any time.
     #[inline]
     pub fn contains_key(&self, key: K) -> bool {
         self.find(key).is_some_and(|slot| slot.state.is(key.generation()))
     }
     /// Returns a guard of the element of a key. The guard keeps the element alive. Returns `None`
-    /// if the key names no element.
+    /// if the key has no element.
     #[inline]
     pub fn get(&self, key: K) -> Option<Guard<'_, K, V, A, S>> {
         let slot = self.find(key)?;
@@ -248,7 +250,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         slot.state.try_hold(key.generation()).then(|| unsafe { Guard::new(self, slot, key) })
     }
     /// Calls `f` with the element of a key under a guard, and returns the result. Returns `None` if
-    /// the key names no element.
+    /// the key has no element.
     #[inline]
     pub fn with<R>(&self, key: K, f: impl FnOnce(&V) -> R) -> Option<R> {
         let guard = self.get(key)?;
@@ -262,7 +264,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
         slot.state.is(key.generation()).then(|| unsafe { &mut *slot.value() })
     }
 
-    /// Removes an element, so that its key becomes stale. Returns `false` if the key finds no
+    /// Removes an element, so that its key becomes stale. Returns `false` if the key has no
     /// element. If several threads remove the same element, exactly one call returns `true`.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
@@ -278,7 +280,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             }
         }
     }
-    /// Removes an element and returns it. Returns `None`, and changes nothing, if the key names no
+    /// Removes an element and returns it. Returns `None`, and changes nothing, if the key has no
     /// element or the element has a guard.
     #[inline]
     pub fn take(&self, key: K) -> Option<V> {
@@ -322,12 +324,12 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
             self.retired.fetch_add(retired as usize, Ordering::Relaxed);
         }
         slot.state.renew(next);
-        // The thread that takes the slot next sees all writes above.
+        // The next thread that allocates the slot sees all writes above.
         self.memory.give_slot(cache, key.index(), retired);
     }
 
     /// Calls `f(key, element)` under a guard for each element. Elements that other threads insert
-    /// or remove during the call may be visited or not. `f` may insert and remove. O(slots with
+    /// or remove during the call may or may not be visited. `f` may insert and remove. O(slots with
     /// memory).
     pub fn for_each(&self, mut f: impl FnMut(K, &V)) {
         for (index, slot) in self.memory.slots() {
@@ -358,7 +360,7 @@ impl<K: Key, V, A: Access<V>, S: Source> SharedSlotMap<K, V, A, S> {
 
 impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
     /// Returns a copy of an element, without a guard or an atomic read-modify-write. Returns `None`
-    /// if the key names no element.
+    /// if the key has no element.
     ///
     /// ```
     /// use mallard::{shared_slot_map::Copied, Key64, SharedSlotMap};
@@ -372,7 +374,7 @@ impl<K: Key, V: Plain, S: Source> SharedSlotMap<K, V, Copied, S> {
         let slot = self.find(key)?;
         // SAFETY: the words of a slot that ever had an element are initialised.
         let copy = slot.state.read(key.generation(), || unsafe { access::load(slot.value()) })?;
-        // SAFETY: the state did not change, so all words belong to one element.
+        // SAFETY: the state did not change during the copy, so all words belong to one element.
         Some(unsafe { copy.assume_init() })
     }
 }

@@ -1,9 +1,9 @@
-//! The state of one slot of a shared slot map, on which all threads agree.
+//! The state of one slot in a shared slot map. All threads change the state by atomic operations.
 
 use crate::loom::atomic::{AtomicU64, Ordering};
 
-/// The state of a slot. The state stays readable until the map is dropped, so the slot of any key
-/// can be read.
+/// The state of a slot. The state stays readable until the map is dropped, so a thread can read the
+/// state of any key's slot.
 ///
 /// ```text
 /// { generation 32 | live 1 | guards 31 }
@@ -21,16 +21,17 @@ use crate::loom::atomic::{AtomicU64, Ordering};
 /// renew    { g, 0, 0 } -> { g+1, 0, 0 } a store, by the thread that made { g, 0, 0 }
 /// ```
 ///
-/// Each operation takes effect at the one change that is named here, or at the one load that makes
-/// it fail. So the operations are linearisable. Only remove and take clear "live", and no get
-/// succeeds after that. From then on the number of guards only falls. Exactly one change makes the
-/// state `{ g, 0, 0 }`, and the thread that makes this change owns the slot.
+/// Each operation takes effect at the one change that is listed here, or at the one load that makes
+/// the operation fail. So the operations are linearisable. Only remove and take clear "live", and
+/// no get succeeds after that. From then on the number of guards only falls. Exactly one change
+/// makes the state `{ g, 0, 0 }`, and the thread that makes this change owns the slot.
 pub(super) struct SlotState(AtomicU64);
 
 const LIVE: u64 = 1 << 31;
 const GUARDS: u64 = LIVE - 1;
-/// The largest number of guards. A larger number means that guards were leaked. The number is half
-/// of the largest number that fits, because a thread first counts its guard and then compares.
+/// The maximum number of guards for an element. A larger number means that guards were leaked. The
+/// maximum is half of the largest number that fits, because a thread first counts its guard and
+/// then compares.
 const GUARDS_MAX: u64 = GUARDS / 2;
 
 #[cold]
@@ -49,7 +50,7 @@ fn too_many_guards() -> ! {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Removal {
     Failed,
-    /// Guards are left: the thread that drops the last one owns the slot.
+    /// The element still has guards. The thread that drops the last guard owns the slot.
     LeftToGuards,
     /// There are no guards, so the calling thread owns the slot.
     Alone,
@@ -63,12 +64,12 @@ impl SlotState {
         state & !GUARDS == generation << 32 | LIVE
     }
 
-    /// Returns whether there is an element. The answer may be old, because another thread may
-    /// change the slot at any time.
+    /// Returns whether the slot has an element. The result may be outdated, because another thread
+    /// may change the slot at any time.
     pub(super) fn is_live(&self) -> bool {
         self.0.load(Ordering::Relaxed) & LIVE != 0
     }
-    /// Returns whether there is a value: the slot is live, or guards were leaked.
+    /// Returns whether the slot has a value, because the slot is live or guards were leaked.
     pub(super) fn has_value(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (LIVE | GUARDS) != 0
     }
@@ -76,8 +77,8 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) >> 32
     }
 
-    /// Starts an element. The caller owns the slot. Each thread that reads the element sees what
-    /// was written to it before.
+    /// Starts an element, and returns its generation. The caller owns the slot. Each thread that
+    /// reads the element sees everything that was written to the element before.
     #[inline(always)]
     pub(super) fn begin(&self) -> u64 {
         let state = self.0.load(Ordering::Relaxed);
@@ -91,7 +92,8 @@ impl SlotState {
         Self::is_live_in(self.0.load(Ordering::Acquire), generation)
     }
 
-    /// Counts a guard, if there is an element of this generation. Returns whether there is.
+    /// Counts a guard, if the slot has an element of this generation. Returns whether a guard was
+    /// counted.
     #[inline(always)]
     pub(super) fn try_hold(&self, generation: u64) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
@@ -113,7 +115,7 @@ impl SlotState {
         }
         false
     }
-    /// Counts another guard. The caller has a guard already.
+    /// Counts another guard for a caller that has a guard already.
     pub(super) fn hold(&self) {
         if self.0.fetch_add(1, Ordering::Relaxed) & GUARDS > GUARDS_MAX {
             too_many_guards();
@@ -128,8 +130,8 @@ impl SlotState {
 
     #[inline(always)]
     pub(super) fn try_remove(&self, generation: u64) -> Removal {
-        // There is no load before the first compare-exchange, because the load would wait for an
-        // earlier locked operation.
+        // The first operation is a compare-exchange and not a load, because a load would wait for
+        // an earlier locked operation.
         let mut state = generation << 32 | LIVE;
         while Self::is_live_in(state, generation) {
             match self.0.compare_exchange_weak(
@@ -145,15 +147,15 @@ impl SlotState {
         }
         Removal::Failed
     }
-    /// Removes the element and makes the caller the owner of the slot. Returns `false` if there are
-    /// guards, or there is no element of this generation.
+    /// Removes the element and makes the caller the owner of the slot. Returns `false` if the
+    /// element has guards, or if the slot has no element of this generation.
     pub(super) fn try_take(&self, generation: u64) -> bool {
         let live = generation << 32 | LIVE;
         self.0.compare_exchange(live, generation << 32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Sets a later generation. The caller owns the slot, and has to make the change visible to
-    /// other threads by other means.
+    /// other threads by another atomic operation.
     #[inline(always)]
     pub(super) fn renew(&self, generation: u64) {
         self.0.store(generation << 32, Ordering::Relaxed);
@@ -185,9 +187,9 @@ mod models {
         value: loom::cell::UnsafeCell<u64>,
         ended: loom::sync::atomic::AtomicUsize,
     }
-    // SAFETY: the state says which thread owns the value.
+    // SAFETY: the state determines which thread owns the value.
     unsafe impl Sync for Cell {}
-    // SAFETY: the state says which thread owns the value.
+    // SAFETY: the state determines which thread owns the value.
     unsafe impl Send for Cell {}
 
     impl Cell {
@@ -206,7 +208,7 @@ mod models {
         }
         fn get(&self) {
             if self.state.try_hold(1) {
-                // SAFETY: a guard keeps the value alive. Loom reports a data race.
+                // SAFETY: a guard keeps the value alive. Loom reports data races.
                 self.value.with(|v| assert_eq!(unsafe { *v }, 7));
                 if self.state.let_go() {
                     self.finish();

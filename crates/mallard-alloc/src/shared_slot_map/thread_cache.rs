@@ -1,5 +1,5 @@
-//! The thread caches of a shared slot map: the free slots of a thread, in magazines. `free_slots` takes
-//! slots from a cache.
+//! The thread caches of a shared slot map. A cache contains the free slots of a thread, in
+//! magazines. `free_slots` allocates slots from a cache.
 
 use crate::loom::atomic::AtomicU32;
 use crate::threads::tagged_stack::TaggedStack;
@@ -7,11 +7,11 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
-/// The number of slots of a magazine, which move between threads together.
+/// The number of slots in a full magazine. Slots move between threads in whole magazines.
 pub(super) const MAGAZINE: usize = 64;
 
-/// The indices of free slots. A magazine belongs to one thread, or is on a stack. Other threads read only
-/// its link.
+/// An array with the indices of free slots. A magazine belongs to one thread, or is on a stack.
+/// Other threads read only the magazine's link.
 pub(super) struct Magazine {
     pub(super) link: AtomicU32,
     pub(super) len: Cell<usize>,
@@ -39,13 +39,13 @@ impl Magazine {
 
 /// The cache of a thread. A magazine is an array of the indices of up to 64 free slots. A cache has
 /// two magazines. So a thread whose number of free slots goes up and down by less than 64 does not
-/// exchange magazines with other threads. Further magazines are on the stacks of the cache, and
-/// other threads may take these. Other threads access only the stacks and the three counters.
+/// exchange magazines with other threads. More magazines are on the stacks of the cache, from which
+/// other threads may remove them. Other threads access only the stacks and the three counters.
 ///
-/// When a thread has pushed a full magazine on a stack and holds another full one, some stack has
-/// an empty magazine. Proof: there is one magazine for each 64 slots, and two more for each cache.
-/// If no stack had an empty magazine, the full magazines outside the caches would contain all
-/// slots. But the thread holds 64 slots itself.
+/// When a thread has pushed a full magazine on a stack and holds another full magazine, some stack
+/// has an empty magazine. Proof: there is one magazine for each 64 slots, and two more for each
+/// cache. If no stack had an empty magazine, the full magazines outside the caches would contain
+/// all slots. But the thread itself holds 64 slots.
 #[repr(align(128))] // alone on its cache lines, which processors fetch in pairs
 pub(super) struct ThreadCache {
     pub(super) loaded: Cell<NonNull<Magazine>>,
@@ -67,7 +67,7 @@ pub(super) struct ThreadCache {
 #[repr(align(128))]
 struct Stacks([TaggedStack; 2]);
 
-/// What the magazines on a stack contain.
+/// The content of the magazines on a stack.
 #[derive(Clone, Copy)]
 pub(super) enum MagazineKind {
     Full,
@@ -108,15 +108,15 @@ impl ThreadCache {
     /// # Safety
     /// `at` is a cache that outlives `'a`.
     pub(super) unsafe fn stack<'a>(at: NonNull<Self>, kind: MagazineKind) -> &'a TaggedStack {
-        // SAFETY: the caller guarantees that the cache exists, and nothing else of the cache is
-        // accessed.
+        // SAFETY: the caller guarantees that the cache exists, and this function accesses only the
+        // stack of the cache.
         unsafe { &(*at.as_ptr()).stacks.0[kind as usize] }
     }
     pub(super) fn own_stack(&self, kind: MagazineKind) -> &TaggedStack {
         &self.stacks.0[kind as usize]
     }
-    /// Returns how many elements started in this cache minus how many ended in it. Any thread may
-    /// call this function.
+    /// Returns the number of elements that were inserted through this cache, minus the number that
+    /// were removed through this cache. Any thread may call this function.
     ///
     /// # Safety
     /// `at` is a cache.
@@ -130,12 +130,12 @@ impl ThreadCache {
         balance - (len + previous) as isize
     }
 
-    /// Returns the entry `i` of the loaded magazine.
+    /// Returns the entry with index `i` of the loaded magazine.
     #[inline(always)]
     pub(super) fn place(&self, i: usize) -> &Cell<u32> {
         debug_assert!(i < MAGAZINE);
-        // SAFETY: the magazines of a cache exist as long as the cache, and `i` is below the length
-        // of a magazine.
+        // SAFETY: the magazines of a cache exist while the cache exists, and `i` is below the
+        // length of a magazine.
         unsafe { (*self.loaded.get().as_ptr()).slots.get_unchecked(i) }
     }
     pub(super) fn swap(&self) {

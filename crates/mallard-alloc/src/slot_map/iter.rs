@@ -7,7 +7,7 @@ use crate::slot_map::keyed::{map_traits, FreeKeys, Slot, Slots, View, Walk};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-/// Iterator over all keys and elements in slot order, from [`SlotMap::iter`].
+/// An iterator over all keys and elements in slot order, from [`SlotMap::iter`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -22,7 +22,7 @@ pub struct Iter<'a, K: Key, V> {
     marker: PhantomData<&'a V>,
 }
 
-/// Iterator over all keys and elements in slot order, mutably, from [`SlotMap::iter_mut`].
+/// An iterator over all keys and mutable elements in slot order, from [`SlotMap::iter_mut`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -38,8 +38,8 @@ pub struct IterMut<'a, K: Key, V> {
     marker: PhantomData<&'a mut V>,
 }
 
-/// A guard that clears stale marks (mark bits of free slots) at the end of an iteration, so that
-/// the next iteration need not test each slot.
+/// A guard that ends an iteration. Dropping the guard clears stale marks (the mark bits of free
+/// slots), so that the next iteration need not test each slot.
 struct End<'a, K: Key, V> {
     owed: bool,
     free_keys: &'a FreeKeys<K::Bits>,
@@ -67,11 +67,11 @@ impl<'a, K: Key, V> End<'a, K, V> {
     }
 }
 
-// SAFETY: the iterator is a shared reference to the elements.
+// SAFETY: the iterator gives access only to shared references to the elements.
 unsafe impl<K: Key, V: Sync> Send for Iter<'_, K, V> {}
-// SAFETY: as for `Send`.
+// SAFETY: the reasons are the same as for `Send`.
 unsafe impl<K: Key, V: Sync> Sync for Iter<'_, K, V> {}
-// SAFETY: the iterator is an exclusive reference to the elements.
+// SAFETY: the iterator gives access to exclusive references to the elements.
 unsafe impl<K: Key, V: Send> Send for IterMut<'_, K, V> {}
 // SAFETY: through a shared reference to the iterator, no element can be reached.
 unsafe impl<K: Key, V: Sync> Sync for IterMut<'_, K, V> {}
@@ -112,7 +112,7 @@ macro_rules! walk {
                     return None;
                 };
                 self.left -= 1;
-                // SAFETY: the walk returns each live slot once.
+                // SAFETY: the walk over the live slots returns each live slot once.
                 Some(unsafe { $give })
             }
             #[inline]
@@ -125,7 +125,7 @@ macro_rules! walk {
             }
             #[inline]
             fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
-                // SAFETY: the walk returns each live slot once.
+                // SAFETY: the walk over the live slots returns each live slot once.
                 let sum = self.walk.fold(init, |sum, $slot| f(sum, unsafe { $give }));
                 self.end.reach();
                 sum
@@ -150,7 +150,7 @@ impl<K: Key, V> Clone for Iter<'_, K, V> {
     }
 }
 
-/// Iterator over all keys, from [`SlotMap::keys`].
+/// An iterator over all keys, from [`SlotMap::keys`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -159,7 +159,7 @@ impl<K: Key, V> Clone for Iter<'_, K, V> {
 /// assert!(map.keys().eq([key]));
 /// ```
 pub struct Keys<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
-/// Iterator over all elements, from [`SlotMap::values`].
+/// An iterator over all elements, from [`SlotMap::values`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -168,7 +168,7 @@ pub struct Keys<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
 /// assert_eq!(map.values().sum::<u32>(), 7);
 /// ```
 pub struct Values<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
-/// Iterator over all elements, mutably, from [`SlotMap::values_mut`].
+/// An iterator over all elements, with mutable references, from [`SlotMap::values_mut`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -178,7 +178,7 @@ pub struct Values<'a, K: Key, V>(pub(crate) Iter<'a, K, V>);
 /// assert_eq!(map[key], 14);
 /// ```
 pub struct ValuesMut<'a, K: Key, V>(pub(crate) IterMut<'a, K, V>);
-/// Iterator over the keys and elements of a map by value.
+/// An iterator over the keys and elements of a map by value.
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -187,7 +187,7 @@ pub struct ValuesMut<'a, K: Key, V>(pub(crate) IterMut<'a, K, V>);
 /// assert_eq!(map.into_iter().collect::<Vec<_>>(), [(key, 7)]);
 /// ```
 pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SlotMap<K, V, S>, Walk<K, V>);
-/// Iterator over the keys of a map by value, from [`SlotMap::into_keys`].
+/// An iterator over the keys of a map by value, from [`SlotMap::into_keys`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -196,7 +196,7 @@ pub struct IntoIter<K: Key, V, S: Source = DefaultHeap>(SlotMap<K, V, S>, Walk<K
 /// assert!(map.into_keys().eq([key]));
 /// ```
 pub struct IntoKeys<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
-/// Iterator over the elements of a map by value, from [`SlotMap::into_values`].
+/// An iterator over the elements of a map by value, from [`SlotMap::into_values`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -205,7 +205,7 @@ pub struct IntoKeys<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
 /// assert!(map.into_values().eq([7]));
 /// ```
 pub struct IntoValues<K: Key, V, S: Source = DefaultHeap>(IntoIter<K, V, S>);
-/// Iterator that removes all elements, from [`SlotMap::drain`].
+/// An iterator that removes all elements, from [`SlotMap::drain`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -255,17 +255,17 @@ project! { ['a, K: Key, V] ValuesMut<'a, K, V>, &'a mut V, (_, value) => value }
 project! { [K: Key, V, S: Source] IntoKeys<K, V, S>, K, (key, _) => key }
 project! { [K: Key, V, S: Source] IntoValues<K, V, S>, V, (_, value) => value }
 
-/// Implements the iterators that remove the elements of a map: `IntoIter($Map, Walk)` and
+/// Implements the iterators that remove the elements of a map, which are `IntoIter($Map, Walk)` and
 /// `Drain(&mut $Map, Walk)`. The map has to have the functions `take_at`, `retain` and `len`.
 macro_rules! removing_iterators {
     ($Map:ident) => {
         // SAFETY: the walk visits only slots of the map that the iterator owns.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for IntoIter<K, V, S> {}
-        // SAFETY: as for `Send`.
+        // SAFETY: the reasons are the same as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for IntoIter<K, V, S> {}
         // SAFETY: the walk visits only slots of the map that the iterator borrows.
         unsafe impl<K: Key, V: Send, S: Source + Send> Send for Drain<'_, K, V, S> {}
-        // SAFETY: as for `Send`.
+        // SAFETY: the reasons are the same as for `Send`.
         unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for Drain<'_, K, V, S> {}
 
         $crate::slot_map::removing_iterators!([K: Key, V, S: Source] IntoIter<K, V, S>);
@@ -280,7 +280,7 @@ macro_rules! removing_iterators {
             type Item = (K, V);
             type IntoIter = IntoIter<K, V, S>;
             fn into_iter(self) -> Self::IntoIter {
-                let walk = self.slots.walk(); // valid even if the map is moved: chunks stay in place
+                let walk = self.slots.walk(); // valid if the map moves, as chunks do not
                 IntoIter(self, walk)
             }
         }
@@ -291,7 +291,7 @@ macro_rules! removing_iterators {
             #[inline]
             fn next(&mut self) -> Option<Self::Item> {
                 let slot = self.1.next()?;
-                // SAFETY: the walk returns live slots.
+                // SAFETY: the walk returns only live slots.
                 Some(unsafe { self.0.take_at(slot) })
             }
             #[inline]
@@ -311,8 +311,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Returns an iterator over all keys and elements, in slot order.
     ///
     /// The iterator skips 64 unused slots at a time. `for_each`, `sum` and all other functions that
-    /// use `fold` also visit 64 used slots at a time, without testing each of them. A `for` loop
-    /// cannot do this.
+    /// use `fold` also visit 64 used slots at a time, without testing each slot. A `for` loop
+    /// visits one slot at a time.
     #[inline]
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.slots, self.len())
@@ -375,10 +375,10 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         let mut walk = self.slots.walk();
         while let Some(slot) = walk.next() {
-            // SAFETY: the walk returns live slots.
+            // SAFETY: the walk returns only live slots.
             let (key, value) = unsafe { (key_of(slot), slot.value().as_mut()) };
             if !keep(key, value) {
-                // SAFETY: the walk returns live slots.
+                // SAFETY: the walk returns only live slots.
                 drop(unsafe { self.take_at(slot) });
             }
         }

@@ -1,4 +1,5 @@
-//! Generational keys: integers that name one element of a slot map and are never reused.
+//! Generational keys, which are integers that identify one element of a slot map and are never
+//! reused.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -26,8 +27,8 @@ use core::hash::Hash;
 /// integers, so the generation is compared first.
 ///
 /// # Safety
-/// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Equality and
-/// order are those of the integers. Every type made by `key_type!` meets these conditions.
+/// `to_bits` returns the integer that `from_bits` was called with, which is never 0. Keys have the
+/// equality and order of these integers. Every type made by `key_type!` meets these conditions.
 pub unsafe trait Key:
     Copy + Eq + Ord + Hash + Debug + Default + Send + Sync + 'static
 {
@@ -39,8 +40,8 @@ pub unsafe trait Key:
     /// Number of bits of the generation. A slot has at most 2^`GENERATION_BITS` - 1 elements, one
     /// after another.
     const GENERATION_BITS: u32;
-    /// Whether a slot whose generations are used up starts again at the first generation, so that a
-    /// very old key may name a new element. Otherwise the slot retires.
+    /// Whether a slot starts again at the first generation when its generations are used up. Then a
+    /// very old key may identify a new element. Otherwise the slot retires.
     const WRAPPING: bool;
 
     /// Returns the key as an integer, which is never 0.
@@ -49,7 +50,7 @@ pub unsafe trait Key:
     /// Returns the key with these bits, or `None` for 0.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
-    /// Returns the null key, which names no element in any map.
+    /// Returns the null key, which identifies no element in any map.
     #[inline]
     fn null() -> Self {
         // The null key has index 1 and generation 0. No element has generation 0.
@@ -59,19 +60,19 @@ pub unsafe trait Key:
         }
     }
 
-    /// Returns whether this is the null key. If not, the key may still name no element.
+    /// Returns whether this key is the null key. Another key may also identify no element.
     #[inline]
     fn is_null(self) -> bool {
         self.to_bits().to_u64() == 1
     }
 
-    /// Returns the index of the slot. The first slot has index 1.
+    /// Returns the index of the key's slot. The first slot has index 1.
     #[inline]
     fn index(self) -> usize {
         Words::<Self>::index(self.to_bits())
     }
 
-    /// Returns the generation: a number that counts the elements of the slot, from 1.
+    /// Returns the generation, which is a number that counts the elements of the slot, from 1.
     #[inline]
     fn generation(self) -> u64 {
         self.to_bits().to_u64() >> Self::INDEX_BITS
@@ -119,7 +120,7 @@ impl Bits for u64 {
     }
 }
 
-/// The words of keyed slots. Each slot has a word as well as a value:
+/// The words of keyed slots. Each slot has a word in addition to its value:
 ///
 /// ```text
 /// state       word
@@ -132,12 +133,12 @@ impl Bits for u64 {
 /// slot 0      { 0, 0 }                    never has a value
 /// ```
 ///
-/// A key names a live element exactly if the key equals the word of the slot that it addresses,
-/// because only the word of a live slot has the slot's own index, and no key is 0.
+/// A key identifies a live element if and only if the key equals the word of the slot that it
+/// addresses, because only the word of a live slot contains the slot's own index, and no key is 0.
 ///
 /// The index of a key is masked to a power of two before use, so that every integer addresses some
-/// slot. If the slot is not the key's own, the comparison fails nevertheless, because the index in
-/// a word is the slot's own index, or 0.
+/// slot. If the masked index is another slot's index, the comparison fails, because the index in a
+/// word is the slot's own index, or 0.
 pub(crate) struct Words<K>(core::marker::PhantomData<K>);
 
 impl<K: Key> Words<K> {
@@ -146,7 +147,7 @@ impl<K: Key> Words<K> {
     pub(crate) const VALUE_MAX: u64 = u64::MAX >> (64 - K::INDEX_BITS - K::GENERATION_BITS);
     #[allow(dead_code)] // unused on some targets
     pub(crate) const GENERATION_MAX: u64 = Self::VALUE_MAX >> K::INDEX_BITS;
-    /// The number of slots that a key can name on this machine, including slot 0.
+    /// The number of slots that a key can address on this machine, including slot 0.
     pub(crate) const SLOTS_MAX: usize = if Self::INDEX_MASK < (usize::MAX as u64) >> 1 {
         Self::INDEX_MASK as usize + 1
     } else {
@@ -161,13 +162,13 @@ impl<K: Key> Words<K> {
     pub(crate) fn key(index: usize, generation: u64) -> K::Bits {
         K::Bits::from_u64(generation << K::INDEX_BITS | index as u64)
     }
-    /// Returns the word of an idle or detached slot: its key without the index.
+    /// Returns the word of an idle or detached slot, which is its key without the index.
     #[inline(always)]
     pub(crate) fn without_index(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64() & !Self::INDEX_MASK)
     }
-    /// Returns the next key of the same slot. It is smaller than `key` if the generations are used
-    /// up.
+    /// Returns the next key of the same slot. The next key is smaller than `key` if the generations
+    /// are used up.
     #[inline(always)]
     pub(crate) fn after(key: K::Bits) -> K::Bits {
         K::Bits::from_u64(key.to_u64().wrapping_add(Self::ONE_GENERATION) & Self::VALUE_MAX)
@@ -196,8 +197,8 @@ impl Select for Width<true> {
     type Bits = u64;
 }
 
-/// Makes key types from the number of bits of the index and of the generation. A key has at most 64
-/// bits. It takes 4 bytes if 32 bits are enough, and 8 bytes otherwise.
+/// Defines key types from the widths of index and generation in bits. A key has at most 64 bits. A
+/// key needs 4 bytes if it has at most 32 bits, and 8 bytes otherwise.
 ///
 /// ```
 /// mallard::key_type! {
@@ -321,10 +322,10 @@ macro_rules! __key_serde {
 }
 
 crate::key_type! {
-    /// The usual key, of 4 bytes. A map has up to a million slots, each for 4,095 elements, one
-    /// after the other.
+    /// The usual key, of 4 bytes. A map has up to a million slots, and each slot can have 4,095
+    /// elements, one after the other.
     pub struct Key32(20, 12);
-    /// The key for large or long-lived maps, of 8 bytes. A map has up to four billion slots, each
-    /// for four billion elements, one after the other.
+    /// The key for large or long-lived maps, of 8 bytes. A map has up to four billion slots, and
+    /// each slot can have four billion elements, one after the other.
     pub struct Key64(32, 32);
 }

@@ -37,26 +37,27 @@ use core::ptr::NonNull;
 /// # assert!(enemies.contains_key(swan));
 /// ```
 ///
-/// **Lookup.** A lookup is two loads and one comparison. A lookup is safe for any key, even a key
-/// of another map or a made-up number.
+/// **Lookup.** A lookup costs two loads and one comparison. A lookup is safe for any key, even a
+/// key of another map or a made-up number.
 ///
 /// **Memory.** Slots are in chunks of about 16 KiB, and a directory points to the chunks. A map
 /// grows by a chunk and copies only the directory, so an element keeps its address from insert to
 /// removal, even if the map is moved. A map allocates no memory before the first element. In
 /// addition to its own size, each element needs a word (4 bytes for [`Key32`](crate::Key32)) and
-/// two bits. The map keeps its memory until [`trim`](Self::trim). After a trim, the map still
-/// records which keys are stale.
+/// two bits. The map keeps its memory until [`trim`](Self::trim). After a trim, stale keys are
+/// still stale.
 ///
 /// **Reuse.** A freed slot is among the next slots that are used. When all generations of a slot
-/// are used up, the slot retires and stays empty. [`retired`](Self::retired) counts such slots.
-/// With `Key32`, a slot retires after 4,095 elements, so a map of n slots lasts for at least 4,095
-/// n elements.
+/// are used up, the slot retires and stays empty. [`retired`](Self::retired) returns the number of
+/// such slots. With `Key32`, a slot retires after 4,095 elements, so a map of n slots can store at
+/// least 4,095 n elements, one after the other.
 ///
-/// **Errors.** When no memory is left, `insert` aborts, as `handle_alloc_error` does. When every
-/// slot that a key can name is in use or retired, `insert` panics. `try_insert` returns the value
-/// in both cases.
+/// **Errors.** When no memory is left, `insert` calls `handle_alloc_error`, which aborts. When
+/// every slot that a key can address is in use or retired, `insert` panics. `try_insert` returns
+/// the value in both cases.
 ///
-/// **Threads.** One thread at a time; for several threads, see `SharedSlotMap`.
+/// **Threads.** Only one thread at a time may use the map. For several threads, see
+/// `SharedSlotMap`.
 ///
 /// A reference from a lookup cannot outlive the element:
 /// ```compile_fail
@@ -72,8 +73,8 @@ pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
     // Every slot of a chunk is counted in exactly one term, with |x| for the size of x:
     //   live + |free_keys| + |fresh| + idle + retired + detached + slot 0  ==  present * SLOTS
     // So `len` is computed, and insert and remove count nothing.
-    /// The numbers of the slots that were never used since their chunk was added: from `fresh` on,
-    /// below `fresh_end`.
+    /// The index range of the slots that were never used since their chunk was added. The range
+    /// begins at `fresh` and ends before `fresh_end`.
     fresh: usize,
     fresh_end: usize,
     /// The number of free slots whose next key is not in `free_keys`. The chunks of these slots
@@ -86,7 +87,7 @@ pub struct SlotMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its chunks and their elements.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SlotMap<K, V, S> {}
-// SAFETY: through a shared reference only mark bits can be changed, and these are atomic.
+// SAFETY: through a shared reference only mark bits can be changed, and mark bits are atomic.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SlotMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
@@ -96,7 +97,7 @@ impl<K: Key, V> SlotMap<K, V> {
         Self::with_growth_in(Self::GROWTH, DefaultHeap)
     }
     /// Makes an empty map that grows by the rule `growth`, by at least one chunk in each step. The
-    /// limit counts all memory of the map.
+    /// limit applies to all memory of the map.
     pub const fn with_growth(growth: Growth) -> Self {
         Self::with_growth_in(growth, DefaultHeap)
     }
@@ -109,15 +110,15 @@ impl<K: Key, V> SlotMap<K, V> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// The default growth: one chunk in each step.
+    /// The default growth, which adds one chunk in each step.
     const GROWTH: Growth = Growth::fixed(1);
 
     /// Makes an empty map whose memory comes from `source`, without allocating.
     pub const fn new_in(source: S) -> Self {
         Self::with_growth_in(Self::GROWTH, source)
     }
-    /// Makes an empty map with a growth rule and a source: see
-    /// [`with_growth`](SlotMap::with_growth).
+    /// Makes an empty map with a growth rule (see [`with_growth`](SlotMap::with_growth)) and a
+    /// source.
     pub const fn with_growth_in(growth: Growth, source: S) -> Self {
         Self {
             slots: Slots::new(growth, source),
@@ -146,7 +147,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Returns the number of elements for which there is memory, including those in the map.
+    /// Returns the number of elements for which the map has memory, including the elements in the
+    /// map.
     pub fn capacity(&self) -> usize {
         let slots = self.slots.capacity();
         slots - (slots != 0) as usize - self.retired - self.detached
@@ -155,12 +157,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     pub fn retired(&self) -> usize {
         self.retired
     }
-    /// Returns the number of detached keys, which wait for [`reattach`](Self::reattach).
+    /// Returns the number of detached keys, which `detach` reserved for
+    /// [`reattach`](Self::reattach).
     pub fn detached(&self) -> usize {
         self.detached
     }
 
-    /// Stores a value and returns its key.
+    /// Stores a value and returns its key. Aborts if no memory is left, and panics if no slot is
+    /// left.
     #[inline]
     pub fn insert(&mut self, value: V) -> K {
         self.make_ready();
@@ -176,7 +180,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Ok(self.place(|_| value))
     }
     /// Stores the result of `make(key)`, for elements that contain their own key. If `make` panics,
-    /// nothing has changed.
+    /// the map is unchanged.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -193,18 +197,18 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     #[inline(always)]
     fn make_ready(&mut self) {
         if self.slots.free_keys.is_empty() {
-            self.slots.free_keys.top = self.refill_or_abort(); // for the assignment see `make_room`
+            self.slots.free_keys.top = self.refill_or_abort(); // `make_room` explains why
         }
     }
 
-    /// Starts an element with the top free key. All elements start in this function. Requires that
-    /// there is a free key.
+    /// Stores an element under the next free key. Every element is stored by this function.
+    /// Requires that there is a free key.
     #[inline(always)]
     fn place(&mut self, make: impl FnOnce(K) -> V) -> K {
         // SAFETY: `make_ready` or `refill` has made sure that there is a free key.
         let key = unsafe { self.slots.free_keys.peek() };
         let value = make(Words::<K>::known(key));
-        // SAFETY: the slot of a free key is in a chunk. The slot is free, and marked.
+        // SAFETY: the slot of a free key is in a chunk. The slot is free, and its mark bit is set.
         unsafe {
             self.slots.free_keys.pop();
             self.slots.view.slot_of(key).begin(key, value);
@@ -272,11 +276,11 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         Some(keys.map(|key| unsafe { self.slots.view.slot_of(key.to_bits()).value().as_mut() }))
     }
 
-    /// Removes an element and returns it. The key is stale from now on. A detached key becomes
-    /// stale too, and the result is `None`.
+    /// Removes an element and returns it. Afterwards the key is stale. If the key is detached, it
+    /// becomes stale too, and the result is `None`.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<V> {
-        self.make_room(); // called first: a loop of removals then keeps the top in a register
+        self.make_room(); // called first, so that a loop of removals keeps the top in a register
         match self.slots.view.find(key) {
             // SAFETY: `find` returned a live slot.
             Some(slot) => Some(unsafe { self.remove_at(slot, key.to_bits()) }),
@@ -287,11 +291,12 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Makes a place for one more free key, unless the map has never had an element.
+    /// Makes room for one more free key, unless the map has never had an element.
     #[inline(always)]
     fn make_room(&mut self) {
         if self.slots.free_keys.is_full() {
-            // The assignment changes nothing, but tells the compiler the value of `top` in a loop.
+            // The assignment changes nothing, but lets the compiler keep the value of `top` in a
+            // loop.
             self.slots.free_keys.top = self.make_room_for_key();
         }
     }
@@ -312,7 +317,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     /// Removes the element of a slot.
     ///
     /// # Safety
-    /// The slot is live, `key` is its key, and there is a place for one more free key.
+    /// The slot is live, `key` is its key, and there is room for one more free key.
     #[inline(always)]
     unsafe fn remove_at(&mut self, slot: Slot<K, V>, key: K::Bits) -> V {
         // SAFETY: the caller guarantees that the slot is live. The value is read last, so that it
@@ -325,7 +330,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 
     /// Adds the next key of a slot to the free keys. Requires that the slot's word is 0, that its
-    /// mark bit is set, and that there is a place for the key.
+    /// mark bit is set, and that there is room for the key.
     #[inline(always)]
     fn recycle(&mut self, slot: Slot<K, V>, key: K::Bits) {
         let mut next = Words::<K>::after(key);
@@ -335,13 +340,13 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             }
             next = Words::<K>::key(Words::<K>::index(key), 1);
         }
-        // SAFETY: the caller has made a place for the key.
+        // SAFETY: the caller has made room for the key.
         unsafe { self.slots.free_keys.push(next) };
     }
 
-    /// Moves an element out and reserves its key. The key finds no element until
-    /// [`reattach`](Self::reattach), and no other element receives the key. `remove` and `clear`
-    /// end the reservation.
+    /// Removes an element from the map, and returns it, but reserves its key. The key finds no
+    /// element until [`reattach`](Self::reattach), and no other element receives the key. `remove`
+    /// and `clear` end the reservation.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -405,8 +410,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
     }
 }
 
-/// Retires a slot whose generations are used up. The argument is the counter and not the map, so
-/// that in a loop the compiler keeps what it knows about the map.
+/// Retires a slot whose generations are used up. The argument is the counter and not the map,
+/// because otherwise the compiler could not keep fields of the map in registers in a loop.
 #[cold]
 #[inline(never)]
 fn retire<K: Key, V>(retired: &mut usize, slot: Slot<K, V>) {

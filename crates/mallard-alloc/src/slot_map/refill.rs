@@ -1,5 +1,5 @@
-//! The slow paths of insert and remove: supplies free keys when none are left, and makes room when
-//! the current block of free keys is full.
+//! The slow paths of insert and remove. They supply free keys when none are left, and make room
+//! when the current block of free keys is full.
 
 use super::SlotMap;
 use crate::base::bits::out_of_memory;
@@ -9,16 +9,16 @@ use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::{free_word, Block, ChunkLayout, SlotChunk, GROUP};
 use core::alloc::Layout;
 
-/// The number of free keys in the first block. A full block is replaced by one of twice the size,
-/// up to `FREE_KEYS_MAX` keys (4 or 8 KiB); then more blocks are added. Without memory for another
-/// block, slots become idle: an idle slot keeps its next key in its own word. Making a slot idle
-/// and using it again costs as much as another insert and removal.
+/// The number of free keys in the first block. A full block is replaced by a block of twice the
+/// size, up to `FREE_KEYS_MAX` keys (4 or 8 KiB). After that, more blocks are added. If there is no
+/// memory for another block, slots become idle, that is, their next key is stored in their own
+/// word. Making a slot idle and using it again costs as much as another insert and removal.
 const FREE_KEYS_FIRST: usize = 64;
 const FREE_KEYS_MAX: usize = 1024;
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Refills the free keys, and returns the address above the last one. Ends the program if there
-    /// is no memory.
+    /// Refills the free keys, and returns the address above the last key. Aborts if there is no
+    /// memory, and panics if no slot is left.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_or_abort(&mut self) -> *mut K::Bits {
@@ -28,14 +28,15 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
-    /// Returns the bytes of the first block of free keys, or 0 if the map has a block.
+    /// Returns the size of the first key block in bytes, or 0 if the map has a block already.
     fn first_keys_bytes(&self) -> usize {
         let first = Block::layout::<K::Bits>(FREE_KEYS_FIRST);
         first.filter(|_| self.slots.free_keys.places() == 0).map_or(0, |block| block.size())
     }
 
-    /// Makes the first block of free keys, unless the map has one. Returns `false` if there is no
-    /// memory for the block, or a buffer may have none for the first chunk.
+    /// Makes the first block of free keys, unless the map has a block. Returns `false` if there is
+    /// no memory for the block, or if the source is a buffer that may have no memory for the first
+    /// chunk.
     pub(super) fn make_first_keys(&mut self) -> bool {
         self.slots.free_keys.places() != 0
             || self.slots.missing(0, self.first_keys_bytes()) == 0 && self.widen(FREE_KEYS_FIRST)
@@ -61,8 +62,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         out_of_memory(ChunkLayout::<K, V>::layout().unwrap_or(Layout::new::<V>()))
     }
 
-    /// Makes sure that there is a free key. Returns `false`, and changes nothing visible, if no
-    /// free key can be added.
+    /// Makes sure that there is a free key. Returns `false`, and leaves the elements and keys
+    /// unchanged, if no free key can be added.
     #[cold]
     #[inline(never)]
     pub(super) fn refill(&mut self) -> bool {
@@ -91,8 +92,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Sets the mark bits of the slots of a few unmarked free keys. Marking all of them would force
-    /// the next iterator to test each slot.
+    /// Sets the slots' mark bits for a few unmarked free keys. If the slots of all free keys were
+    /// marked, the next iterator would have to test each slot.
     fn mark_some(&mut self) {
         for &key in self.slots.free_keys.mark_some(GROUP / 2) {
             // SAFETY: the slot of a free key is in a chunk, and there is no iterator now.
@@ -100,7 +101,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Replaces the current block of free keys by a larger one. Returns `false` if there is no
+    /// Replaces the current block of free keys by a larger block. Returns `false` if there is no
     /// memory.
     pub(super) fn widen(&mut self, places: usize) -> bool {
         let Some(block) = self.slots.take_block(places) else { return false };
@@ -109,14 +110,14 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Makes a place for one more free key, if the map has memory. Returns the address above the
-    /// last free key.
+    /// Makes room for one more free key, if the map has memory. Returns the address above the last
+    /// free key.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room_for_key(&mut self) -> *mut K::Bits {
         let places = self.slots.free_keys.places();
         if places == 0 {
-            return self.slots.free_keys.top; // the map has no memory, so no key has an element
+            return self.slots.free_keys.top; // no memory, so no element can be removed
         }
         if places >= FREE_KEYS_MAX || !self.widen(2 * places) {
             let spare = self.slots.free_keys.take_spare();
@@ -128,8 +129,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         self.slots.free_keys.top
     }
 
-    /// Removes the `count` free keys that would be used last, and makes their slots idle. The word
-    /// of an idle slot keeps its next key.
+    /// Removes the `count` free keys that would be used last, and makes their slots idle. An idle
+    /// slot stores its next key in its own word.
     fn move_to_idle(&mut self, count: usize) {
         for i in 0..count {
             let key = self.slots.free_keys.keys()[i];
@@ -165,7 +166,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
             for group in 0..ChunkLayout::<K, V>::GROUPS {
                 self.take_group(chunk, group, half);
             }
-            self.slots.free_keys.keys_mut()[before..].reverse(); // low numbers are used next
+            self.slots.free_keys.keys_mut()[before..].reverse(); // low indices are used next
             let taken = self.slots.free_keys.keys().len() - before;
             // SAFETY: the chunks in the list are in the directory, and have a header.
             let header = unsafe { &mut *chunk.header() };
@@ -197,9 +198,9 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Adds keys of fresh (never used) slots to the free keys. Takes only a few slots at a time, so
-    /// that a map touches its memory only as it grows. All of these slots are in one group, whose
-    /// mark bits are in one machine word.
+    /// Adds keys of fresh (never used) slots to the free keys. Only a few slots are added at a
+    /// time, so that a map touches its memory only as it grows. All of these slots are in one
+    /// group, whose mark bits are in one machine word.
     fn take_fresh(&mut self) {
         let number = self.fresh / ChunkLayout::<K, V>::SLOTS;
         let generation = self.fresh_generation(number);
@@ -207,13 +208,13 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         let most = (GROUP - place % GROUP).min(self.slots.free_keys.places() / 2);
         let count = most.min(ChunkLayout::<K, V>::SLOTS - place).min(self.fresh_end - self.fresh);
         for i in (self.fresh..self.fresh + count).rev() {
-            // SAFETY: there are no free keys, and the block has places for twice as many keys as
-            // are pushed.
+            // SAFETY: there are no free keys, and the block has room for twice as many keys as are
+            // pushed.
             unsafe { self.slots.free_keys.push(Words::<K>::key(i, generation)) };
         }
         let first = self.slots.view.slot_of(Words::<K>::key(self.fresh, generation));
-        // SAFETY: at least `count` slots of the group follow in this chunk, and there is no
-        // iterator now.
+        // SAFETY: the group has at least `count` more slots in this chunk, and there is no iterator
+        // now.
         unsafe { first.mark_many(count) };
         self.fresh += count;
     }
@@ -224,8 +225,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         (word.to_u64() >> K::INDEX_BITS).max(1)
     }
 
-    /// Adds a chunk. Its slots become fresh slots (never used), or idle slots if another chunk has
-    /// fresh slots.
+    /// Adds a chunk. Its slots become fresh slots (never used), or idle slots if another chunk
+    /// still has fresh slots.
     pub(super) fn add_chunk(&mut self) -> bool {
         let absent = |&number: &usize| self.slots.view.chunk(number).is_none();
         let number = if self.slots.present == self.slots.view.count {
@@ -255,7 +256,7 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         }
     }
 
-    /// Allocates memory for `more` further elements. Fails like `insert`.
+    /// Allocates memory for `more` further elements. Aborts or panics like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -285,11 +286,11 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         true
     }
 
-    /// Returns to the source the growth steps whose chunks are all empty. Stale keys stay stale,
-    /// because slots that are added again continue with the highest generation of their old chunk.
-    /// O(slots with memory).
+    /// Returns to the source each growth step whose chunks are all empty. Stale keys stay stale,
+    /// because a chunk that is added again continues with the highest generation of the old chunk's
+    /// slots. O(slots with memory).
     ///
-    /// The first chunk stays, and so does a chunk with a retired or detached slot.
+    /// The first chunk is never returned, and neither is a chunk with a retired or detached slot.
     pub fn trim(&mut self) {
         loop {
             self.move_to_idle(self.slots.free_keys.keys().len());

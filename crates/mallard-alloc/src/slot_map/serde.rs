@@ -1,4 +1,4 @@
-//! Serialisation of slot maps. Keys stay valid.
+//! Serialisation of slot maps. Keys are still valid after deserialisation.
 
 use super::SlotMap;
 use crate::base::source::Source;
@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Writes a sequence of one pair for each slot, from slot 1 to the last slot ever used. If the slot
 /// has an element, its pair is the key and the element. Otherwise, its pair is the key of the
-/// slot's next element, and `None`. A retired slot has generation 0. A detached key becomes stale.
+/// slot's next element, and `None`. The key of a retired slot has generation 0. A detached key
+/// becomes stale.
 impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
     fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
         let next = self.next_keys();
@@ -26,8 +27,8 @@ impl<K: Key, V: Serialize, S: Source> Serialize for SlotMap<K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Returns one key for each slot, from slot 1 on: the key of its element, or else of its next
-    /// element. The key of a retired slot is 0.
+    /// Returns one key for each slot, from slot 1 on. The key belongs to the slot's element, or
+    /// else to its next element. The key of a retired slot is 0.
     fn next_keys(&self) -> Vec<K::Bits> {
         let none = K::Bits::from_u64(0);
         let mut next = Vec::new();

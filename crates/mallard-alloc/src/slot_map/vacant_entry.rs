@@ -1,4 +1,5 @@
-//! Vacant entries, the functions that use a slot map as a whole, and its trait implementations.
+//! Vacant entries, the functions that change or describe a whole slot map, and its trait
+//! implementations.
 
 use super::SlotMap;
 use crate::base::source::Source;
@@ -6,7 +7,7 @@ use crate::base::statistics::Statistics;
 use crate::slot_map::key::{Bits, Key, Words};
 use crate::slot_map::keyed::ChunkLayout;
 
-/// The slot of the next element, whose key is known before the element is made.
+/// The slot of the next element. The key of the slot is known before the element is made.
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap};
@@ -24,7 +25,7 @@ impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
         // borrowed since then.
         Words::<K>::known(unsafe { self.0.slots.free_keys.peek() })
     }
-    /// Stores the element.
+    /// Stores the element in the slot, and returns a reference to the element.
     pub fn insert(self, value: V) -> &'a mut V {
         let key = self.0.place(|_| value);
         // SAFETY: the element was just stored.
@@ -33,8 +34,8 @@ impl<'a, K: Key, V, S: Source> VacantEntry<'a, K, V, S> {
 }
 
 impl<K: Key, V, S: Source> SlotMap<K, V, S> {
-    /// Returns the slot of the next element, for elements that must know their key before they are
-    /// made. Fails like `insert`.
+    /// Returns the slot of the next element, for elements that contain their own key. Aborts or
+    /// panics like `insert`.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap};
@@ -49,8 +50,8 @@ impl<K: Key, V, S: Source> SlotMap<K, V, S> {
         VacantEntry(self)
     }
 
-    /// Removes all elements and keeps the memory. Their keys and all detached keys become stale. If
-    /// a destructor panics, the remaining elements stay.
+    /// Removes all elements and keeps the memory. The keys of the elements and all detached keys
+    /// become stale. If a destructor panics, the remaining elements stay in the map.
     pub fn clear(&mut self) {
         self.retain(|_, _| false);
         for number in 0..self.slots.view.count {

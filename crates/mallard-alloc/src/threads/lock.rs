@@ -1,10 +1,10 @@
-//! Locks: the standard library's lock where there is one, else a spin lock.
+//! Locks: the standard library's lock with the feature `std`, and a spin lock without this feature.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-/// A lock that needs no memory apart from itself, and can be in a `static`.
+/// A lock that allocates no memory and can be in a `static`.
 ///
 /// ```
 /// use mallard::{Lock, Spin};
@@ -24,12 +24,12 @@ pub unsafe trait Lock {
     type Guard<'a>
     where
         Self: 'a;
-    /// Waits until nobody holds the lock, and takes it.
+    /// Waits until nobody holds the lock, and then locks it for the caller.
     fn lock(&self) -> Self::Guard<'_>;
 }
 
-/// A [`Lock`] made of `std::sync::Mutex`. Ignores poison: what the lock protects stays valid when a
-/// caller panics.
+/// A [`Lock`] made of `std::sync::Mutex`. This lock ignores poison, because the data that the lock
+/// protects stay valid when a caller panics.
 ///
 /// ```
 /// use mallard::{Multipool, StdLock, Synchronized};
@@ -66,7 +66,7 @@ impl StdLock {
 
 /// A [`Lock`] that waits by reading its flag again and again, for targets without an operating
 /// system. If threads of different priority share one processor, a waiting thread may wait for
-/// ever: while it spins, the thread that holds the lock does not run.
+/// ever, because the thread that holds the lock does not run while the waiting thread spins.
 ///
 /// ```
 /// use mallard::{Multipool, Spin, Synchronized};
@@ -76,7 +76,7 @@ impl StdLock {
 #[derive(Debug)]
 pub struct Spin(AtomicBool);
 
-/// The guard of a [`Spin`]: holds the lock until the guard is dropped.
+/// The guard of a [`Spin`], which holds the lock until the guard is dropped.
 #[derive(Debug)]
 pub struct SpinGuard<'a>(&'a AtomicBool);
 
@@ -103,7 +103,8 @@ unsafe impl Lock for Spin {
 impl Spin {
     #[inline]
     fn try_lock(&self) -> Option<SpinGuard<'_>> {
-        // `then` and not `then_some`: a guard that is made and dropped would unlock the lock.
+        // `then_some` would make a guard even if the swap fails. Dropping that guard would unlock
+        // the lock.
         (!self.0.swap(true, Acquire)).then(|| SpinGuard(&self.0))
     }
 }
@@ -115,15 +116,15 @@ impl Drop for SpinGuard<'_> {
     }
 }
 
-/// The lock of the standard library where there is one, else [`Spin`].
+/// The lock of the standard library with the feature `std`, and [`Spin`] without this feature.
 #[cfg(feature = "std")]
 pub type DefaultLock = StdLock;
-/// The lock of the standard library where there is one, else [`Spin`].
+/// The lock of the standard library with the feature `std`, and [`Spin`] without this feature.
 #[cfg(not(feature = "std"))]
 pub type DefaultLock = Spin;
 
-/// A value behind a `DefaultLock`. A panic of a thread that holds the lock leaves the value valid:
-/// such threads change the value only after everything that can fail.
+/// A value that a `DefaultLock` protects. If a thread that holds the lock panics, the value is
+/// still valid, because threads change the value only after everything that can fail.
 pub(crate) struct Locked<T> {
     lock: DefaultLock,
     value: UnsafeCell<T>,
@@ -141,7 +142,7 @@ impl<T> Locked<T> {
     pub(crate) fn lock(&self) -> Held<'_, T> {
         Held { _guard: self.lock.lock(), value: self.value.get() }
     }
-    /// Takes the lock if no other thread holds it, or else returns `None` immediately.
+    /// Locks the value if no other thread holds the lock. Otherwise returns `None` immediately.
     #[allow(dead_code)] // pools of the feature `std` use it
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
         Some(Held { _guard: self.lock.try_lock()?, value: self.value.get() })
@@ -152,7 +153,7 @@ impl<T> Locked<T> {
     }
 }
 
-/// The guard of a `Locked`: holds the lock until the guard is dropped.
+/// The guard of a `Locked`, which holds the lock until the guard is dropped.
 pub(crate) struct Held<'a, T> {
     _guard: <DefaultLock as Lock>::Guard<'a>,
     value: *mut T,
@@ -168,8 +169,8 @@ impl<T> Deref for Held<'_, T> {
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard excludes all other threads, and `self` is borrowed exclusively for as
-        // long as the reference.
+        // SAFETY: the guard excludes all other threads, and `self` is borrowed exclusively while
+        // the reference exists.
         unsafe { &mut *self.value }
     }
 }

@@ -1,11 +1,12 @@
 //! The registry of threads. An allocator may keep some data for each thread, for example a thread
 //! cache. These data are the thread's *part* of the allocator. The registry finds the part of the
-//! calling thread, and abandons it when the thread ends.
+//! calling thread, and marks a part as abandoned when its thread exits.
 //!
-//! An allocator has a key: an `id` that no other key ever has, and a `place` that no other key has at
-//! the same time. A thread has a table of {id, part}, indexed by place. Only the thread itself reads or
-//! writes its table. When an allocator ends, its id is never used again. So the entries that other
-//! threads still have for the allocator match no key, and need not be removed.
+//! Each allocator has a key, which contains an `id` that no other key ever has, and a `place` that
+//! no other key has at the same time. Each thread has a table of {id, part}, indexed by place. Only
+//! the thread itself reads or writes its table. The id of a destroyed allocator is never used
+//! again. So the entries that threads still have for the allocator match no key, and need not be
+//! removed.
 
 #[cfg(feature = "std")]
 pub(crate) use keys::{ThreadKey, ThreadPart};
@@ -35,8 +36,8 @@ mod keys {
         pub(crate) fn new() -> Self {
             Self { abandoned: AtomicBool::new(true) }
         }
-        /// Returns whether no thread owns the part. After `true`, the caller sees everything that
-        /// the last owner did with the part.
+        /// Returns whether no thread owns the part. If the result is `true`, the caller sees
+        /// everything that the last owner did with the part.
         pub(crate) fn is_abandoned(&self) -> bool {
             self.abandoned.load(Acquire)
         }
@@ -54,7 +55,7 @@ mod keys {
     #[derive(Clone, Copy)]
     struct Entry {
         id: usize,
-        /// The thread's part of the allocator with this id. Dangling if `id` is 0.
+        /// The thread's part of the allocator with this id. The pointer is dangling if `id` is 0.
         part: NonNull<ThreadPart>,
     }
 
@@ -65,8 +66,8 @@ mod keys {
     #[repr(C)]
     struct Table {
         /// The size of all entries except one, in bytes. Offsets of entries are masked with this
-        /// number. So a place beyond the end of the table is mapped to another entry, whose id does
-        /// not match.
+        /// number. So a place beyond the end of the table is mapped to an entry within the table,
+        /// whose id does not match.
         mask: usize,
     }
 
@@ -75,7 +76,7 @@ mod keys {
     // SAFETY: no thread writes to the empty table.
     unsafe impl Sync for EmptyTable {}
 
-    /// The table of a thread without parts: no key has the id 0.
+    /// The table of a thread without parts. Its entry has the id 0, which no key has.
     static EMPTY_TABLE: EmptyTable = EmptyTable(Table { mask: 0 }, EMPTY_ENTRY);
     const EMPTY: *const Table = &raw const EMPTY_TABLE as *const Table;
 
@@ -86,8 +87,8 @@ mod keys {
         static AT_EXIT: AtExit = const { AtExit };
     }
 
-    /// Makes sure that the destructor of `AtExit` runs when this thread ends. Returns `false` if it
-    /// has run already.
+    /// Makes sure that the destructor of `AtExit` runs when this thread exits. Returns `false` if
+    /// the destructor has run already.
     pub(super) fn watch_exit() -> bool {
         AT_EXIT.try_with(|_| ()).is_ok()
     }
@@ -107,7 +108,7 @@ mod keys {
     /// cache.
     pub(crate) struct ThreadKey {
         id: AtomicUsize,
-        /// Offset of the entry in the tables.
+        /// The offset of the key's entry in the table of each thread, in bytes.
         place_bytes: AtomicUsize,
     }
 
@@ -115,7 +116,7 @@ mod keys {
         /// The id of a key that has not been made yet. No entry has this id.
         const NO_ID: usize = usize::MAX;
 
-        /// Returns a key for which `make` was not called yet. No thread has a part.
+        /// Returns a key without an id, which `make` has to assign. No thread has a part yet.
         pub(crate) const fn new() -> Self {
             Self { id: AtomicUsize::new(Self::NO_ID), place_bytes: AtomicUsize::new(0) }
         }
@@ -127,20 +128,21 @@ mod keys {
             let place_bytes = self.place_bytes.load(Relaxed);
             // SAFETY: `table` is this thread's table, and the mask keeps the offset within it.
             let entry = unsafe { *entry(table, place_bytes & (*table).mask) };
-            // Another thread may be making the key, and this thread may have read only one of the
+            // Another thread may be making the key, so this thread may have read only one of the
             // two words that change. Then the id matches no entry.
             (entry.id == self.id.load(Relaxed)).then_some(entry.part)
         }
 
-        /// Makes the key, unless it was made before. The caller holds the lock of the allocator.
-        /// Returns `false` if there is no memory. Then no thread can get a part.
+        /// Assigns an id and a place to the key, unless the key has them already. The caller holds
+        /// the lock of the allocator. Returns `false` if there is no memory. Then no thread can get
+        /// a part.
         fn make(&self) -> bool {
             if self.id.load(Relaxed) != Self::NO_ID {
                 return true;
             }
             let mut all = registry();
             if all.last == Self::NO_ID - 1 {
-                return false; // all ids are used: after 2^32 allocators, on 32-bit machines
+                return false; // 32-bit machines run out of ids after 2^32 allocators
             }
             let place = match all.ids.iter().position(|&id| id == 0) {
                 Some(place) => place,
@@ -157,8 +159,8 @@ mod keys {
             true
         }
 
-        /// Deletes the key. After this call, no thread finds a cache of the allocator. So a thread
-        /// that exits later does not touch such a cache.
+        /// Deletes the key. After this call, no thread finds its part of the allocator. So a thread
+        /// that exits later does not touch its part.
         pub(crate) fn end(&mut self) {
             let id = core::mem::replace(self.id.get_mut(), Self::NO_ID);
             if id != Self::NO_ID {
@@ -167,7 +169,7 @@ mod keys {
         }
 
         /// Prepares this thread for `set`. The caller holds the lock of the allocator. Returns
-        /// `false` if there is no memory, or the thread is ending.
+        /// `false` if there is no memory, or the thread is exiting.
         pub(crate) fn prepare(&self) -> bool {
             if !watch_exit() || !self.make() {
                 return false;
@@ -204,8 +206,8 @@ mod keys {
         /// Stores `part` as this thread's part of the allocator. The caller has called `prepare`.
         pub(crate) fn set(&self, part: NonNull<ThreadPart>) {
             let new = Entry { id: self.id.load(Relaxed), part };
-            // SAFETY: the table is this thread's, and `prepare` has made it large enough for the
-            // place.
+            // SAFETY: the table belongs to this thread, and `prepare` has made the table large
+            // enough for the place.
             unsafe { entry(TABLE.get(), self.place_bytes.load(Relaxed)).cast_mut().write(new) }
         }
     }
@@ -230,7 +232,7 @@ mod keys {
         }
     }
 
-    /// The ids of all keys in use, indexed by place; 0 in a free place.
+    /// The ids of all keys in use, indexed by place. A free place has the id 0.
     struct Registry {
         ids: Vec<usize>,
         last: usize,
@@ -243,12 +245,12 @@ mod keys {
         REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A value whose destructor runs when a thread ends.
+    /// A value whose destructor runs when a thread exits.
     struct AtExit;
 
     impl Drop for AtExit {
         /// Abandons all parts of this thread, and frees the thread's number for other threads.
-        /// Destructors that run after this one use allocators without a part.
+        /// Destructors that run later on this thread use allocators without a part.
         fn drop(&mut self) {
             #[cfg(target_has_atomic = "64")]
             super::numbers::give_back();
@@ -263,9 +265,9 @@ mod keys {
                 // SAFETY: `at` is the offset of an entry of the table.
                 let entry = unsafe { *entry(table, at) };
                 if entry.id != 0 && all.ids.get(place) == Some(&entry.id) {
-                    // SAFETY: the allocator exists, because it cannot end without the lock of the
-                    // registry. Its parts exist until the allocator ends, or until they are
-                    // abandoned.
+                    // SAFETY: the allocator exists, because it cannot be destroyed without the lock
+                    // of the registry. The parts exist until the allocator is destroyed, or until
+                    // the parts are abandoned.
                     unsafe { entry.part.as_ref() }.abandon();
                 }
             }
@@ -276,7 +278,7 @@ mod keys {
     }
 }
 
-/// Numbers for threads: each of the first 63 threads that run at the same time has a number that no
+/// Thread numbers. Each of the first 63 threads that run at the same time has a number that no
 /// other thread has.
 #[cfg(target_has_atomic = "64")]
 mod numbers {
@@ -306,7 +308,7 @@ mod numbers {
         0
     }
 
-    /// Waits a moment for another thread.
+    /// Yields the processor, or spins once, while another thread makes progress.
     pub(crate) fn pause() {
         #[cfg(feature = "std")]
         std::thread::yield_now();
@@ -323,7 +325,7 @@ mod numbers {
         use core::cell::Cell;
         use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-        /// A bit for each number that a running thread has. Number 0 is always taken, and belongs
+        /// The thread numbers in use, one bit each. Bit 0 is always set, because number 0 belongs
         /// to no thread.
         static TAKEN: AtomicU64 = AtomicU64::new(1);
         const _: () = assert!(super::NUMBERS == u64::BITS as usize);
@@ -365,7 +367,7 @@ mod numbers {
             0 // 63 threads have numbers; the next call tries again
         }
 
-        /// Frees the number of a thread that ends. Code that runs on the thread after this call has
+        /// Frees the number of an exiting thread. Code that runs on the thread after this call has
         /// the number 0.
         pub(in super::super) fn give_back() {
             let number = NUMBER.replace(0);

@@ -2,13 +2,14 @@
 
 use crate::loom::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-/// A stack of numbers by Treiber's method (1986). The links of the numbers are stored elsewhere.
-/// The head is a word {tag, top + 1}; its second half is 0 if the stack is empty. Each pop changes
+/// A stack of numbers by Treiber's method (1986). The link of each number is stored elsewhere. The
+/// head is a word {tag, top + 1}, whose second half is 0 if the stack is empty. Each pop changes
 /// the tag. So the compare-exchange of a thread fails if another thread has popped since the thread
 /// read the head. This avoids the ABA problem.
 ///
-/// The tag returns to the same value after 2^32 pops. A thread that stops between its read and its
-/// exchange for exactly 2^32 pops, and then finds the same number on top, would corrupt the list.
+/// After 2^32 pops the tag has the same value again. If a thread stops between its read and its
+/// compare-exchange for exactly 2^32 pops, and then finds the same number on top, the thread would
+/// corrupt the list.
 ///
 /// A link is atomic, because a thread may read the link of a number that another thread has just
 /// popped.
@@ -29,8 +30,8 @@ impl TaggedStack {
         Self { head: AtomicU64::new(0) }
     }
 
-    /// Pops the top number. `find(n)` returns the link of `n` and some value. This function returns
-    /// the value that `find` returned for the popped number.
+    /// Pops the top number. `find(n)` returns the link of `n` and a value. Returns the value that
+    /// `find` returned for the popped number.
     #[inline(always)]
     pub(crate) fn pop<'a, R>(&self, find: impl Fn(u32) -> (&'a AtomicU32, R)) -> Option<R> {
         let mut head = self.head.load(Acquire);
@@ -69,8 +70,9 @@ impl TaggedStack {
     }
 }
 
-/// Pops from `own`, or else from the first stack of `all` that is not empty. Returns `None` if each
-/// stack was empty when this function looked at it, though perhaps not all at the same moment.
+/// Pops a number from `own`, or else from the first stack of `all` that is not empty. Returns
+/// `None` if each stack was empty when this function looked at it, though perhaps not all at the
+/// same moment.
 pub(crate) fn pop_any<'a, 'b>(
     own: &TaggedStack,
     mut all: impl Iterator<Item = &'b TaggedStack>,
@@ -94,7 +96,7 @@ mod models {
     }
     // SAFETY: loom checks how threads use the blocks, and everything else is atomic.
     unsafe impl Sync for Pool {}
-    // SAFETY: as for `Sync`.
+    // SAFETY: the reasons are the same as for `Sync`.
     unsafe impl Send for Pool {}
 
     impl Pool {
@@ -129,8 +131,8 @@ mod models {
         model(|| {
             let pool = Pool::new(2);
             let other = pool.clone();
-            // The thread pops both numbers and pushes the first: the head is as before, except for
-            // its tag.
+            // The thread pops both numbers and pushes the first one. Afterwards the head is as
+            // before, except for its tag.
             let thread = thread::spawn(move || {
                 let (a, b) = (other.pop(), other.pop());
                 a.into_iter().for_each(|n| other.push(n));

@@ -35,11 +35,11 @@ use store::{ReleaseOnDrop, Store};
 /// assert_eq!(b.next.get().unwrap().name, "a");
 /// ```
 ///
-/// The arena grows like an [`Arena`](crate::Arena): each chunk is four times as large as the one
+/// The arena grows like an [`Arena`](crate::Arena). Each chunk is four times as large as the one
 /// before, up to 16 MiB, unless a [`Growth`] sets other sizes. Values do not move. They are
-/// iterated and dropped in the order in which they were made. If a destructor panics, the others
-/// still run. Zero-sized values are counted and dropped, and use no memory. A typed arena is `Send`
-/// if its values are, and not `Sync`.
+/// iterated and dropped in the order in which they were made. If a destructor panics, the other
+/// destructors still run. Zero-sized values are counted and dropped, and use no memory. A typed
+/// arena is `Send` if its values are, and is not `Sync`.
 ///
 /// ```compile_fail,E0597
 /// struct Noisy<'a>(&'a String);
@@ -64,7 +64,7 @@ use store::{ReleaseOnDrop, Store};
 /// ```
 pub struct TypedArena<T, S: Source = DefaultHeap> {
     store: Store<S>,
-    /// The arena owns values of exactly this type.
+    /// Makes the arena invariant in `T`, because the arena owns values of exactly this type.
     values: PhantomData<Cell<T>>,
 }
 
@@ -74,11 +74,12 @@ unsafe impl<T: Send, S: Source + Send> Send for TypedArena<T, S> {}
 /// Drops `count` values.
 ///
 /// # Safety
-/// `first` is the first of `count` values, unless they are zero-sized. Nothing else uses them.
+/// `first` is the first of `count` values, unless the values are zero-sized. Nothing else uses the
+/// values.
 unsafe fn drop_values<T>(first: NonNull<u8>, count: usize) {
     let first = if size_of::<T>() == 0 { NonNull::dangling() } else { first.cast::<T>() };
-    // SAFETY: the caller guarantees `count` values from `first` on. If a destructor panics, the
-    // rest of the slice is dropped.
+    // SAFETY: the caller guarantees that `count` values begin at `first`. If a destructor panics,
+    // the rest of the slice is dropped.
     unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() }
 }
 
@@ -145,14 +146,15 @@ impl<T, S: Source> TypedArena<T, S> {
         }
     }
 
-    /// Returns a place for one value. The caller fills it before anything else happens.
+    /// Returns the place of the next value. The caller writes the value before it calls anything
+    /// else.
     #[inline(always)]
     fn place(&self) -> Option<NonNull<T>> {
         if size_of::<T>() == 0 {
             self.store.sizeless.set(self.store.sizeless.get() + 1);
             return Some(NonNull::dangling());
         }
-        // The cursor is always aligned for `T`: the cursor starts at the start of a chunk that is
+        // The cursor is always aligned for `T`, because it begins at the start of a chunk that is
         // aligned for `T`, and moves by whole values.
         match self.store.blocks.bump_for::<T, true>() {
             Some(place) => Some(place.cast()),
@@ -172,7 +174,8 @@ impl<T, S: Source> TypedArena<T, S> {
     /// assert_eq!(arena.alloc_extend(1..4), [1, 2, 3]);
     /// ```
     ///
-    /// `items` may use the arena. If `items` panics, the values that it has yielded are dropped.
+    /// `items` may use the arena. If `items` panics, the values that `items` has yielded are
+    /// dropped.
     #[allow(clippy::mut_from_ref)]
     pub fn alloc_extend(&self, items: impl IntoIterator<Item = T>) -> &mut [T] {
         match self.try_alloc_extend(items) {
@@ -225,8 +228,8 @@ impl<T, S: Source> TypedArena<T, S> {
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         let sizeless =
             NonNull::slice_from_raw_parts(NonNull::dangling(), self.store.sizeless.get());
-        // SAFETY: values of size 0 may be at any aligned address. If `T` has a size, the slice is
-        // empty.
+        // SAFETY: values of size 0 may be at any aligned address. If the size of `T` is not 0, the
+        // slice is empty.
         let part = unsafe { &mut *sizeless.as_ptr() }.iter_mut();
         IterMut { part, parts: self.store.blocks.filled(), values: PhantomData }
     }
@@ -243,8 +246,8 @@ impl<T, S: Source> TypedArena<T, S> {
         all
     }
 
-    /// Drops all values and keeps the memory. The arena starts again in the newest chunk. This
-    /// chunk is the largest, unless a slice was so large that it got a separate chunk.
+    /// Drops all values and keeps the memory. The arena continues in its newest chunk, which is the
+    /// largest, unless a slice was so large that it got a separate chunk.
     ///
     /// ```
     /// let mut arena = mallard::TypedArena::new();

@@ -8,9 +8,9 @@ use core::alloc::Layout;
 use core::mem;
 use core::ptr::NonNull;
 
-/// Fills a run of memory that is taken out of the arena until the slice is finished. So the arena
-/// may be used while the slice is made, and never sees a half-filled chunk. If the slice is dropped
-/// unfinished, its values are dropped.
+/// A slice of values under construction, in a run of memory that is not part of the arena until the
+/// slice is finished. So the program may use the arena while the slice is made, and the arena never
+/// contains a half-filled chunk. If the slice is dropped unfinished, its values are dropped.
 pub(super) struct Series<'a, T, S: Source> {
     store: &'a Store<S>,
     run: Run,
@@ -33,8 +33,8 @@ impl<'a, T, S: Source> Series<'a, T, S> {
         self.run.start.cast()
     }
 
-    /// Makes room for `more` values in one run. Returns `None` if there is no memory; then nothing
-    /// has changed.
+    /// Makes room for `more` values in one run. Returns `None`, and changes nothing, if there is no
+    /// memory.
     pub(super) fn reserve(&mut self, more: usize) -> Option<()> {
         if more > self.capacity - self.count {
             let count = self.count.checked_add(more)?;
@@ -72,7 +72,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
         }
     }
 
-    /// Appends the items that `items` yields, while there is room.
+    /// Appends the items that `items` yields, until the run is full.
     #[inline(always)]
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) {
         let (first, capacity) = (self.first(), self.capacity);
@@ -86,7 +86,7 @@ impl<'a, T, S: Source> Series<'a, T, S> {
     }
 
     fn values(&self) -> NonNull<[T]> {
-        // A run without memory starts at an address that is not aligned for every type.
+        // The start address of a run without memory is not aligned for every type.
         let first = NonNull::new(self.first()).filter(|_| self.count != 0);
         NonNull::slice_from_raw_parts(first.unwrap_or(NonNull::dangling()), self.count)
     }

@@ -1,4 +1,4 @@
-//! The memory of a typed arena, and how its values are dropped.
+//! The memory of a typed arena, and the code that drops its values.
 
 use crate::arena::blocks::Blocks;
 use crate::Source;
@@ -8,13 +8,14 @@ use core::ptr::NonNull;
 
 /// The arena without its value type.
 ///
-/// The type does not mention `T`: it drops values through the function pointer `drop_values`. So
-/// the drop check of the compiler lets values borrow each other.
+/// This type does not mention `T`, because it drops values through the function pointer
+/// `drop_values`. So the drop check of the compiler lets values borrow each other.
 pub(super) struct Store<S: Source> {
     pub(super) blocks: Blocks<1>,
     /// The number of values, if they are zero-sized.
     pub(super) sizeless: Cell<usize>,
-    /// Drops values: the address of the first one, and their number.
+    /// A function that drops values. The arguments are the address of the first value and the
+    /// number of values.
     pub(super) drop_values: unsafe fn(NonNull<u8>, usize),
     pub(super) value_bytes: usize,
     pub(super) source: S,
@@ -62,13 +63,14 @@ fn drop_parts(
     }
     while let Some((first, count)) = parts.next() {
         let others = Others(drop, &mut *parts);
-        // SAFETY: the chunk has `count` values. The arena forgets them once all are dropped.
+        // SAFETY: the chunk has `count` values. The arena discards its values once all are dropped.
         unsafe { (others.0)(first, count) };
         mem::forget(others);
     }
 }
 
-/// Returns all memory of the arena to its source when dropped, also if a destructor panics.
+/// A guard that returns all memory of the arena to its source when the guard is dropped, also if a
+/// destructor panics.
 pub(super) struct ReleaseOnDrop<'a, S: Source>(pub(super) &'a mut Store<S>);
 
 impl<S: Source> Drop for ReleaseOnDrop<'_, S> {

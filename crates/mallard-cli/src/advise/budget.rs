@@ -1,5 +1,5 @@
-//! The time budget of `mallard advise`: how much of it is left, and which budget would probably be
-//! enough.
+//! Tracks the time budget of `mallard advise`, and proposes a larger budget if the budget was too
+//! small.
 
 use super::measured::Measured;
 use mallard_measure::clock::Moment;
@@ -18,8 +18,8 @@ pub const RECORDING_PART: u32 = 2;
 pub const TRIED_MAX: usize = 3;
 /// The maximum number of plans in a race with the mallocs.
 pub const PLANS_MAX: usize = 3;
-/// The default budget is the time of this many runs of the program. A race of four mallocs, the
-/// glibc settings and three plans takes 70 to 140 runs, confirmation rounds included.
+/// The default budget is RUNS times the time of one program run. A race (interleaved runs) of four
+/// mallocs, the glibc settings and three plans needs 70 to 140 runs, including confirmation rounds.
 const RUNS: u32 = 150;
 /// The minimum and the maximum of the default budget.
 const LEAST: Duration = Duration::from_secs(30);
@@ -34,9 +34,10 @@ const SPARE: f64 = 1.1;
 pub struct Budget {
     begin: Moment,
     all: Duration,
-    /// The time of steps that use a share of the budget, and so take longer with a larger budget.
+    /// The time spent in steps that use a share of the budget. A larger budget makes these steps
+    /// longer.
     shares: Cell<Duration>,
-    /// The time of steps that were left out, and that a larger budget would add.
+    /// The time of steps that were left out. A larger budget would include these steps.
     missed: Cell<Duration>,
     /// Runs programs, and notices when the user interrupts mallard.
     pub runner: Runner,
@@ -80,16 +81,16 @@ impl Budget {
         self.missed.set(self.missed.get() + time);
     }
 
-    /// Returns the budget with which a step gets the time `needed`, if the step gets `share` of the
-    /// time that remains after all steps of a fixed time.
+    /// Returns the total budget in which a step would get the time `needed`. The step gets the
+    /// fraction `share` of the time that remains after all steps of a fixed duration.
     pub fn needed(&self, needed: Duration, share: f64) -> Duration {
         let fixed = self.taken().saturating_sub(self.shares.get()) + self.missed.get();
         fixed + needed.mul_f64(1.0 / share)
     }
 
     /// Proposes one larger budget that is probably enough for all open questions and for a second
-    /// recording. If none of them needs a larger budget, but noise was too large, proposes twice
-    /// this budget.
+    /// recording. If no question needs a larger budget, but noise was too large, proposes twice the
+    /// current budget.
     pub fn proposed(&self, measured: &Measured) -> Option<Duration> {
         let needed = measured.questions.iter().filter_map(|of| of.needed);
         let needed = needed.chain(measured.second_needs).max();
@@ -97,8 +98,8 @@ impl Budget {
         needed.map(|needed| self.larger(needed)).or_else(twice)
     }
 
-    /// Returns a budget of at least `needed`, with some spare time. If this budget should have been
-    /// enough, returns twice this budget.
+    /// Returns `needed` plus some spare time. If the current budget was already that large, returns
+    /// twice the current budget.
     fn larger(&self, needed: Duration) -> Duration {
         match needed.mul_f64(SPARE) {
             needed if needed > self.all => needed,
@@ -106,7 +107,7 @@ impl Budget {
         }
     }
 
-    /// Whether the user has interrupted this command.
+    /// Returns whether the user has interrupted this command.
     pub fn is_interrupted(&self) -> bool {
         self.runner.interrupted.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Candidates, which are changes that may save something: measured ones with their figures, and
-//! others with the reason why they were not measured.
+//! Candidates are changes that may save CPU time or memory. A measured candidate has its figures,
+//! and any other candidate has the reason why it was not measured.
 
 use super::reason::Reason;
 use crate::replay::Played;
@@ -54,7 +54,7 @@ impl From<&str> for Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A plan that assigns local allocators.
+    /// A plan that assigns local allocators to parts of the program.
     Strategy,
     /// Another malloc for the whole program.
     Malloc,
@@ -78,24 +78,26 @@ pub enum By {
 /// program without the plan.
 #[derive(Clone, Debug)]
 pub struct InProgram {
-    /// The saving compared with the control, which decides about each block as the plan does, but
-    /// allocates all blocks from malloc.
+    /// The CPU time saving compared with a control run. The control run decides about each block as
+    /// the plan does, but allocates all blocks from malloc.
     pub cpu: Judgement,
-    /// The saving compared with the unchanged program. This is what `mallard run --plan` saves.
+    /// The CPU time saving compared with the unchanged program. This is what `mallard run --plan`
+    /// saves.
     pub as_it_is: Judgement,
-    /// The share of the CPU time for calls of malloc and free that inline allocator code would
-    /// avoid: minimum and maximum.
+    /// The minimum and maximum share of the CPU time that inline allocator code would save, because
+    /// the program would call no library to allocate and free blocks.
     pub calls: (f64, f64),
-    /// The share of the CPU time for frees and destructors at the end of a region. Wink-out skips
-    /// them. 0 for a plan without wink-out.
+    /// The share of the CPU time for frees and destructors at the end of a region, which wink-out
+    /// skips. 0 for a plan without wink-out.
     pub ends: f64,
     /// The file of the compiled plan.
     pub file: PathBuf,
 }
 
 impl InProgram {
-    /// Returns the interval of the saving that a change of the source would have. It is the
-    /// measured saving of the plan, plus the avoided calls, plus at most what wink-out skips.
+    /// Returns the interval of the saving that a change of the source would have. Both ends are the
+    /// measured saving of the plan plus the saving of inline code. The upper end also includes the
+    /// frees and destructors that wink-out skips.
     pub fn expected(&self) -> (f64, f64) {
         let (least, most) = self.calls;
         (self.cpu.low + least, (self.cpu.high + most + self.ends).min(1.0))
@@ -120,9 +122,9 @@ pub struct Candidate {
     pub site: Option<usize>,
     /// The strongest kind of evidence that `cpu` is based on.
     pub by: By,
-    /// The saving of CPU time, with the verdict: from runs of the program if there are any,
-    /// otherwise from confirmation rounds of replays (see `verdict::fresh`), otherwise from the
-    /// first replays.
+    /// The saving of CPU time, with the verdict. The saving is from runs of the program if there
+    /// are any, otherwise from confirmation rounds of replays (see `verdict::fresh`), otherwise
+    /// from the first replays.
     pub cpu: Judgement,
     /// The interval in which the saving in the program is expected, including effects of locality.
     /// If the program itself ran, this is the interval of `cpu`.
@@ -130,14 +132,15 @@ pub struct Candidate {
     /// The interval that a replay predicted, if the candidate was replayed and the program ran as
     /// well.
     pub predicted: Option<(f64, f64)>,
-    /// By how much noise widens the interval of `cpu`.
+    /// The amount by which noise widens the interval of `cpu`.
     pub margin: f64,
     /// The judgement of the replay on CPU time, if the candidate was replayed and the program ran
     /// as well.
     pub replayed: Option<Judgement>,
-    /// The part of the CPU time saving that is work of the allocator, from a replay.
+    /// The part of the CPU time saving that comes from less work in the allocator, from a replay.
     pub allocator: Option<Judgement>,
-    /// The part of the CPU time saving that is work on pages, from a replay.
+    /// The part of the CPU time saving that comes from less work on pages in the kernel, from a
+    /// replay.
     pub pages: Option<Judgement>,
     /// The saving of memory: of heap bytes if a replay measured it, of resident memory if runs did.
     pub memory: Judgement,
@@ -171,15 +174,16 @@ impl Candidate {
         }
     }
 
-    /// Whether the candidate is a malloc or a setting under which the program did not run. Only a
-    /// run shows that the program works with the candidate, so no card recommends such a change.
+    /// Returns whether the candidate is a malloc or a setting under which the program did not run.
+    /// Only a run shows that the program works with the candidate, so no card recommends such a
+    /// change.
     pub fn never_ran(&self) -> bool {
         self.kind != Kind::Strategy && self.by == By::Replay
     }
 
-    /// Whether the measurement shows that the candidate cannot save enough CPU time. A replay in
-    /// which several threads allocate at the same time, and a measurement with too few rounds, do
-    /// not show that.
+    /// Returns whether the measurement shows that the candidate cannot save enough CPU time. A
+    /// replay in which several threads allocate at the same time, and a measurement with too few
+    /// rounds, do not show that.
     pub fn cannot_gain(&self, min_gain: f64) -> bool {
         match (self.cpu.verdict, self.cpu.why) {
             (Verdict::NoDifference | Verdict::Loss, _) => true,
@@ -189,8 +193,8 @@ impl Candidate {
         }
     }
 
-    /// Whether the candidate saves at least `min_gain` of the CPU time, and chance does not explain
-    /// the saving.
+    /// Returns whether the candidate saves at least `min_gain` of the CPU time, and chance does not
+    /// explain the saving.
     pub fn gains(&self, min_gain: f64) -> bool {
         self.cpu.verdict == Verdict::Gain && self.cpu.saving >= min_gain
     }
@@ -204,19 +208,20 @@ impl Candidate {
         }
     }
 
-    /// Whether `memory_saving` is the saving after the last call.
+    /// Returns whether `memory_saving` is the saving after the last call.
     pub fn saves_at_end(&self) -> bool {
         self.memory_at_end.as_ref().is_some_and(|at_end| at_end.verdict == Verdict::Gain)
     }
 
-    /// Whether the candidate saves enough memory.
+    /// Returns whether the candidate saves enough memory.
     pub fn gains_memory(&self, min_gain: f64) -> bool {
         let (memory, _) = self.memory_saving();
         memory.verdict == Verdict::Gain && memory.saving >= min_gain
     }
 }
 
-/// The result of a strategy that the user asked for, whatever the evidence says.
+/// The result of a strategy that the user asked for, even if the evidence speaks against the
+/// strategy.
 #[derive(Clone, Debug)]
 pub struct Forced {
     /// The name of the strategy and its function, such as `AS4 in parse`.
@@ -266,7 +271,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Whether this value removes a candidate that was measured before.
+    /// Returns whether this entry rules out the candidate `of`, which was measured before.
     pub fn ends(&self, of: &Candidate) -> bool {
         self.why.ends() && self.name == of.name && self.region == of.region
     }

@@ -16,8 +16,8 @@ use mallard_trace::regions::Region;
 use mallard_trace::replay::{Plan, Rule, Scope, Strategy};
 use mallard_trace::Trace;
 
-/// Replays a region, or the whole program, with the strategy that the user asked for, whatever the
-/// evidence says.
+/// Replays a region, or the whole program, with the strategy that the user asked for, even if the
+/// evidence speaks against this strategy.
 pub fn force(
     trace: &Trace,
     former: &Measured,

@@ -3,8 +3,8 @@
 //! `libmallard-plan.so` allocates the blocks of a plan from local allocators in the unchanged
 //! program. So a run shows effects that a replay cannot show, such as destructors and accesses to
 //! the blocks. Two further savings need a change of the source. Inline allocator code avoids calls,
-//! and wink-out skips the frees and destructors at the end of a region. Both are measured as shares
-//! of the CPU time.
+//! and wink-out skips the frees and destructors at the end of a region. Both savings are estimated
+//! as shares of the CPU time.
 
 use super::budget::Budget;
 use super::candidate::{dropped, By, Candidate, Dropped, InProgram, Kind};
@@ -27,32 +27,34 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How much a block of a plan saves in addition if the allocator is inline, so that no library is
-/// called: minimum and maximum, as parts of the time of a malloc and a free of glibc on this
-/// machine. Through the library, a malloc and a free take 61 instructions with a pool, and 78 to
-/// 106 with an arena (tests/plan/instructions.py). Inline, they take some 15, and glibc takes 139.
-/// On a machine where glibc takes 20 ns, these programs of tests/known saved so much more for each
-/// block with their changed source: `sessions` 1.5 ns and `lru_cache` 6 ns with pools, `lua` 4.5
-/// ns, `formulas` and `requests` 11 to 13 ns with arenas. A library written in C calls its arena,
-/// too, so it saves less.
+/// The minimum and maximum time that inline allocator code saves for each block of a plan, in
+/// addition to the saving of the plan, because no library is called. The unit is the time of a
+/// malloc/free pair in glibc on this machine. Through the library, a pair takes 61 instructions
+/// with a pool, and 78 to 106 with an arena (tests/plan/instructions.py). A pair takes some 15
+/// instructions inline, and 139 in glibc. On a machine where glibc takes 20 ns for a pair, inline
+/// code saved the following times for each block in programs of tests/known. With pools, `sessions`
+/// saved 1.5 ns and `lru_cache` 6 ns. With arenas, `lua` saved 4.5 ns, and `formulas` and
+/// `requests` saved 11 to 13 ns. A program with a library written in C saves less, because the
+/// library calls its arena, too.
 const CALLS: (f64, f64) = (0.05, 0.6);
-/// The same, if the plan ran next to its control. The control makes the same decisions, which take
-/// 23 to 62 of these instructions, so they are not part of what was measured.
+/// The same minimum and maximum for a plan that was compared with its control. The control makes
+/// the same decisions about blocks, which take 23 to 62 of these instructions. So the comparison
+/// does not measure the cost of the decisions, and inline code cannot save that cost again.
 const CALLS_BESIDE_CONTROL: (f64, f64) = (0.05, 0.35);
 const CALLS_OF_POOLS: (f64, f64) = (0.05, 0.35);
 /// The time of a malloc and a free is measured in `ROUNDS` rounds of `PAIRS` pairs, and the fastest
 /// round counts.
 const ROUNDS: usize = 5;
 const PAIRS: u32 = 20_000;
-/// If the library reads the clock, a run takes at most this many times as long as without the
-/// clock.
+/// A run in which the library reads the clock takes at most this many times as long as a run
+/// without the clock.
 const TIMED_RUN: f64 = 2.5;
-/// The time of a free in picoseconds, within the time that the library measures for the end of a
-/// region, if the report does not have it.
+/// The default of `Report::free_ps`, in picoseconds, for a report without this member. The
+/// library's own work for each free at the end of a region is assumed to take this time.
 const TIMED_FREE_PS: u64 = 4000;
 
-/// A plan that can be applied in the program. It stands for the changes of the source in `entries`,
-/// which differ only in wink-out.
+/// A plan that can be applied in the program. The plan stands for the changes of the source in
+/// `entries`, which differ only in wink-out.
 pub struct Applicable {
     entries: Vec<Entry>,
     file: PathBuf,
@@ -60,8 +62,8 @@ pub struct Applicable {
 }
 
 impl Applicable {
-    /// Returns how many nanoseconds each block saves if the allocator is inline: minimum and
-    /// maximum.
+    /// Returns the minimum and maximum time, in ns, that inline allocator code saves for each
+    /// block.
     fn call_ns(&self, has_control: bool) -> (f64, f64) {
         let (least, most) = self.calls(has_control);
         let pair = ns_of_pair();
@@ -172,8 +174,8 @@ impl Plans {
         ran.sort_by(|(_, a), (_, b)| b.as_it_is.saving.total_cmp(&a.as_it_is.saving));
         for (number, (of, ran)) in ran.into_iter().enumerate() {
             // Without runs of the control, the saving of a plan includes the cost of deciding about
-            // each block. A change of the source does not have this cost, so it saves more than
-            // measured.
+            // each block. A change of the source does not have this cost, so the change saves more
+            // than the measured saving.
             let is_worse = ran.beside_control.is_none() && ran.as_it_is.verdict != Verdict::Gain;
             if is_worse {
                 found.dropped.extend(lost(of, &Reason::NoGain(ran.as_it_is.saving)));
@@ -250,7 +252,7 @@ fn candidate(entry: &Entry, in_program: InProgram, ran: &Ran, min_gain: f64) -> 
 
 /// Judges the change of the source that a plan stands for. The saving of the change is in the
 /// middle of the interval of expected savings. If the plan itself is a loss, the change is no gain,
-/// whatever it saves in addition.
+/// even if inline code or wink-out would save much in addition.
 fn with_parts(of: &InProgram, min_gain: f64) -> Judgement {
     let (low, high) = of.expected();
     let saving = (of.cpu.saving + (of.calls.0 + of.calls.1 + of.ends) / 2.0).min(1.0);
@@ -274,7 +276,7 @@ fn lost<'a>(of: &'a Applicable, why: &'a Reason) -> impl Iterator<Item = Dropped
 /// the program never winks out.
 fn compiled(trace: &Trace, entries: &[Entry], file: &Path) -> Result<(), String> {
     let proposal = entries.first().and_then(|entry| entry.proposal.as_ref());
-    let Some(proposal) = proposal else { return Err("it has no rules".to_string()) };
+    let Some(proposal) = proposal else { return Err("the plan has no rules".to_string()) };
     let mut rules = Rules::from(proposal.plan.clone());
     if proposal.rule == "object-pool" {
         rules.details.iter_mut().for_each(|details| details.is_pool = true);
@@ -312,17 +314,18 @@ struct Parts {
     ends: f64,
 }
 
-/// A line of the library's report, which is about one process.
+/// A line of the report that the plan library writes, which describes one process.
 #[derive(Deserialize)]
 struct Report {
     rules: Vec<ReportedRule>,
-    /// How long the main thread ran. The next field is how long it waited for a CPU that others
-    /// used.
+    /// The time in ns that the main thread ran. The next field is the time in ns that the main
+    /// thread waited for a CPU that other threads used.
     #[serde(default)]
     ran_ns: u64,
     #[serde(default)]
     waited_ns: u64,
-    /// How long the library itself takes for a free, and for a sequence of frees in addition.
+    /// The library's own time for a free, in ps. The next field is the library's additional time
+    /// for a sequence of frees.
     #[serde(default = "timed_free_ps")]
     free_ps: u64,
     #[serde(default)]
@@ -389,7 +392,8 @@ mod tests {
         // In this report, the thread waited for a CPU as long as it ran.
         let waited = line.replace("}]}", r#"}],"ran_ns":70,"waited_ns":70}"#);
         assert_eq!(Parts::of(&waited, 100_000.0, (2.0, 6.0)).ends, 0.23);
-        // The library reports its own time: 500 frees of 10 ns, and 7 sequences of 100 ns.
+        // The library reports its own time: 10 ns for each of 500 frees, and 100 ns for each of
+        // the 7 measured sequences of frees.
         let measured =
             line.replace("}]}", r#","end_sequences":7}],"free_ps":10000,"sequence_ps":100000}"#);
         assert!((Parts::of(&measured, 100_000.0, (2.0, 6.0)).ends - 0.443).abs() < 1e-9);

@@ -69,7 +69,7 @@ fn add(value: &Value, at: &str, keys: &mut Keys) {
     }
 }
 
-/// Returns a judgement without a figure, as for a base that needs nothing.
+/// Returns a judgement without a figure, such as that of a saving compared with a base of zero.
 fn without_figure() -> Judgement {
     let (saving, verdict) = (f64::NEG_INFINITY, Verdict::NotMeasurable);
     let why = Some(Why::NoFigure);
@@ -88,7 +88,7 @@ fn samples() -> Vec<Measured> {
         of.memory = without_figure();
         of.memory_at_end = Some(without_figure());
     }
-    // A region with few escapes gets a card if its plan does not wink out.
+    // A change for a region with few escapes is recommended if its plan does not wink out.
     let mut escapes = sample::one_escapes();
     escapes.candidates.retain(|of| of.rule == Some("multipool-over-arena"));
     let played = || Played {

@@ -1,4 +1,4 @@
-//! Results of measurements so far. They are the third of the four values from which advice is made.
+//! Results of measurements so far. The third of the four `mallard advise` steps makes them.
 //!
 //! Each step of the measurement receives the results so far, and returns only its own results.
 //! [`Measured::and`] combines the two, so that no step changes the results of another step.
@@ -40,14 +40,13 @@ pub struct Measured {
     /// If only a part of the run was recorded, the share of this part in the CPU time of the run.
     /// Savings in replays are then shares of the CPU time of this part.
     pub part: Option<f64>,
-    /// The time of all calls in a replay, as a share of the CPU time. `None` if they were not
+    /// The time of all calls in a replay, as a share of the CPU time. `None` if the calls were not
     /// replayed.
     pub replayed: Option<f64>,
     /// Why runs of the program failed. `None` if no run failed, or if there were no runs.
     pub runs_failed: Option<CannotRun>,
-    /// The difference between two measurements of the unchanged program, as a share, if this
-    /// difference is so large that a change as small as the least gain cannot be measured on this
-    /// machine. Otherwise `None`.
+    /// The difference between two measurements of the unchanged program, as a share. `None` if the
+    /// difference is small enough to measure a change as small as the minimum gain on this machine.
     pub noise: Option<f64>,
     /// The budget that probably decides the open questions.
     pub proposed: Option<Duration>,
@@ -68,7 +67,8 @@ impl Measured {
         Measured { facts: Rc::clone(&self.facts), ..Measured::default() }
     }
 
-    /// Returns what the proposals show before they are measured: dropped candidates, and a note.
+    /// Returns the results that the proposals contain before any measurement, which are the dropped
+    /// candidates and a note.
     pub fn of_proposals(&self, proposals: &Proposals) -> Measured {
         let notes = proposals.note.iter().cloned().collect();
         Measured { dropped: proposals.dropped.clone(), notes, ..self.nothing() }
@@ -134,8 +134,9 @@ impl Measured {
         self.facts.notes.iter().chain(&self.notes)
     }
 
-    /// Returns the upper limit of what any allocator could save. A recording estimates the time of
-    /// calls from a few of them, so a replay may show that the calls take more.
+    /// Returns the upper limit of what any allocator could save. A recording times only a few calls
+    /// and estimates the time of all calls. If a replay shows that the calls take longer, the limit
+    /// is raised.
     pub fn bound(&self) -> Bound {
         let bound = self.facts.bound.clone();
         let least = self.replayed.unwrap_or(0.0).min(1.0);
@@ -143,7 +144,8 @@ impl Measured {
         Bound { share, replayed: self.replayed.or(bound.replayed), ..bound }
     }
 
-    /// Returns why the program cannot run again, or why its runs failed. `None` if it can run.
+    /// Returns why the program cannot run again, or why its runs failed. Returns `None` if the
+    /// program can run.
     pub fn cannot_run(&self) -> Option<&CannotRun> {
         self.facts.program.cannot_run.as_ref().or(self.runs_failed.as_ref())
     }
@@ -153,7 +155,7 @@ impl Measured {
         self.facts.doubts.iter().chain(&self.doubt)
     }
 
-    /// Returns the open questions. Those that a larger budget would decide come last.
+    /// Returns the open questions. Questions that a larger budget would decide come last.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
         let with_budget = |is_enough: bool| {
             self.questions.iter().filter(move |of| of.needed.is_some() == is_enough)
@@ -174,8 +176,8 @@ impl Measured {
     }
 }
 
-/// Returns how much two measurements of the base differ, if they differ too much to measure a
-/// difference as small as the least gain.
+/// Returns the difference between two measurements of the base, if the difference is too large to
+/// measure a change as small as the minimum gain.
 pub fn noise(control: &Judgement) -> Option<f64> {
     let has_figures = !matches!(control.why, Some(Why::TooFewRounds { .. } | Why::NoFigure));
     let is_noisy = control.verdict == Verdict::NotMeasurable && has_figures;

@@ -9,13 +9,13 @@
 //! 2. [`proposals`]: what to measure. `rules` propose plans. Plans and mallocs that cannot save
 //!    enough are dropped.
 //! 3. [`measured`]: what measurements show. `screening` chooses plans. `race` runs the program with
-//!    these plans and under other mallocs, and runs the best plan also against its control; `runs`
+//!    these plans and under other mallocs, and runs the best plan also against its control. `runs`
 //!    has the code for these runs. `in_program` adds what only a change of the source can save.
-//!    `replays` measures plans that cannot be applied in the program; `ranking` orders them in case
-//!    the budget is too small for all. `preparation` compiles the recorded calls for `screening`
-//!    and `replays`. If runs of the program are too long for a race, `trial` runs it under a few
-//!    mallocs. `second_recording` records the program again before wink-out is recommended. `force`
-//!    replays a strategy that the user asks for.
+//!    `replays` measures plans that cannot be applied in the program. `ranking` orders these plans
+//!    in case the budget is too small for all. `preparation` compiles the recorded calls for
+//!    `screening` and `replays`. If runs of the program are too long for a race, `trial` runs the
+//!    program under a few mallocs. `second_recording` records the program again before wink-out is
+//!    recommended. `force` replays a strategy that the user asks for.
 //! 4. [`card`]: what is recommended. `card::advice` decides, and the other modules of `card` write
 //!    the text. `code` has the code for each change.
 //!
@@ -165,7 +165,8 @@ impl Command {
         self.options.work = std::mem::take(&mut self.options.work).or_as_recorded(trace.manifest());
         let runner = self.options.timing.runner()?;
         if let Some(recorded) = &recorded {
-            // From here on, a signal stops the measurement, and the results so far are printed.
+            // From here on, a signal stops the measurement, and mallard still prints the results so
+            // far.
             recorded.ends_by_signals.store(false, Ordering::Relaxed);
             // The user ends the recording of a running process by Ctrl-C.
             if let Some(signal) = recorded.interrupted_by.filter(|_| self.pid.is_none()) {
@@ -240,8 +241,8 @@ impl Command {
     }
 
     /// Opens a trace, and changes to the directory in which the program was recorded. Also makes
-    /// the file names that the user typed absolute, because they are relative to the directory
-    /// before.
+    /// the file names that the user typed absolute, because they are relative to the previous
+    /// working directory.
     fn open(&mut self, name: &Path) -> Result<Trace, Failure> {
         let here = std::env::current_dir().unwrap_or_default();
         let trace = look::open(name)?;
@@ -320,8 +321,8 @@ impl Command {
         ));
     }
 
-    /// Chooses the plans with which the program will run, and compiles them. Returns `None` if
-    /// there are none.
+    /// Chooses the plans with which the program will run, and compiles these plans. Returns `None`
+    /// if no plan can be applied.
     fn plans(
         &self,
         trace: &Trace,
@@ -377,7 +378,8 @@ impl Command {
             let race = || race::race(&all, mallocs, &subjects, time, runs, budget, timing);
             let race = stages.time("race", race);
             (all, raced) = (all.and(race.found), race.has_run);
-            // Without a race, replays measure all plans, even those that screening has dropped.
+            // If the program did not run in a race, replays measure all plans, even the plans that
+            // screening has dropped.
             if let Some((screened, plans)) = applied.filter(|_| raced) {
                 all = all.and(screened);
                 let settle = || plans.settle(&all, race.plans, trace, runs, budget);

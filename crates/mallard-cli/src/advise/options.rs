@@ -1,7 +1,8 @@
-//! The options of `mallard advise`, and the same options in the commands that the advice proposes.
+//! Defines the options of `mallard advise`, and repeats them in the commands that the advice
+//! proposes.
 //!
 //! A proposed command that the user pastes must run the program as this command did, with the same
-//! stdin, setup and load, and with the same least gain.
+//! stdin, setup and load, and with the same minimum gain.
 
 use crate::output::debuginfod::Debuginfod;
 use crate::record::{Follow, ServerWork};

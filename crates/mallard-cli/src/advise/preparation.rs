@@ -12,7 +12,8 @@ use mallard_measure::error::Failure;
 use mallard_trace::Trace;
 use std::time::Duration;
 
-/// The share of the measurement time before the confirmation rounds (see `verdict::fresh`).
+/// The share of the measurement time that is used before the confirmation rounds (see
+/// `verdict::fresh`).
 pub const FIRST_PART: f64 = 0.75;
 /// A plan is not replayed if its local allocators would hold more than BLOW_UP times the peak of
 /// the program's bytes in use, and more than BLOW_UP_BYTES.
@@ -47,7 +48,7 @@ impl<'a, 'b> Preparation<'a, 'b> {
         self.found.questions.push(Question { what, needed: Some(needed) });
     }
 
-    /// Prepares the first `count` plans, and returns those that can be replayed.
+    /// Prepares the first `count` plans, and returns the plans that can be replayed.
     pub fn plans(&mut self, proposals: Vec<Proposal>, count: usize) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut left_out: Vec<Name> = Vec::new();
@@ -95,7 +96,7 @@ impl<'a, 'b> Preparation<'a, 'b> {
     }
 }
 
-/// Makes the entry of a plan, which has this number in the replay session.
+/// Makes the entry of the plan that has the index `number` in the replay session.
 pub fn entry_of(number: usize, proposal: Proposal, account: Option<Account>) -> Entry {
     let name = proposal.name.clone();
     Entry { number, name, kind: Kind::Strategy, proposal: Some(proposal), account }
@@ -114,8 +115,8 @@ fn account_of(accounted: &Accounted) -> Account {
     }
 }
 
-/// Returns why a plan needs too much memory to be replayed. `None` if it can be replayed.
-/// `live_peak` is the peak of the program's bytes in use.
+/// Returns why a plan needs too much memory to be replayed. Returns `None` if the plan can be
+/// replayed. `live_peak` is the peak of the program's bytes in use.
 fn blow_up(account: &Account, live_peak: u64) -> Option<Reason> {
     let limit = (live_peak as f64 * BLOW_UP) as u64;
     let why = Reason::TooMuchMemory { held: account.held_peak, in_use: live_peak };

@@ -1,5 +1,4 @@
-//! Chooses what to measure. The proposals are the second of the four values from which advice is
-//! made.
+//! Chooses what to measure, in the second of the four `mallard advise` steps.
 //!
 //! The rules propose plans, and all installed mallocs are candidates. The trace shows the upper
 //! limit of what a candidate can save, so candidates that cannot have a gain are dropped before any
@@ -29,7 +28,7 @@ const SITES_MAX: usize = 4;
 /// The maximum number of functions whose sites are together in one plan.
 const TOGETHER_MAX: usize = 6;
 
-/// The candidates to measure, and those that are dropped.
+/// The candidates to measure, and the candidates that are dropped without a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Proposals {
     /// The plans to measure.
@@ -104,8 +103,8 @@ fn regions(facts: &Facts) -> Vec<Proposal> {
     with_plans.take(REGIONS_MAX).flatten().collect()
 }
 
-/// Finds the region with the most instances to which a rule applies, among `twins`. These are the
-/// regions of one function, which differ in what ends their instances.
+/// Finds the region with the most instances to which a rule applies, among `twins`. The twins are
+/// regions of one function that differ in the event that ends their instances.
 fn best_of(facts: &Facts, rule: &Rule, twins: &[usize]) -> Option<usize> {
     let applies = |&place: &usize| rule.applies(facts, &Subject::Region(&facts.regions[place]));
     twins.iter().copied().filter(applies).min_by_key(|&place| {
@@ -124,8 +123,8 @@ fn proposal_of_region(facts: &Facts, rule: &Rule, place: usize) -> Option<Propos
     Some(Proposal { rule: rule.id, name, plan, region: Some(place), site: None })
 }
 
-/// Makes the plans for sites: one for each function, and one for all functions together, because
-/// the sites of one structure are often in several functions.
+/// Makes one plan for the sites of each function, and one plan for the sites of all functions
+/// together, because the sites of one structure are often in several functions.
 fn sites(facts: &Facts) -> Vec<Proposal> {
     let mut found: Vec<(usize, &Rule)> = Vec::new();
     let mut places: Vec<usize> = (0..facts.sites.len()).collect();
@@ -154,8 +153,8 @@ fn sites(facts: &Facts) -> Vec<Proposal> {
     all
 }
 
-/// Whether a site is an address without a function name in a library. Nobody could change such
-/// code.
+/// Returns whether a site is an address without a function name in a library. Nobody could change
+/// such code.
 fn is_unknown_in_a_library(of: &Site) -> bool {
     of.function.contains("+0x") && of.module.contains(".so")
 }
@@ -196,8 +195,8 @@ pub fn most(facts: &Facts, region: Option<usize>) -> Option<f64> {
     Some((calls + region.teardown_ns / cpu + pages).min(1.0))
 }
 
-/// Returns why a candidate is not measured, if it cannot reach the least gain. `None` if it is
-/// measured.
+/// Returns the reason why a candidate is not measured, which is that the candidate cannot reach the
+/// minimum gain. Returns `None` if the candidate is measured.
 fn why_not(facts: &Facts, region: Option<usize>) -> Option<Reason> {
     let most = most(facts, region).filter(|&most| most < facts.min_gain)?;
     Some(match region {
@@ -206,8 +205,8 @@ fn why_not(facts: &Facts, region: Option<usize>) -> Option<Reason> {
     })
 }
 
-/// Whether another malloc may save memory, because the malloc of the program holds much memory in
-/// addition to live blocks.
+/// Returns whether another malloc may save memory, because the malloc of the program holds much
+/// memory in addition to live blocks.
 pub fn is_memory_at_stake(facts: &Facts) -> bool {
     let summary = &facts.memory.summary;
     let holds = |parts: &Parts| {
@@ -223,7 +222,7 @@ fn why_no_malloc(facts: &Facts) -> Option<Reason> {
     why_not(facts, None).filter(|_| !is_memory_at_stake(facts))
 }
 
-/// Drops plans that cannot reach the least gain, and duplicates.
+/// Drops plans that cannot reach the minimum gain, and duplicates.
 fn of_rules(facts: &Facts, all: Vec<Proposal>) -> (Vec<Proposal>, Vec<Dropped>) {
     let (mut kept, mut without_gain): (Vec<Proposal>, Vec<Dropped>) = Default::default();
     for proposal in all {
@@ -240,8 +239,8 @@ fn of_rules(facts: &Facts, all: Vec<Proposal>) -> (Vec<Proposal>, Vec<Dropped>) 
     (kept, without_gain)
 }
 
-/// Returns the mallocs and settings to measure: all that are installed, or none if no malloc can
-/// have a gain.
+/// Returns the installed mallocs and settings that may have a gain, and drops the others. If no
+/// malloc can have a gain, drops all of them.
 fn mallocs(facts: &Facts) -> Proposals {
     let own = &facts.program.malloc;
     let (mut found, missing) = mallocs::installed();
@@ -263,7 +262,8 @@ fn mallocs(facts: &Facts) -> Proposals {
     Proposals { mallocs: found, dropped, note, plans: Vec::new() }
 }
 
-/// Returns why a setting of glibc cannot change what the program needs. `None` if it may.
+/// Returns the reason why a setting of glibc cannot save CPU time or memory. Returns `None` if the
+/// setting may save something.
 fn cannot_matter(facts: &Facts, name: &str) -> Option<Reason> {
     let entry = mallocs::list().find(|entry| entry.name == name)?;
     let small = |share: Option<f64>| share.filter(|&share| share < facts.min_gain);
@@ -276,7 +276,7 @@ fn cannot_matter(facts: &Facts, name: &str) -> Option<Reason> {
     }
 }
 
-/// Whether a name in the list of mallocs is that of a malloc or of a setting.
+/// Returns whether an entry in the list of mallocs is a malloc or a setting.
 pub fn kind_of(name: &str) -> Kind {
     let entry = mallocs::list().find(|entry| entry.name == name);
     match entry.map(|entry| entry.kind) {

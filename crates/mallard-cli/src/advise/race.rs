@@ -1,4 +1,4 @@
-//! Races all mallocs and the best plans against each other, in runs of the program.
+//! Races all mallocs and the best plans against each other, in interleaved runs of the program.
 
 use super::budget::{Budget, PLANS_MAX};
 use super::candidate::{dropped, Kind, Name};
@@ -23,14 +23,15 @@ const RACE_SPARE: f64 = 1.3;
 pub struct Kept {
     /// The time for runs after the race that complete the results of each plan.
     pub always: Duration,
-    /// The time for another step. It is not reserved if it would leave no time for any race.
+    /// The time for another step. This time is not reserved if the rest would be too short for any
+    /// race.
     pub if_possible: Duration,
 }
 
 /// Runs the program under all mallocs and with all plans, interleaved. The best plan and the best
 /// malloc then run again, together with the control of the plan. If replays measure plans
 /// afterwards (`has_plans`), the race takes at most half of the remaining budget, or its minimum
-/// time if that is longer. Otherwise it takes all of the budget but `kept`.
+/// time if that is longer. Otherwise, the race takes the whole remaining budget except `kept`.
 pub fn race(
     former: &Measured,
     mallocs: &[Allocator],
@@ -118,9 +119,9 @@ fn counts(mallocs: &[Allocator]) -> (usize, usize) {
     (mallocs.len(), mallocs.iter().filter(is_malloc).count())
 }
 
-/// Returns how many mallocs and plans race, the largest race first. `all` counts the mallocs and
-/// the settings of glibc, and `others` only the mallocs. If there is no time for all, the settings
-/// are left out first, then the least promising plans and mallocs.
+/// Returns the possible sizes of a race as numbers of mallocs and plans, the largest race first.
+/// `all` counts the mallocs and the settings of glibc, and `others` only the mallocs. A race that
+/// is too long first loses the settings, and then the least promising plans and mallocs.
 fn smaller_races((all, others): (usize, usize), plans: usize) -> Vec<(usize, usize)> {
     let most = |mallocs: usize, of: usize| (others.min(mallocs), plans.min(of));
     vec![(all, plans), (others, plans), most(others, 2), most(3, 2), most(2, 1), most(1, 1)]

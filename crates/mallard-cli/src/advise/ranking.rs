@@ -8,9 +8,11 @@ use super::proposals::{most, Proposal};
 use super::rules;
 use mallard_trace::replay::Scope;
 
-/// In single replays, savings that differ by less than this count as equal.
+/// In single replays, savings count as equal if they differ by less than this share of the CPU
+/// time.
 const LEVEL: f64 = 0.03;
-/// Each further plan for the same function counts only this much, before plans are replayed.
+/// Before plans are replayed, the limit of each further plan for a function is multiplied by this
+/// factor.
 const NEXT_OF_PLACE: f64 = 0.6;
 
 /// Orders plans by the upper limit of their saving, before any of them is replayed. The limit is
@@ -32,8 +34,8 @@ pub fn by_promise(facts: &Facts, plans: Vec<Proposal>) -> Vec<Proposal> {
     all.into_iter().map(|(_, plan)| plan).collect()
 }
 
-/// Returns the upper limit of what a plan saves, as a share of the CPU time; 1 if the limit is
-/// unknown.
+/// Returns the upper limit of what a plan saves, as a share of the CPU time. Returns 1 if the limit
+/// is unknown.
 pub fn limit(facts: &Facts, plan: &Proposal) -> f64 {
     if plan.region.is_some() {
         return most(facts, plan.region).unwrap_or(1.0);
@@ -56,18 +58,18 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the rule of the candidate recommends wink-out.
+    /// Returns whether the rule of the candidate recommends wink-out.
     pub fn winks_out(&self) -> bool {
         let rule = self.proposal.as_ref().and_then(|proposal| rules::rule(proposal.rule));
         rule.is_some_and(rules::Rule::winks_out)
     }
 
-    /// The region of the plan, as an index in `Facts::regions`.
+    /// Returns the region of the plan, as an index in `Facts::regions`.
     pub fn region(&self) -> Option<usize> {
         self.proposal.as_ref().and_then(|proposal| proposal.region)
     }
 
-    /// The site of the plan, as an index in `Facts::sites`.
+    /// Returns the site of the plan, as an index in `Facts::sites`.
     pub fn site(&self) -> Option<usize> {
         self.proposal.as_ref().and_then(|proposal| proposal.site)
     }
@@ -93,15 +95,15 @@ impl Piloted {
         Piloted { entry, saving, order: saving.unwrap_or(f64::NEG_INFINITY), peak }
     }
 
-    /// Returns the saving that decides the place. A pool for sites has to outlive the calls, so it
-    /// is a larger change than an allocator for each call. If both seem to save about the same, the
-    /// allocator for each call comes first.
+    /// Returns the saving that decides the position in the order. A pool for sites has to outlive
+    /// the calls, so a pool is a larger change than an allocator for each call. If both seem to
+    /// save about the same, the allocator for each call comes first.
     fn place(&self) -> f64 {
         let is_for_sites = self.entry.proposal.as_ref().is_some_and(|of| of.region.is_none());
         self.order - if is_for_sites { LEVEL } else { 0.0 }
     }
 
-    /// Whether the candidate is of this kind and seems to save at least `min_gain`.
+    /// Returns whether the candidate has the kind `kind` and seems to save at least `min_gain`.
     fn gains(&self, kind: Kind, min_gain: f64) -> bool {
         self.entry.kind == kind && self.order >= min_gain
     }
@@ -141,16 +143,16 @@ pub fn rank(mut all: Vec<Piloted>, needed: Needed) -> Vec<Piloted> {
 }
 
 /// Returns the saving by which a candidate is ordered. A plan with wink-out makes fewer calls than
-/// the same allocator that frees its blocks one by one, so the plan cannot be slower. If a single
-/// replay shows it slower, that is noise, and the saving of the other plan counts.
+/// the same allocator that frees its blocks one by one, so wink-out cannot be slower. If a single
+/// replay with wink-out is slower, the difference is noise, and the saving without wink-out counts.
 fn order(of: &Piloted, all: &[Piloted]) -> f64 {
     let Some(saving) = of.saving else { return f64::NEG_INFINITY };
     let plain = all.iter().filter(|other| is_without_wink_out(&other.entry, &of.entry));
     plain.filter_map(|other| other.saving).fold(saving, f64::max)
 }
 
-/// Whether `of` winks out, and `plain` is the same allocator for the same function that frees its
-/// blocks one by one.
+/// Returns whether `of` winks out, and `plain` is the same allocator for the same function that
+/// frees its blocks one by one.
 fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
     let first = |entry: &Entry| entry.proposal.as_ref()?.plan.rules.first().cloned();
     let (Some(other), Some(rule)) = (first(plain), first(of)) else { return false };
@@ -162,8 +164,8 @@ fn is_without_wink_out(plain: &Entry, of: &Entry) -> bool {
 
 /// Puts the best plan in front of mallocs that saved more in a single replay, and returns the names
 /// of the mallocs that seem to have a gain. Called if there is time to measure only one candidate
-/// by replay, because mallocs can still be measured by running the program, but plans cannot.
-/// Changes nothing if no plan seems to have a gain.
+/// by replay, because runs of the program can still measure mallocs, but not plans. Changes nothing
+/// if no plan seems to have a gain.
 pub fn prefer_plan(ranked: &mut [Piloted], min_gain: f64) -> Vec<String> {
     let best = ranked.iter().position(|of| of.gains(Kind::Strategy, min_gain));
     let Some(place) = best else { return Vec::new() };
@@ -241,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn wink_out_ranks_above_the_same_allocator_without_it_and_keeps_its_measured_saving() {
+    fn an_allocator_with_wink_out_ranks_above_the_same_one_without_and_its_measured_saving_stays() {
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.2 });
         let ranked = rank(of_document(saving), Needed::default());
         assert_eq!(first(&ranked), ("AS4".to_string(), Some(0.2)));
-        // Wink-out also comes before the same allocator without wink-out if its own single replay
-        // was bad.
+        // Wink-out also comes before the same allocator without wink-out if wink-out had the worse
+        // single replay.
         let saving = |name: &str| Some(if name == "AS3" { 0.3 } else { 0.01 });
         let mut alone = rank(of_document(saving), Needed::default());
         prefer_plan(&mut alone, 0.02);

@@ -36,14 +36,15 @@ pub enum Reason {
         /// The number of candidates that were measured.
         measured: usize,
     },
-    /// The user interrupted the command, after a single replay that saved this share, or before any
-    /// replay.
+    /// The user interrupted the command. The value is the candidate's saving in a single replay, or
+    /// `None` if the candidate was not replayed.
     Interrupted(Option<f64>),
     /// The plan cannot be replayed, or the replayer failed, for this reason.
     NotPlayed(String),
     /// The plan cannot be applied in the program, for this reason.
     NotApplied(String),
-    /// In runs of the program, the plan saved this share, which is not shown to be a gain.
+    /// In runs of the program, the plan saved this share, but the runs do not show that the saving
+    /// is real.
     NoGain(f64),
     /// The plan applies to no block of the recording.
     NoBlocks,
@@ -54,17 +55,18 @@ pub enum Reason {
         /// The peak of the program's bytes in use.
         in_use: u64,
     },
-    /// The program does not work under the malloc, and this is what happens.
+    /// The program does not work under the malloc. The text describes the failure.
     Breaks(String),
-    /// The candidate was dropped after this number of runs, because others saved more.
+    /// The candidate was dropped after this number of runs, because other candidates saved more.
     LosesRace(usize),
-    /// This number of runs does not decide, and further runs were only of other candidates.
+    /// This number of runs does not decide about the candidate, and only other candidates ran
+    /// again.
     NotRunAgain(usize),
     /// A setting of glibc that changed neither page faults nor memory.
     NoEffect,
     /// A second recording shows that wink-out is unsafe.
     Contradicted(Difference),
-    /// The candidate is the program's own malloc, with which the others are compared.
+    /// The candidate is the program's own malloc, with which the other mallocs are compared.
     IsBase,
     /// The strategy makes the same calls as this other strategy, and differs only in a virtual
     /// interface.
@@ -91,7 +93,7 @@ pub enum Difference {
 }
 
 impl Reason {
-    /// Whether the reason also removes a candidate that was measured before.
+    /// Returns whether the reason removes the candidate even if the candidate was measured before.
     pub fn ends(&self) -> bool {
         matches!(
             self,
@@ -111,7 +113,8 @@ pub enum Gap {
     Events(String),
     /// Call stacks or processes are missing. The text is the same as in other commands.
     Said(String),
-    /// The trace has only samples: about one block for every so many allocated bytes.
+    /// The trace has only samples, about one block for each time that this number of bytes was
+    /// allocated.
     Samples(u64),
     /// Programs that were not recorded used this share of the CPU time.
     Programs(f64),
@@ -119,7 +122,7 @@ pub enum Gap {
     Window(String),
     /// The recording began in a process that was already running.
     Beginning,
-    /// The trace has no data of this kind.
+    /// The trace has no data of this kind, such as CPU times.
     No(&'static str),
 }
 
@@ -139,7 +142,7 @@ pub enum Refusal {
     },
     /// The recording has too few calls of the function.
     FewCalls {
-        /// The number of calls with a known end.
+        /// The number of calls whose end is in the recording.
         seen: u64,
         /// The number of calls that the rule needs.
         needed: u64,
@@ -157,7 +160,8 @@ pub enum Refusal {
     NotShown,
     /// Several threads would use one allocator.
     Shared,
-    /// By the exact account, this number of blocks would be used after wink-out has freed them.
+    /// According to exact counts, this number of blocks would be used after wink-out has freed
+    /// them.
     Dangling(u64),
     /// The plan skips destructors, but its rule does not allow that.
     KeepsDestructors,
@@ -188,7 +192,7 @@ pub enum NoSecond {
 pub enum CannotRun {
     /// A signal terminated the recorded run, with this status.
     Ended {
-        /// The status, as `wait` returns it.
+        /// The status in the format of `wait`.
         status: i32,
         /// Whether servers are usually terminated by such a signal.
         like_a_server: bool,
@@ -214,7 +218,7 @@ pub enum CannotRun {
 pub enum Doubt {
     /// A signal terminated the recorded run.
     EndedBySignal,
-    /// Only one of several processes is replayed, and it does less than half of the work.
+    /// Only one of several processes is replayed, and this process does less than half of the work.
     OneProcess {
         /// The number of the process in the trace.
         number: i32,
@@ -260,10 +264,10 @@ pub struct Question {
 pub enum What {
     /// Nothing was replayed, because the share of the recorded part in the CPU time is unknown.
     ShareUnknown,
-    /// Nothing was replayed, because of an error. The texts are what happened, and what to type
-    /// next.
+    /// Nothing was replayed, because of an error. The texts describe the error and what the user
+    /// can do.
     NotReplayed(String, String),
-    /// Replays failed. The texts are what happened, and what to type next.
+    /// Replays failed. The texts describe the error and what the user can do.
     ReplaysFail(String, String),
     /// Runs of the program failed, and this is what happened.
     RunsFail(String),
@@ -277,7 +281,8 @@ pub enum What {
     LongReplay(Duration, usize),
     /// One run of the program takes this time, and the budget is too small for this number of runs.
     LongRun(Duration, u32),
-    /// The budget was too small to prepare some plans: their number, and the name of the first.
+    /// The budget was too small to prepare some plans. The values are the number of these plans and
+    /// the name of the first plan.
     LeftOut(usize, String),
 }
 

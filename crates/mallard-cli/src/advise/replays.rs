@@ -33,7 +33,7 @@ const COLUMNS_OF_PLAN: usize = 5;
 /// subtracted.
 const PILOT_SHARE: f64 = 0.5;
 
-/// The results of replays, and the mallocs that they leave to runs of the program.
+/// The results of replays, and the mallocs that only runs of the program can judge.
 pub struct Replays {
     /// The results of replays.
     pub found: Measured,
@@ -110,7 +110,8 @@ impl Preparation<'_, '_> {
         let (first, play) = (self.session.first, self.session.play);
         let share = if mallocs > 0 { SHARE_BEFORE_RUNS } else { SHARE_ALONE };
         let time = self.budget.left().mul_f64(share);
-        // The replayer without allocator calls once, the base twice, and each malloc once.
+        // One replay without allocator calls, two replays of the base, and one replay under each
+        // malloc.
         let pilots = play * (3 + mallocs) as u32;
         let columns = if plans > 0 { COLUMNS_OF_PLAN } else { COLUMNS_MIN };
         let fixed = pilots + play * (columns * (1 + ROUNDS)) as u32;
@@ -134,9 +135,9 @@ impl Preparation<'_, '_> {
         Entry { number, name, kind: kind_of(&malloc.name), proposal: None, account: None }
     }
 
-    /// Returns the number of replays in a round. There is one of the base, of its control and of
-    /// the replayer without allocator calls. Each entry has one more, and each plan also another
-    /// without allocator calls.
+    /// Returns the number of replays in a round. A round has one replay of the base, one of its
+    /// control, and one without allocator calls. Each entry adds one replay, and each plan adds a
+    /// further replay without allocator calls.
     fn columns(entries: &[&Entry]) -> usize {
         3 + entries.iter().map(|e| if e.kind == Kind::Strategy { 2 } else { 1 }).sum::<usize>()
     }
@@ -188,7 +189,7 @@ impl Preparation<'_, '_> {
         let is_enough = |count: &usize| {
             let some: Vec<&Entry> = ranked.iter().take(*count).map(|of| &of.entry).collect();
             let rounds = 1 + rounds_needed(*count).max(ROUNDS);
-            // With one candidate there was no choice, so no confirmation rounds are needed.
+            // With only one candidate, there was no choice, so no confirmation rounds are needed.
             let time = if *count == 1 { time } else { time.mul_f64(FIRST_PART) };
             pilot.play * (Self::columns(&some) * rounds) as u32 <= time
         };
@@ -224,8 +225,9 @@ impl Preparation<'_, '_> {
         Ok((kept, unplayed))
     }
 
-    /// Returns which candidates must be among the first: a plan without wink-out if there may be no
-    /// second recording, and a candidate that saves memory if the malloc holds much free memory.
+    /// Returns which candidates must be among the first. A plan without wink-out is needed if there
+    /// may be no second recording. A candidate that saves memory is needed if the malloc holds much
+    /// free memory.
     fn needed(&self, entries: &[Entry]) -> Needed {
         let may_lack_recording = self.former.recordings < 2
             && entries.iter().any(Entry::winks_out)

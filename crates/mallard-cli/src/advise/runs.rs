@@ -51,8 +51,8 @@ pub struct Raced {
     /// The result for each plan, or `None` if the plan breaks the program. The last plans are
     /// missing if there was no time for them.
     pub plans: Vec<Option<Ran>>,
-    /// Whether the program ran often enough. The program does not run if the budget is too small
-    /// for the race, or if it cannot run.
+    /// Whether the program ran often enough. The program does not run if it cannot run again, or if
+    /// the budget is too small for the race.
     pub has_run: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Ran {
     /// The saving of CPU time, compared with the control. `None` if the control did not run,
     /// because another plan was better or the time was too short.
     pub beside_control: Option<Judgement>,
-    /// By how much noise widens the interval of the saving.
+    /// The amount by which noise widens the interval of the saving.
     pub margin: f64,
     /// The saving of resident memory.
     pub memory: Judgement,
@@ -185,7 +185,7 @@ fn found(former: &Measured, mallocs: &[Allocator], rounds: &Rounds) -> Measured 
     found.noise = noise(&cpu.control);
     let peak = |column: usize| rounds.median_of_all(column, |f| f.peak_rss) as u64;
     // A new process begins as a copy of its parent. If the copy is larger than the program, the
-    // peak RSS is that of the copy. In this case, the memory results of the replay stay.
+    // peak RSS is that of the copy. In this case, the memory results of the replay are kept.
     let is_above_floor = rounds.median_of_all(0, |f| f.peak_rss) > 1.1 * floor();
     let of_mallocs = alive.into_iter().enumerate().filter(|(_, column)| *column < mallocs.len());
     for (place, column) in of_mallocs {
@@ -286,8 +286,8 @@ fn beside_control(against: &Rounds, plan: usize, raced: &Ran, min_gain: f64) -> 
     })
 }
 
-/// Whether the runs are enough to judge the mallocs: there are enough rounds, or all mallocs break
-/// the program.
+/// Returns whether the runs are enough to judge the mallocs, because there are enough rounds, or
+/// because all mallocs break the program.
 fn says_enough(rounds: &Rounds) -> bool {
     rounds.alive().is_empty() || rounds.all_rounds() >= ROUNDS_MIN
 }

@@ -36,7 +36,7 @@ struct Log {
 #[serde(rename_all = "camelCase")]
 struct Run {
     tool: Tool,
-    /// The directory in which the command ran. Paths of files are relative to it.
+    /// The directory in which the command ran. Paths of files are relative to this directory.
     original_uri_base_ids: BTreeMap<&'static str, Value>,
     column_kind: &'static str,
     invocations: [Value; 1],
@@ -257,8 +257,8 @@ fn of_program(program: &Program, folder: &Path) -> PhysicalLocation {
     }
 }
 
-/// Whether the recorded run and the measurement ended normally. SIGTERM and SIGINT count as normal,
-/// because they terminate servers.
+/// Returns whether the recorded run and the measurement ended normally. SIGTERM and SIGINT count as
+/// normal, because they terminate servers.
 fn is_whole(evidence: &Measured) -> bool {
     let status = evidence.facts.program.status.unwrap_or(0);
     let is_ended = libc::WIFSIGNALED(status)
@@ -291,7 +291,8 @@ fn encoded(path: &str) -> String {
         .collect()
 }
 
-/// Returns a text for the action and the function, which does not change when lines move.
+/// Returns a text that identifies the action and the function. The text does not change when lines
+/// move.
 fn fingerprint(card: &Card) -> String {
     let what = function(card).or(card.allocator.as_deref()).unwrap_or_default();
     format!("{}:{what}", card.action.word())

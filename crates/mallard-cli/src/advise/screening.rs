@@ -14,9 +14,9 @@ use mallard_trace::Trace;
 /// The maximum share of the remaining budget for single replays that choose which plans run in the
 /// program.
 const SCREEN_SHARE: f64 = 0.1;
-/// Compiling the recorded calls for one plan, and counting its blocks, takes this many times as
-/// long as the search for regions. With traces of 7 to 23 million calls, it took 1.2 to 2 times as
-/// long.
+/// The assumed time to compile the recorded calls for one plan and to count the plan's blocks, as a
+/// multiple of the time to search for regions. With traces of 7 to 23 million calls, the real
+/// multiple was 1.2 to 2.
 const COMPILE_TIMES: f64 = 2.0;
 
 /// The plans to measure in runs of the program.
@@ -58,8 +58,8 @@ pub fn screen(
         groups.into_iter().map(entries).collect()
     };
     if threads <= 1 && (is_sure || !is_affordable(facts, &groups, most, budget)) {
-        // With one thread, exact accounts are not needed. Without wink-out, an account would only
-        // show whether threads share an instance. For wink-out, the region shows which blocks
+        // With one thread, exact block counts are not needed. Without wink-out, the counts would
+        // only show whether threads share an instance. For wink-out, the region shows which blocks
         // outlive a call, and a second recording has to agree.
         found.dropped.extend(leave_out_last(&mut groups, most));
         return Ok(Screened { found, groups: as_proposed(groups) });
@@ -67,8 +67,8 @@ pub fn screen(
     let mut replays = match Preparation::begin(trace, former, found.clone(), budget) {
         Ok(replays) => replays,
         Err(failure) => {
-            // If the trace cannot be replayed, there is no exact account of what wink-out frees, so
-            // no plan with wink-out is measured.
+            // If the trace cannot be replayed, the blocks that wink-out frees cannot be counted
+            // exactly, so no plan with wink-out is measured.
             let why = Reason::NotPlayed(failure.what().to_string());
             for group in &mut groups {
                 let (without, plain) = std::mem::take(group).into_iter().partition(winks_out);
@@ -98,14 +98,14 @@ fn leave_out_last(groups: &mut Vec<Vec<Proposal>>, most: usize) -> Vec<Dropped> 
     left_out(last.into_iter().flatten().collect(), &Reason::NoTimeToMeasure)
 }
 
-/// Returns plans that are left out, all for the same reason.
+/// Makes the entries of plans that are left out for the reason `why`.
 fn left_out(plans: Vec<Proposal>, why: &Reason) -> Vec<Dropped> {
     let one = |of: Proposal| dropped(of.name, Kind::Strategy, of.region, why.clone());
     plans.into_iter().map(one).collect()
 }
 
-/// Whether the plans can be prepared in the time that is meant for that. More preparation would
-/// leave too little time for the runs of the program, which decide.
+/// Returns whether the plans can be prepared in a small share of the remaining budget. More
+/// preparation would leave too little time for the runs of the program, whose results decide.
 fn is_affordable(facts: &Facts, groups: &[Vec<Proposal>], most: usize, budget: &Budget) -> bool {
     let plans: usize = groups.iter().take(most).map(Vec::len).sum();
     let needed = facts.looked_for.mul_f64(COMPILE_TIMES) * (1 + plans) as u32;

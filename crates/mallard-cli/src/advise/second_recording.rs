@@ -24,9 +24,9 @@ use std::time::Duration;
 
 /// A second recording takes at most this many times as long as the first.
 const SPARE: f64 = 1.3;
-/// Recording a program and finding its regions takes at most TIMES times the wall time of the
-/// recorded run, plus NS_PER_EVENT ns for each event. Three programs of tests/known took 1 time,
-/// plus 500 ns, on two cores.
+/// Recording a program and finding its regions is assumed to take TIMES times the wall time of the
+/// recorded run, plus NS_PER_EVENT ns for each event. Three programs of tests/known needed 1 times
+/// the wall time plus 500 ns for each event, on two cores.
 const TIMES: f64 = 2.0;
 const NS_PER_EVENT: f64 = 800.0;
 /// The maximum difference between two recordings in the number of instances or of calls, as a
@@ -67,7 +67,7 @@ pub fn time_needed(former: &Measured) -> Duration {
     first.unwrap_or(Duration::from_nanos(ns as u64))
 }
 
-/// Whether wink-out needs a second recording, and any plan with wink-out saves enough.
+/// Returns whether wink-out needs a second recording, and any plan with wink-out saves enough.
 fn is_worth_it(former: &Measured) -> bool {
     let min_gain = former.facts.min_gain;
     let is_open =
@@ -75,8 +75,8 @@ fn is_worth_it(former: &Measured) -> bool {
     former.recordings < RECORDINGS_MIN && former.candidates.iter().any(is_open)
 }
 
-/// Opens the user's second recording. Returns an error if it is the same recording as `first`, or
-/// if it is of another program.
+/// Opens the user's second recording. Returns an error if the second recording is the same as
+/// `first`, or if it is a recording of another program.
 pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
     let trace = look::open(name)?;
     let folder = |of: &Trace| of.folder().canonicalize().ok();
@@ -94,8 +94,8 @@ pub fn open(first: &Trace, name: &Path) -> Result<Trace, Failure> {
     Err(Failure::new(what, "nothing was measured", help).with_status(USAGE))
 }
 
-/// Drops the plans with wink-out that the user's second recording contradicts. A recording that
-/// does not show the whole run proves nothing.
+/// Drops the plans with wink-out that the user's second recording contradicts. A second recording
+/// that does not show the whole run cannot confirm a plan.
 pub fn compare_with(second: &Trace, former: &Measured) -> Result<Measured, Failure> {
     let Some(lack) = validity(second.manifest()).into_iter().next() else {
         return Ok(compare(former, &regions_of(second)?, Made::Otherwise));
@@ -104,8 +104,7 @@ pub fn compare_with(second: &Trace, former: &Measured) -> Result<Measured, Failu
     Ok(Measured { notes: vec![Note::Again(why.clone())], ..leave_out(former, why) })
 }
 
-/// Records why there is no second recording, if wink-out needs one. If there is an earlier reason,
-/// it stays.
+/// Records why there is no second recording, if wink-out needs one. Keeps an earlier reason.
 pub fn leave_out(former: &Measured, why: NoSecond) -> Measured {
     let why = is_worth_it(former).then_some(why);
     Measured { no_second: former.no_second.clone().or(why), ..former.nothing() }
@@ -280,7 +279,7 @@ mod tests {
         let mut evidence = Measured { recordings: 1, ..sample::document() };
         evidence.facts_mut().program.wall_ns = HOURS;
         let budget = Budget::begin(Duration::from_secs(120), Default::default(), true);
-        // To run this program would be an error, because it does not exist.
+        // Running this program would return an error, because the program does not exist.
         let words = ["/no/such/program".into()];
         let (conditions, work) = (Conditions::default(), ServerWork::default());
         let again = Again {

@@ -37,7 +37,7 @@ pub struct Output<'a> {
     taken: Duration,
     stages: &'a Stages,
     /// A note that earlier advice stays in the directory of the trace. `None` if this advice
-    /// replaces it, or if there was none.
+    /// replaces the earlier advice, or if there was no earlier advice.
     stays: Option<Note>,
 }
 
@@ -131,7 +131,8 @@ impl Output<'_> {
         notes.map(|note| words::note(note, &self.evidence.facts.program.name))
     }
 
-    /// Returns a note that the program was not run again. Empty if the program can run.
+    /// Returns a note that the program was not run again. Returns an empty text if the program can
+    /// run.
     fn not_again(&self) -> String {
         match self.evidence.cannot_run() {
             Some(why) => format!("  note: the program was not run again: {why}\n"),
@@ -139,9 +140,9 @@ impl Output<'_> {
         }
     }
 
-    /// Returns the command to type next. If nothing is decided, it is the command that records the
-    /// whole run, or `mallard advise` with more time. After an interruption, it is `mallard
-    /// advise`. Otherwise, it is `mallard report`.
+    /// Returns the command that the user should run next. If the verdict is undecided, returns the
+    /// command that records the whole run, or `mallard advise` with a larger budget. After an
+    /// interruption, returns `mallard advise`. Otherwise, returns `mallard report`.
     fn next(&self) -> String {
         let is_open = self.verdict() == "undecided";
         if let (true, Some(again)) = (is_open, &self.evidence.facts.records_all) {
@@ -191,8 +192,8 @@ impl Output<'_> {
     }
 }
 
-/// Returns how much an advice decides, as a rank. An interrupted measurement decides less than a
-/// whole one, and the result of a strategy that the user asked for decides nothing.
+/// Returns a rank for how much an advice decides. An interrupted measurement decides less than a
+/// complete one, and the result of a strategy that the user asked for decides nothing.
 fn decides(advice: &Value) -> u8 {
     match advice["verdict"].as_str() {
         Some("change" | "leave") if advice["interrupted"] == true => 2,
@@ -238,8 +239,8 @@ fn site(site: &Site) -> Value {
     })
 }
 
-/// Makes the matrix, with one row for each candidate, measured or not. The region of the first card
-/// has a row for each of the 14 strategies.
+/// Makes the `matrix` of the JSON output, with one entry for each measured or dropped candidate.
+/// The region of the first card has an entry for each of the 14 strategies.
 fn matrix(evidence: &Measured, first: Option<&Card>) -> Vec<Value> {
     let others = not_proposed(evidence, first);
     let dropped = evidence.dropped.iter().chain(&others);
@@ -283,7 +284,8 @@ fn why_not_proposed(strategy: Strategy) -> Reason {
     }
 }
 
-/// Makes a row of the matrix: the figures of a measured candidate, or why it was not measured.
+/// Makes an entry of the `matrix`, with the figures of a measured candidate, or with the reason why
+/// the candidate was not measured.
 fn row(
     evidence: &Measured,
     (name, kind, region): (&Name, Kind, Option<usize>),
@@ -391,8 +393,8 @@ mod tests {
     #[test]
     fn the_matrix_shows_each_strategy_once_for_the_region_of_the_first_recommendation() {
         let mut evidence = Measured { recordings: 2, ..sample::document() };
-        // An overload has the same short name, but its rows do not count for the region of the
-        // card.
+        // An overload of the function has the same short name, but the candidates for the overload
+        // do not count for the region of the recommendation.
         let function = "render_document(int)".to_string();
         evidence.facts_mut().regions.insert(0, Region { function, ..sample::region() });
         for of in &mut evidence.candidates {

@@ -14,9 +14,9 @@ use mallard_measure::verdict::fresh::rounds_needed;
 use mallard_measure::verdict::{Verdict, Why};
 use std::time::Duration;
 
-/// Returns the mallocs of a race that a replay may still decide about. These are the mallocs whose
-/// runs vary too much. If memory is at stake, they are all mallocs that ran, because runs do not
-/// show the memory after the peak.
+/// Returns the mallocs of a race that a replay may still decide about, which are the mallocs whose
+/// runs vary too much. If another malloc may save memory, returns all mallocs that ran, because
+/// runs do not show the memory after the peak.
 pub fn left_open(former: &Measured, mallocs: &[Allocator]) -> Vec<Allocator> {
     let all = is_memory_at_stake(&former.facts);
     let of =
@@ -64,15 +64,15 @@ pub fn try_mallocs(
     run_all(former, &chosen, &[], runs, &timing.part(time)).found
 }
 
-/// Returns the number of rounds for a trial of `count` mallocs: one to warm up, some for a verdict,
-/// and as many confirmation rounds if there are several mallocs.
+/// Returns the number of rounds for a trial of `count` mallocs. A trial has one warm-up round and
+/// some rounds for a verdict. With several mallocs, there are as many confirmation rounds.
 fn rounds_of_trial(count: usize) -> usize {
     let fresh = if count > 1 { rounds_needed(count) } else { 0 };
     1 + rounds_needed(count) + fresh
 }
 
 /// Records that the budget is too small for enough runs of the program. The results of the replay
-/// stay.
+/// remain valid.
 fn too_little(former: &Measured, budget: &Budget, run: Duration) -> Measured {
     let runs = 3 * rounds_of_trial(1) as u32;
     let needed = budget.needed(run * runs, (1.0 - SHARE_BEFORE_RUNS) * SHARE);
@@ -81,9 +81,9 @@ fn too_little(former: &Measured, budget: &Budget, run: Duration) -> Measured {
 }
 
 /// Returns the mallocs and variables to try, the most promising first. Each must be able to reach
-/// the least gain and to save as much as the best plan, or must save memory if memory is at stake.
-/// Candidates that the replay rules out are not tried, because runs of the program vary more than
-/// replays.
+/// the minimum gain and to save as much as the best plan, or must save memory if memory is at
+/// stake. Candidates that the replay rules out are not tried, because runs of the program vary more
+/// than replays.
 fn promising(former: &Measured) -> Vec<String> {
     let of_plans = former.candidates.iter().filter(|of| of.kind == Kind::Strategy);
     let gains = of_plans.filter(|of| of.cpu.verdict == Verdict::Gain).map(|of| of.cpu.saving);
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(open(&evidence), ["a"]);
         let mut fragmented = Measured { candidates, ..sample::fragmented() };
         assert_eq!(open(&fragmented), ["a", "b"]);
-        fragmented.candidates.clear(); // the program works under none of them
+        fragmented.candidates.clear(); // the program works under no malloc but its own
         assert!(open(&fragmented).is_empty());
     }
 }

@@ -15,14 +15,14 @@ use mallard_measure::rounds::subject::failure;
 use std::fmt;
 use std::time::Duration;
 
-/// Lists all that is not decided, the doubts first.
+/// Lists all open questions, the doubts about the recording first.
 pub fn undecided(measured: &Measured) -> Vec<String> {
     let doubts = measured.doubts().map(Doubt::to_string);
     let questions = measured.open_questions().map(|of| question(of, measured.proposed));
     doubts.chain(questions).collect()
 }
 
-/// Describes a question, with the budget that probably decides it.
+/// Describes a question, with the budget that probably decides the question.
 pub fn question(of: &Question, proposed: Option<Duration>) -> String {
     match of.needed.and(proposed) {
         Some(proposed) => format!("{}; --budget {} is probably enough", of.what, budget(proposed)),
@@ -30,7 +30,8 @@ pub fn question(of: &Question, proposed: Option<Duration>) -> String {
     }
 }
 
-/// Returns the first sentence of each answer if the recorded run failed, and otherwise nothing.
+/// Returns the sentence with which each answer begins if the recorded run failed. Otherwise,
+/// returns an empty text.
 pub fn failed(program: &Program) -> String {
     let Program { name, failure, .. } = program;
     let of_failure = |failure| {
@@ -76,7 +77,7 @@ pub fn note(of: &Note, name: &str) -> String {
     }
 }
 
-/// The text follows the name of the candidate, or stands alone.
+/// Formats the reason as a text that follows the name of the candidate or stands alone.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let at_most = |what: &str, share: &f64| {

@@ -23,8 +23,8 @@ pub struct Calls {
 pub struct Place<'a> {
     /// The frame; `None` if the call stack is not known.
     pub frame: Option<u32>,
-    /// The functions, of which there is at least one, the innermost first. Each was inlined into
-    /// the next one.
+    /// The functions, the innermost first. There is at least one function, and each was inlined
+    /// into the next one.
     pub functions: &'a [FrameInfo<'a>],
 }
 
@@ -44,8 +44,7 @@ impl Calls {
         Functions(frames.map(|frame| self.stacks.functions_at(frame)).collect())
     }
 
-    /// Returns the places of a site's call stack, of which there is at least one, the innermost
-    /// first.
+    /// Returns the places of a site's call stack, the innermost first. There is at least one place.
     pub fn places<'a>(&self, site: &SiteRow, functions: &'a Functions<'a>) -> Vec<Place<'a>> {
         let of = |frame: u32| {
             let functions = functions.0.get(frame as usize)?.as_slice();

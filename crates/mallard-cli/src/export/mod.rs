@@ -1,4 +1,5 @@
-//! `mallard export`: writes a trace in the formats of other programs, or into a fleet.
+//! Implements `mallard export`, which writes a trace in the formats of other programs, or adds a
+//! trace to a fleet.
 
 mod calls;
 mod csv;
@@ -134,7 +135,7 @@ impl Format {
 }
 
 impl Command {
-    /// Writes the file, or adds to the fleet.
+    /// Writes the trace to a file, or adds the trace to a fleet.
     pub fn run(self) -> std::result::Result<ExitCode, Failure> {
         let trace = open(&self.name)?;
         let trace = if self.anonymize { trace.redacted() } else { trace };

@@ -24,7 +24,7 @@ impl Weight {
     pub const ALL: [Weight; 6] =
         [Weight::Bytes, Weight::Blocks, Weight::Peak, Weight::Short, Weight::Never, Weight::Cross];
 
-    /// Returns the count of a call stack.
+    /// Returns the bytes or blocks of a call stack that the weight counts.
     pub fn of(self, site: &SiteRow) -> i64 {
         let count = match self {
             Weight::Bytes => site.bytes,

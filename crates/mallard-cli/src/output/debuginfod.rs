@@ -1,5 +1,5 @@
-//! Finds the names of functions whose debug information is missing: from debuginfod servers, as gdb
-//! and perf do, or else from a package.
+//! Finds the names of functions whose debug information is missing. The names come from debuginfod
+//! servers, as for gdb and perf, or else from a package.
 
 use mallard_measure::output::progress::Work;
 use mallard_trace::Trace;
@@ -20,13 +20,14 @@ pub struct Debuginfod {
 }
 
 impl Debuginfod {
-    /// Returns for how long files may be fetched. `None` if no server is named.
+    /// Returns the time limit for fetching files. Returns `None` if no server is named, or if the
+    /// user forbids fetching.
     pub fn time(self) -> Option<Duration> {
         (has_servers() && !self.no_debuginfod).then_some(TIME_MAX)
     }
 
-    /// Fetches the names that a trace lacks. Returns a trace that cannot be read unchanged, so that
-    /// its next reader reports the error.
+    /// Fetches the names that a trace lacks. If the trace cannot be read again, returns the trace
+    /// unchanged, so that its next reader reports the error.
     pub fn name(self, mut trace: Trace) -> Trace {
         if let Some(time) = self.time() {
             let work = Work::begin();
@@ -90,8 +91,8 @@ fn install(file: &str, release: &str) -> Option<String> {
     })
 }
 
-/// Returns the server of the distribution, or else the server that forwards to those of many
-/// distributions.
+/// Returns the server of the distribution, or else the server that forwards requests to the servers
+/// of many distributions.
 fn server(release: &str) -> &'static str {
     [
         ("ubuntu", "https://debuginfod.ubuntu.com"),
@@ -105,8 +106,8 @@ fn server(release: &str) -> &'static str {
     .map_or("https://debuginfod.elfutils.org", |(_, server)| server)
 }
 
-/// Returns whether the text of /etc/os-release describes a given distribution, or one that is like
-/// it.
+/// Returns whether the text of /etc/os-release describes the distribution `name`, or a distribution
+/// that is derived from it.
 fn is_like(release: &str, name: &str) -> bool {
     let mut lines = release.lines().filter(|line| line.starts_with("ID"));
     lines.any(|line| line.split_once('=').is_some_and(|(_, value)| value.contains(name)))

@@ -37,7 +37,7 @@ impl From<mallard_trace::Error> for Trouble {
 }
 
 /// Writes a file, or stdout if the path is `-`. The content first goes to a temporary file next to
-/// `path`. An existing file is replaced only with `force`, and it stays if anything fails.
+/// `path`. An existing file is replaced only with `force`, and stays unchanged if anything fails.
 pub fn write_whole(
     path: &Path,
     force: bool,
@@ -82,7 +82,8 @@ fn folder_of(path: &Path) -> PathBuf {
 fn fill_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<(), Trouble>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     let filled = fill(&mut out).and_then(|()| Ok(out.flush()?));
-    // Discards the bytes that could not be written, so that they are not written again.
+    // Discards the bytes that could not be written. Otherwise, dropping `out` would try to write
+    // these bytes again.
     let _ = out.into_parts();
     match filled {
         Ok(()) => Ok(()),
@@ -110,7 +111,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     .with_status(UNREADABLE)
 }
 
-/// Returns what to type next if the system rejects the writing of a file.
+/// Returns what the user can do if the system rejects the writing of a file.
 pub fn help_to_write(path: &Path, error: &io::Error) -> String {
     let folder = folder_of(path);
     let pasted = quoted_path(&folder);

@@ -3,7 +3,7 @@
 use mallard_measure::output::units::{count, plural};
 use mallard_trace::manifest::Manifest;
 
-/// Describes how many events a trace lacks, and why. Empty if the trace has all events.
+/// Describes how many events a trace lacks, and why. The list is empty if the trace has all events.
 pub fn losses(manifest: &Manifest) -> Vec<String> {
     let lost = &manifest.losses;
     let mut all = Vec::new();
@@ -44,7 +44,8 @@ pub fn losses(manifest: &Manifest) -> Vec<String> {
     all
 }
 
-/// Describes how many call stacks of a trace are incomplete, and why. Empty if all are complete.
+/// Describes how many call stacks of a trace are incomplete, and why. The list is empty if all call
+/// stacks are complete.
 pub fn incomplete(manifest: &Manifest) -> Vec<String> {
     let parts = [
         ("outer functions", manifest.repairs.cut_stacks),

@@ -1,5 +1,5 @@
-//! `mallard plan check`: runs a program under a plan, and reports which blocks each rule would
-//! serve.
+//! Implements `mallard plan check`, which runs a program under a plan, and reports which blocks
+//! each rule would serve.
 
 use super::report::{self, Process, Rule};
 use super::{misfits, must_be_whole};

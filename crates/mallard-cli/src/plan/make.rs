@@ -1,4 +1,4 @@
-//! `mallard plan make`: makes a plan from rules and a recording.
+//! Implements `mallard plan make`, which makes a plan from rules and a recording.
 
 use crate::look::open;
 use crate::output::file::write_whole;

@@ -1,9 +1,10 @@
-//! `mallard plan`: makes plans from recordings, shows them, and reports what they would serve. A
-//! plan allocates the blocks of some call stacks from arenas and pools, in an unchanged program.
+//! Implements `mallard plan`, which makes plans from recordings, shows plans, and reports which
+//! blocks a plan would serve. A plan allocates the blocks of some call stacks from arenas and
+//! pools, in an unchanged program.
 //!
 //! `make` compiles rules with a recording, and `show` prints a compiled plan. `check` runs a
-//! program under a plan and reads the library's `report`. `run` is `mallard run`, which rejects a
-//! corrupt plan before the program starts.
+//! program under a plan and reads the library's report, for which `report` has the types. `run` is
+//! `mallard run`, which rejects a corrupt plan before the program starts.
 
 mod check;
 mod make;
@@ -49,14 +50,15 @@ impl Command {
     }
 }
 
-/// Reads a compiled plan. Returns an error if the file is no plan or is corrupt, because the
-/// program would run without the plan.
+/// Reads a compiled plan. Returns an error if the file is no plan or is corrupt. Without this
+/// check, the program would run without the plan.
 pub fn must_be_whole(file: &Path) -> Result<CompiledPlan, Failure> {
     Ok(CompiledPlan::read(file)?)
 }
 
 /// Returns an error if a file is no valid plan, or if the program at `path` is another build than
-/// the program of the plan. Otherwise returns the names of the libraries that are other builds.
+/// the program of the plan. Otherwise, returns the names of the libraries that are other builds
+/// than those of the plan.
 pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
     let plan = must_be_whole(file)?;
     let misfits = misfits(&plan, path);
@@ -76,8 +78,8 @@ pub fn must_fit(file: &Path, path: &Path) -> Result<BTreeSet<String>, Failure> {
     }
 }
 
-/// Returns the names of the plan's modules that are other builds than the program at `path` and its
-/// libraries.
+/// Returns the names of the plan's modules that differ in their build from the program at `path`
+/// and its libraries.
 pub fn misfits(plan: &CompiledPlan, path: &Path) -> BTreeSet<String> {
     let mut files = probe::libraries(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

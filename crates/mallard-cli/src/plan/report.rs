@@ -1,4 +1,4 @@
-//! Reads what the plan library reports about a program that ran under a plan.
+//! Reads the report that the plan library writes about a program that ran under a plan.
 
 use serde::Deserialize;
 
@@ -17,9 +17,10 @@ pub struct Process {
     /// The number of blocks whose call stacks are not in the plan.
     pub unknown_blocks: u64,
     /// The number of blocks that the plan leaves to malloc. `None` if the library did not count
-    /// them.
+    /// these blocks.
     pub other_blocks: Option<u64>,
-    /// The modules of the plan that the process does not have, or has in another build.
+    /// The modules of the plan that the process does not have, or of which the process has another
+    /// build.
     pub modules_missing: Vec<String>,
 }
 
@@ -31,10 +32,11 @@ pub struct Rule {
     pub name: String,
     /// The local allocator.
     pub allocator: String,
-    /// The number of blocks. Their bytes are in the next field.
+    /// The number of blocks that the rule served. The next field is the total size of these blocks
+    /// in bytes.
     pub blocks: u64,
     pub bytes: u64,
-    /// The peak of the bytes in use.
+    /// The peak of the bytes in use by blocks of the rule.
     pub peak_bytes: u64,
     /// The number of blocks that came from malloc because the rule already held twice the bytes of
     /// the recording, or because the system had no memory.

@@ -1,12 +1,12 @@
-//! `mallard run`: checks the plan, and runs the program.
+//! Implements `mallard run`, which checks the plan, and runs the program.
 
 use super::must_be_whole;
 use mallard_measure::comparison;
 use mallard_measure::error::Failure;
 use std::process::ExitCode;
 
-// This struct has no doc comment, so that clap shows that of `comparison::run::Command` as the
-// description of the command.
+// This struct has no doc comment, so that clap shows the doc comment of `comparison::run::Command`
+// as the description of the command.
 #[derive(clap::Args)]
 pub struct Run {
     #[command(flatten)]

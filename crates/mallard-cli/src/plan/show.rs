@@ -1,4 +1,5 @@
-//! `mallard plan show`: prints the rules of a plan, and which call stacks they serve.
+//! Implements `mallard plan show`, which prints the rules of a plan, and which call stacks they
+//! serve.
 
 use super::must_be_whole;
 use mallard_measure::error::Failure;
@@ -131,8 +132,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the call stacks that each rule serves. A stack has only one frame if the caller alone
-/// decides.
+/// Returns the call stacks that each rule serves. A stack has only one frame if the calling
+/// function alone determines the rule.
 fn served(plan: &CompiledPlan) -> BTreeMap<u32, Vec<Vec<Place>>> {
     let mut served: BTreeMap<u32, Vec<Vec<Place>>> = BTreeMap::new();
     let callers = plan.callers.iter().filter_map(|caller| match caller.answer {

@@ -1,8 +1,8 @@
 //! Rewrites SQL so that DuckDB writes every number in its rows as a JSON number.
 //!
-//! The JSON mode of DuckDB's shell quotes numbers of 128 bits, unsigned 64-bit numbers and
-//! decimals, so a sum of integers would become a string. DuckDB's own function `to_json` writes
-//! their digits, and the shell writes a value of type JSON unchanged.
+//! The JSON mode of DuckDB's shell puts numbers of 128 bits, unsigned 64-bit numbers and decimals
+//! into quotes, so a sum of integers would become a string. DuckDB's own function `to_json` writes
+//! the digits of these numbers, and the shell writes a value of type JSON unchanged.
 
 /// The text before a statement that returns rows. NaN and the infinities become NULL, because JSON
 /// has no numbers for them.
@@ -11,7 +11,7 @@ const BEFORE: &str = "SELECT CASE WHEN typeof(COLUMNS(*)) IN ('FLOAT', 'DOUBLE')
 /// The text after the statement, on a separate line, because the statement may end in a comment.
 const AFTER: &str = "\n);\n";
 
-/// The statements that return rows and can stand in FROM.
+/// The statements that return rows and are allowed in a FROM clause.
 const QUERIES: [&str; 11] = [
     "SELECT",
     "FROM",
@@ -25,7 +25,7 @@ const QUERIES: [&str; 11] = [
     "PIVOT",
     "UNPIVOT",
 ];
-/// The statements that may follow WITH and cannot stand in FROM.
+/// The statements that may follow WITH and are not allowed in a FROM clause.
 const CHANGES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "MERGE"];
 
 /// Returns the SQL, changed so that the values of each query have the type JSON. Other statements,
@@ -56,7 +56,8 @@ pub fn with_json_values(sql: &str) -> String {
     text
 }
 
-/// Removes the line numbers from an error message, because they count the line of `BEFORE`.
+/// Removes the line numbers from an error message, because the line of `BEFORE` makes them too
+/// large.
 pub fn without_line_numbers(message: &str) -> String {
     let mut indent = 0;
     let mut lines = Vec::new();
@@ -71,8 +72,8 @@ pub fn without_line_numbers(message: &str) -> String {
     lines.join("\n")
 }
 
-/// A statement at the start of a text, with its semicolon. White space before the first statement,
-/// and after the last, counts as a statement that is not a query.
+/// The statement at the start of a text, with its semicolon. White space before the first
+/// statement, and after the last statement, counts as a statement that is not a query.
 struct Statement {
     bytes: usize,
     is_query: bool,

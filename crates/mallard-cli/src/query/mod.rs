@@ -1,5 +1,5 @@
-//! `mallard query`: runs SQL queries on the tables of a trace or of a fleet, with the program
-//! `duckdb`.
+//! Implements `mallard query`, which runs SQL queries on the tables of a trace or of a fleet, with
+//! the program `duckdb`.
 
 mod json;
 mod program;
@@ -101,8 +101,8 @@ impl Command {
         }
     }
 
-    /// Splits the words of the command line into the name of a trace, if there is no fleet, and
-    /// SQL.
+    /// Splits the words of the command line into the name of a trace and SQL. With a fleet, there
+    /// is no name.
     fn name_and_sql(&self) -> Result<(Option<String>, Option<String>), Failure> {
         let mut words = self.words.iter().cloned();
         let name = if self.fleet.is_none() { words.next() } else { None };
@@ -143,15 +143,15 @@ impl Command {
     }
 }
 
-/// Whether a query may read the events, because it names the events, or the blocks, which are
-/// derived from the events.
+/// Returns whether a query may read the events. Such a query names the events, or the blocks, which
+/// are derived from the events.
 fn needs_events(sql: Option<&str>) -> bool {
     let Some(sql) = sql else { return true };
     let sql = sql.to_ascii_lowercase();
     sql.contains("events") || sql.contains("allocs")
 }
 
-/// Whether a query may read the regions. They are not searched for before a query needs them.
+/// Returns whether a query may read the regions. Only for such a query are the regions found.
 fn needs_regions(sql: Option<&str>) -> bool {
     sql.is_none_or(|sql| sql.to_ascii_lowercase().contains("regions"))
 }

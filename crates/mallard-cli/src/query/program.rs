@@ -30,7 +30,7 @@ impl Program {
         Ok(Program { path, version })
     }
 
-    /// Whether DuckDB reads integers in the Parquet encoding BYTE_STREAM_SPLIT.
+    /// Returns whether DuckDB reads integers in the Parquet encoding BYTE_STREAM_SPLIT.
     pub fn reads_all(&self) -> bool {
         self.version >= READS_ALL
     }
@@ -58,9 +58,9 @@ fn in_checkout() -> Option<PathBuf> {
     Some(program.ancestors().nth(3)?.join("tools/duckdb/bin/duckdb"))
 }
 
-/// Returns the program that the Python script of the package `duckdb-cli` starts. Any other file is
-/// returned unchanged. Without the script, DuckDB needs no Python, and its exit status shows
-/// whether a signal terminated it.
+/// Returns the program that the Python script of the package `duckdb-cli` starts. Returns any other
+/// file unchanged. Without the script, DuckDB needs no Python, and the exit status of DuckDB shows
+/// whether a signal terminated DuckDB.
 fn behind(path: PathBuf) -> PathBuf {
     let path = path.canonicalize().unwrap_or(path);
     let mut begin = [0; 2];

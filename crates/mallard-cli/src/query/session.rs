@@ -75,8 +75,8 @@ impl Session<'_> {
         command
     }
 
-    /// Makes the command for one query. It ignores the user's settings file, so that a query gives
-    /// the same result on every machine.
+    /// Makes the command for one query. DuckDB ignores the user's settings file, so that a query
+    /// gives the same result on every machine.
     fn batch(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(["-no-init", "-batch", "-bail"]);
@@ -169,7 +169,8 @@ impl Session<'_> {
         Failure::new(format!("DuckDB: {what}"), state, help).with_status(status)
     }
 
-    /// Returns the exit status, the state and the help for an error message of DuckDB.
+    /// Returns the exit status, the text on what was done, and the help for an error message of
+    /// DuckDB.
     fn meaning(&self, words: &str) -> (u8, &'static str, &'static str) {
         let says = |part: &&str| words.contains(*part);
         let damages = ["Failed to read file", "No magic bytes", "IO Error", "INTERNAL Error"];

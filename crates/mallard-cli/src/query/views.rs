@@ -10,8 +10,8 @@ use mallard_trace::tables::{Kind, Schema, Style, Table, Tables};
 use mallard_trace::Trace;
 use std::path::{Path, PathBuf};
 
-/// Views that are derived from tables: their names, tables and queries. Spark can run the same
-/// queries.
+/// Views that are derived from tables, each with its name, the tables that it needs, and its query.
+/// Spark can run the same queries.
 const DERIVED: [(&str, &[&str], &str); 2] = [
     ("allocs", &["events"], include_str!("../../../../docs/examples/sql/views/allocs.sql")),
     (

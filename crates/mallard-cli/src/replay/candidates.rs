@@ -1,4 +1,5 @@
-//! Chooses what a replay compares: op streams, and the allocators under which they are replayed.
+//! Chooses what a replay compares, which is op streams, and the allocators under which they are
+//! replayed.
 
 use super::options::{name_of, Command};
 use super::player::{ask, Manner, Mode};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 pub struct Stream {
     /// The facts about the stream.
     pub compiled: Compiled,
-    /// The exact memory of its local allocators.
+    /// The exact memory that the plan's local allocators use.
     pub account: Account,
     /// The index in `Candidates::subjects` of the run under an allocator that does nothing. The
     /// time of this run is the time of the replayer itself.
@@ -47,7 +48,7 @@ pub struct Counted {
 /// Bytes that the local allocators of one rule allocate from malloc.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct CountedRule {
-    /// The number of the rule, from 1.
+    /// The position of the rule in the plan, from 1.
     pub rule: usize,
     /// The peak of the bytes held for this rule.
     pub peak_bytes: u64,
@@ -55,7 +56,7 @@ pub struct CountedRule {
     pub chunks: u64,
 }
 
-/// The figures of the first run of the replayer that are used.
+/// The figures that mallard uses from the replayer's output after the first run.
 #[derive(Deserialize)]
 struct First {
     minor_faults: f64,
@@ -70,7 +71,7 @@ pub struct Candidate {
     /// The index in `Candidates::subjects` of the run that is measured for this line. `None` for
     /// the base.
     pub measured: Option<usize>,
-    /// The op stream.
+    /// The index of the op stream in `Candidates::streams`.
     pub stream: usize,
     /// The number of calls through an abstract base class. A replay makes no such calls, so their
     /// cost is shown separately.
@@ -86,7 +87,7 @@ pub struct Candidate {
 pub struct Candidates {
     /// The op streams; the first one has the calls as recorded.
     pub streams: Vec<Stream>,
-    /// The recorded calls under glibc's malloc, or under that of LD_PRELOAD.
+    /// The recorded calls under glibc's malloc, or under the malloc in LD_PRELOAD.
     pub base: Subject,
     /// The subjects that are replayed in addition to the base, including each stream under the
     /// allocator that does nothing.
@@ -95,20 +96,21 @@ pub struct Candidates {
     pub all: Vec<Candidate>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// How much of each new block a replay writes: nothing (`none`), one byte of each page (`page`),
-    /// or every byte (`all`).
+    /// What a replay writes to each new block: nothing (`none`), one byte of each page (`page`), or
+    /// every byte (`all`).
     pub touch: &'static str,
     /// The resident memory of the replayer under the malloc of the base, before the first op and
-    /// without the replayer's own tables. All further memory of a run is the heap of its malloc.
+    /// without the replayer's own tables, in KiB. All further memory of a run is the heap of the
+    /// malloc.
     pub start_kib: f64,
     /// The time of the first run, in which the replayer also reads the op stream.
     pub first_play: Duration,
-    /// The cost of a virtual call on this machine in ns: the smallest and the largest figure of several
-    /// patterns of calls. `None` if no candidate has virtual calls.
+    /// The cost of a virtual call on this machine, in ns, as the smallest and the largest figure of
+    /// several call patterns. `None` if no candidate has virtual calls.
     pub virtual_ns: Option<(f64, f64)>,
 }
 
-/// Adds candidates one by one.
+/// A builder that adds candidates one by one.
 pub(super) struct Builder<'a> {
     trace: &'a Trace,
     player: PathBuf,
@@ -229,7 +231,7 @@ impl Builder<'_> {
         Ok(number)
     }
 
-    /// Replays the recorded calls once. This run shows how much memory the replayer has before the
+    /// Replays the recorded calls once. This run shows how much memory the replayer uses before the
     /// first op, and what replays should write to new blocks.
     fn play_first(&mut self, own: &Allocator, path: &Path) -> Result<(), Failure> {
         let player = &self.player;

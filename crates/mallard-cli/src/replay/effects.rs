@@ -18,12 +18,13 @@ pub struct Program {
     /// recorded, the CPU time of this part. `None` if the trace does not contain it.
     pub cpu_ns: Option<f64>,
     /// The CPU time of the recorded part as a share of the CPU time of the run without the
-    /// recorder. `None` if it is unknown.
+    /// recorder. `None` if the share is unknown.
     pub part: Option<Limits>,
     /// The lower and the upper limit of the true CPU time, as multiples of `cpu_ns`.
     pub cpu_range: (f64, f64),
-    /// The maximum number of threads that can have run at the same time: at most those that existed
-    /// at the same time, and at most one for each processor of the recording machine.
+    /// The maximum number of threads that can have run at the same time. This is the number of
+    /// threads that existed at the same time, but at most the processor count of the recording
+    /// machine.
     pub threads: usize,
     /// The processors of this machine that the replay may use.
     pub cores: usize,
@@ -31,8 +32,8 @@ pub struct Program {
     pub others: f64,
 }
 
-/// If the threads other than the busiest one have this share of the events, calls meet in the
-/// allocator often enough to decide the result.
+/// If the threads other than the busiest one make this share of the events, threads use the
+/// allocator at the same time often enough to decide the result.
 const OTHERS_MIN: f64 = 0.1;
 
 impl Program {
@@ -63,8 +64,8 @@ impl Program {
         })
     }
 
-    /// Replaces the estimated CPU time by `measured`, if there is one: the minimum, median and
-    /// maximum CPU time of whole runs, in ns.
+    /// Replaces the estimated CPU time by `measured`, if `measured` is not `None`. `measured` is
+    /// the minimum, median and maximum CPU time of whole runs, in ns.
     pub fn with_cpu(self, measured: Option<(f64, f64, f64)>) -> Program {
         let (Some(all), Some(part)) = (measured, self.part) else { return self };
         let (least, likely, most) = (all.0 * part.0, all.1 * part.1, all.2 * part.2);
@@ -72,15 +73,15 @@ impl Program {
         Program { cpu_ns: Some(likely), cpu_range, ..self }
     }
 
-    /// Returns whether several threads allocate at the same time. How often they meet in the
+    /// Returns whether several threads allocate at the same time. How often they contend in the
     /// allocator depends on the program's work between its calls, which a replay leaves out. In the
-    /// calibration, replays of a program like Larson's had the wrong sign. So a replay has no
+    /// calibration, replays of a program like Larson's had the wrong sign. So a replay gives no
     /// verdict on the CPU time of such a program.
     pub fn has_threads_that_meet(&self) -> bool {
         self.threads > 1 && self.others >= OTHERS_MIN
     }
 
-    /// Removes the verdicts on CPU time if threads meet in the allocator.
+    /// Removes the verdicts on CPU time if several threads allocate at the same time.
     pub fn refuse_verdicts(&self, cpu: &mut Judged) {
         if self.has_threads_that_meet() {
             for judgement in &mut cpu.candidates {
@@ -106,8 +107,8 @@ fn others(trace: &Trace, process: i32) -> Result<f64, Failure> {
     Ok((all - most) as f64 / all.max(1) as f64)
 }
 
-/// Returns the CPU time of the program without the time of recording, in ns: lower limit, likely
-/// value and upper limit. `None` if the trace does not contain these times.
+/// Returns the lower limit, the likely value and the upper limit of the program's CPU time without
+/// the time of recording, in ns. Returns `None` if the trace does not contain these times.
 pub fn cpu_ns(trace: &Trace) -> Option<(f64, f64, f64)> {
     crate::record::cpu_ns(trace.manifest())
 }
@@ -140,8 +141,8 @@ pub fn threads_at_once(trace: &Trace, process: Option<i32>) -> Result<usize, Fai
     Ok(usize::try_from(counts.max().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-/// The runs of all candidates as rounds for verdicts. Rounds of CPU time describe the whole
-/// program. Rounds of memory describe the heap.
+/// The runs of all candidates, as rounds from which verdicts are made. Rounds of CPU time are about
+/// the whole program. Rounds of memory are about the heap.
 pub struct Effects {
     /// The CPU time that the program would need if each candidate served the program's calls.
     pub cpu: Vec<Round>,
@@ -154,8 +155,8 @@ pub struct Effects {
     pub memory: Vec<Round>,
     /// The heap's resident bytes after the last call.
     pub memory_at_end: Vec<Round>,
-    /// The candidates in the rounds above, which are those that are not broken, as indices in
-    /// `Candidates::all`.
+    /// The candidates in the rounds above, as indices in `Candidates::all`. Candidates that fail
+    /// are left out.
     pub alive: Vec<usize>,
     /// The CPU time of the program. Savings are shares of this time.
     pub program_ns: f64,
@@ -187,20 +188,21 @@ pub fn confirm(
     who.map_or_else(Confirmed::new, |who| fresh::confirm(cpu, &rounds, &who, min_gain))
 }
 
-/// The CPU time of a malloc and its free in a replay that may not appear in the program. A
+/// The CPU time in ns of a malloc and its free in a replay that may not appear in the program. A
 /// processor executes a cheap call in parallel with the program's own work if that work waits, for
 /// memory or for the result of the previous instruction. A replay has no such work. glibc's malloc
-/// and free take 8 ns in a loop. A program with 25 multiplications between them, each of which
-/// needs the result of the one before, is not slower than without the calls.
+/// and free take 8 ns in a loop. But a program with 25 dependent multiplications between the calls
+/// is not slower than the same program without the calls.
 const HIDDEN_NS: f64 = 10.0;
 
-/// Returns by how much the calls for some blocks may overlap with `rest`, the time of the program's
-/// own work. Times are in ns.
+/// Returns the CPU time, in ns, by which the calls for some blocks may overlap with the program's
+/// own work. `rest` is the time of that work, in ns.
 fn hidden_ns(blocks: u64, rest: f64) -> f64 {
     (blocks as f64 * HIDDEN_NS).min(rest)
 }
 
-/// Returns the number of blocks that a stream is about, which are those of its plan, or all.
+/// Returns the number of blocks that a stream is about. These are the blocks of the stream's plan,
+/// or all blocks of a stream without a plan.
 fn blocks_of(stream: &Stream) -> u64 {
     let compiled = &stream.compiled;
     match compiled.rules.is_empty() {
@@ -211,9 +213,9 @@ fn blocks_of(stream: &Stream) -> u64 {
 
 /// Computes the effects of each candidate from its runs.
 ///
-/// The CPU time of a run is that of the calls plus that of the replayer. The replayer's part is
-/// measured under an allocator that does nothing, and subtracted. If the trace lacks the CPU time
-/// of the program, savings are shares of the time of its calls.
+/// The CPU time of a run is the sum of the time in calls and the replayer's own time. The
+/// replayer's own time is measured under an allocator that does nothing, and subtracted. If the
+/// trace lacks the CPU time of the program, savings are shares of the time in calls.
 pub fn effects(candidates: &Candidates, program: &Program, measured: &Measured) -> Effects {
     let cpu = |f: &Figures| f.cpu_ns;
     let calls = measured.median(0, cpu) - measured.median(candidates.streams[0].no_op + 2, cpu);

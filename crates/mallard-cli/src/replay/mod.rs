@@ -1,11 +1,12 @@
-//! `mallard replay`: estimates what another allocator would change for a recorded program.
+//! Implements `mallard replay`, which estimates what another allocator would change for a recorded
+//! program.
 //!
 //! `candidates` makes op streams from the trace, one for each plan, and lists what is compared.
 //! `player` finds and runs the replayer, which makes the calls of an op stream. `playing` measures
-//! runs of the replayer, interleaved (see `mallard_measure::rounds` for subjects, rounds and
+//! interleaved runs of the replayer (see `mallard_measure::rounds` for subjects, rounds and
 //! columns), and `effects` computes the CPU time of the program from these runs. `report` shows the
-//! result, with `text` and `json`. `write` writes an op stream to a file instead. `session` is the
-//! interface for other commands, which add candidates one by one.
+//! result, with `text` and `json`. `write` writes an op stream to a file instead of replaying.
+//! `session` is the interface for other commands, which add candidates one by one.
 
 mod candidates;
 mod effects;
@@ -68,8 +69,8 @@ impl Command {
 
 /// The savings that a replay finds for mallocs.
 pub struct Savings {
-    /// The savings of each malloc that could be replayed, by name, as shares of `program_ns`. Empty
-    /// if nothing was measured.
+    /// The savings of each malloc that could be replayed, by name, as shares of `program_ns`. No
+    /// entries if nothing was measured.
     pub of: BTreeMap<String, Differences>,
     /// The CPU time of the program in ns, as the recording shows it, without the time of recording.
     pub program_ns: f64,

@@ -62,7 +62,7 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// Returns these options in the form that the library needs.
+    /// Converts these options into the form that the library needs.
     pub fn options(&self) -> Options {
         Options {
             process: self.process,

@@ -1,6 +1,6 @@
-//! Computes the share of a program's CPU time in which its calls were recorded. A recording of a
-//! part of the run has the CPU time of the whole run, and readings of the CPU time from start to
-//! end.
+//! Computes the share of a program's CPU time in which its calls were recorded. If only a part of
+//! the run was recorded, the recording still has the CPU time of the whole run, and readings of the
+//! CPU time from start to end.
 
 use crate::record::part;
 use mallard_measure::error::Failure;
@@ -17,7 +17,7 @@ const INEXACT: f64 = 2.0;
 /// and a reading of the CPU time of a running thread is up to a kernel tick old.
 const CPU_NS_MIN: f64 = 20e6;
 
-/// Lower limit, likely value and upper limit of a figure.
+/// The lower limit, the likely value and the upper limit of a figure.
 pub type Limits = (f64, f64, f64);
 
 /// Returns the share of the program's CPU time in which its calls were recorded, which is 1 if the
@@ -52,8 +52,8 @@ fn times(trace: &Trace) -> Result<Option<(i64, i64)>, Failure> {
     Ok(first.zip(times(last)?.and_then(|times| times.into_iter().max())))
 }
 
-/// Returns the readings of the CPU time of each thread, as times and CPU times in ns. The first
-/// reading has no CPU time, and the last has all.
+/// Returns the CPU time readings of each thread, as pairs of time and CPU time in ns. The CPU time
+/// is 0 in the first reading and complete in the last reading.
 fn readings(trace: &Trace) -> Result<Vec<Vec<(i64, i64)>>, Failure> {
     let (threads, cpu) = (trace.table(&THREADS)?, trace.table(&CPU)?);
     let end = trace.manifest().totals.duration_ns;
@@ -83,8 +83,8 @@ fn share_between(threads: &[Vec<(i64, i64)>], from: i64, to: i64) -> Option<Limi
     is_known.then(|| (least / whole, likely / whole, (most / whole).min(1.0)))
 }
 
-/// Returns limits and an estimate of the CPU time at a moment: that of the reading before,
-/// interpolated, and that of the reading after.
+/// Returns the lower limit, an estimate and the upper limit of the CPU time at a moment. The limits
+/// are the readings before and after the moment, and the estimate is interpolated.
 fn at(readings: &[(i64, i64)], now: i64) -> Limits {
     let after = readings.partition_point(|&(t, _)| t < now);
     let Some(&(t1, ns1)) = readings.get(after.min(readings.len().saturating_sub(1))) else {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_cpu_share_of_a_partial_recording_lies_between_the_surrounding_readings() {
-        // One reading every 10 ms, with half as much CPU time.
+        // The thread has one reading every 10 ms, and uses 5 ms of CPU time between readings.
         let steady: Vec<(i64, i64)> = (0..=100).map(|n| (10 * n, 5 * n)).collect();
         let share = |threads: &[&[(i64, i64)]], from: i64, to: i64| {
             let ms = |&(t, cpu): &(i64, i64)| (t * 1_000_000, cpu * 1_000_000);
@@ -112,7 +112,7 @@ mod tests {
         };
         assert_eq!(share(&[&steady], 0, 1000), Some((1.0, 1.0, 1.0)));
         assert_eq!(share(&[&steady], 205, 495), Some((0.28, 0.29, 0.3)));
-        // A thread that runs only outside of the part.
+        // This thread runs only outside of the recorded part.
         let other = [(600, 0), (700, 500)];
         assert_eq!(share(&[&steady, &other], 205, 495), Some((0.14, 0.145, 0.15)));
         // In these cases there is too little CPU time, or there are too few readings.

@@ -1,5 +1,4 @@
-//! Measures replays of op streams, interleaved. The figures of a run are those that the replayer
-//! prints.
+//! Measures interleaved replays of op streams. The replayer prints the figures of each run.
 
 use super::candidates::Candidates;
 use super::effects::{effects, Program};
@@ -110,8 +109,8 @@ impl Runs for Playing<'_> {
 }
 
 impl Playing<'_> {
-    /// Computes the heap in bytes, which is the resident memory of a run without the replayer's own
-    /// memory. If the malloc allocates more at the start than the malloc of the base, the
+    /// Computes the heap in bytes. The heap is the resident memory of a run without the replayer's
+    /// own memory. If the malloc allocates more at the start than the malloc of the base, the
     /// difference counts as heap.
     fn heap(&self, played: &Played, rss_kib: f64) -> f64 {
         (rss_kib - played.own_kib - self.candidates.start_kib).max(0.0) * 1024.0
@@ -143,7 +142,7 @@ impl Playing<'_> {
     }
 }
 
-/// Turns a failed run of the base into an error, because without the base nothing can be compared.
+/// Turns a failed run of the base into an error, because nothing can be compared without the base.
 fn base_stops(stop: Stop, base: &str, limit: Duration) -> Stop {
     let (what, help) = match stop {
         Stop::TooLong => (

@@ -17,14 +17,14 @@ use mallard_measure::verdict::{candidate, judge, rounds_missing, Judged, Judgeme
 use mallard_trace::Trace;
 use std::process::ExitCode;
 
-/// The smallest and the largest share of a real saving that a replay found, for perl, python3 and
-/// git under mimalloc, jemalloc and tcmalloc.
+/// The minimum and maximum of the saving that a replay showed, divided by the real saving. Measured
+/// for perl, python3 and git under mimalloc, jemalloc and tcmalloc.
 const EXPLAINED: (f64, f64) = (0.4, 1.1);
 /// The largest effect that better locality alone can have, as a share of the program's CPU time.
 const LOCALITY: f64 = 0.01;
 /// The maximum share of a saving that is assumed to overlap with other work of the processor (see
-/// `effects::HIDDEN_NS`). In the programs of tests/known, the programs that were changed as
-/// recommended saved at least the remaining share of what a replay showed.
+/// `effects::HIDDEN_NS`). The programs of tests/known saved at least the remaining share of what a
+/// replay showed, after they were changed as recommended.
 const HIDDEN_MAX: f64 = 0.5;
 
 /// The result of one candidate.
@@ -305,7 +305,7 @@ pub fn predicted(cpu: &Judgement, range: (f64, f64), hidden: f64) -> Option<(f64
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    // If the program needs less CPU time than assumed, the same saving is a larger share.
+    // If the program needs less CPU time than assumed, the same saving in ns is a larger share.
     let (least, most) = range;
     let all = [low, high].into_iter().flat_map(|end| {
         [EXPLAINED.0, EXPLAINED.1].into_iter().flat_map(move |explained| {
@@ -356,7 +356,7 @@ mod tests {
     fn a_prediction_is_widened_for_calls_that_overlap_with_other_work() {
         let of = |low, high, hidden| predicted(&judgement(low, high), (1.0, 1.0), hidden).unwrap();
         let near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-9;
-        // Only the end near 0 changes, by at most one half.
+        // Only the end of the interval that is closer to 0 changes, by at most one half.
         assert!(near(of(0.11, 0.2, 0.04), (0.1 - 0.04 - 0.01, 0.2 / 0.4 + 0.01)));
         assert!(near(of(0.11, 0.2, 0.5), (0.05 - 0.01, 0.2 / 0.4 + 0.01)));
         assert!(near(of(-0.2, -0.11, 0.04), (-0.5 - 0.01, -0.1 + 0.04 + 0.01)));

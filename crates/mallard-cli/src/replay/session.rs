@@ -1,4 +1,4 @@
-//! A replay whose candidates are added one by one, for `mallard advise`.
+//! Replays a recording with candidates that are added one by one, for `mallard advise`.
 
 use super::candidates::{Builder, Candidates};
 use super::effects::{confirm, effects, Effects, Program};
@@ -52,9 +52,9 @@ pub struct Accounted {
 pub struct Played {
     /// The saving of the program's CPU time, from confirmation runs if there were any.
     pub cpu: Judgement,
-    /// The part of the CPU time saving that is work of the allocator.
+    /// The part of the CPU time saving that comes from less work in the allocator.
     pub allocator: Judgement,
-    /// The part of the CPU time saving that is work on pages.
+    /// The part of the CPU time saving that comes from less work on pages in the kernel.
     pub pages: Judgement,
     /// The saving of memory of the heap, at its peak.
     pub memory: Judgement,
@@ -70,13 +70,13 @@ pub struct Played {
 
 /// The results of a measurement of replays.
 pub struct Outcome {
-    /// The result of each measured candidate, in order, or how the candidate breaks. `None` if it
-    /// was not replayed.
+    /// The result of each measured candidate, in order, or how the candidate breaks. `Err(None)` if
+    /// the candidate was not replayed.
     pub played: Vec<Result<Played, Option<String>>>,
     /// The difference between the base and its control.
     pub control: Judgement,
     /// The CPU time of replaying all calls under the base, page faults included, as a share of the
-    /// program's CPU time. `None` if it is too small to be measured.
+    /// program's CPU time. `None` if this time is too short to be measured.
     pub calls: Option<f64>,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
@@ -109,7 +109,8 @@ impl<'a> Session<'a> {
         self.builder.out.all.len() - 1
     }
 
-    /// Adds a plan: compiles its op stream and counts the memory of its allocators.
+    /// Adds a plan, compiles the op stream of the plan, and counts the memory of the plan's
+    /// allocators.
     pub fn plan(&mut self, name: &str, plan: &Plan) -> Result<(usize, Accounted), Failure> {
         let own = self.own.clone();
         let of_others = self.builder.out.notes.len();
@@ -128,9 +129,9 @@ impl<'a> Session<'a> {
     }
 
     /// Replays the base and some candidates once each, to choose which candidates to measure.
-    /// Returns the savings as shares of the CPU time of the program (`None` for a candidate that
-    /// cannot be replayed), and the mean time of a run. Ends early if the user interrupts or
-    /// `limit` is over.
+    /// Returns the savings as shares of the program's CPU time, and the mean time of a run. A
+    /// candidate that cannot be replayed has the saving `None`. Ends early if the user interrupts
+    /// or `limit` is over.
     pub fn pilot(
         &self,
         some: &[usize],
@@ -180,7 +181,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The results of single runs.
+/// The results of replaying each candidate once.
 pub struct Pilot {
     /// The saving of CPU time and the peak of the heap's bytes, in the order of the candidates.
     pub savings: Vec<Option<(f64, f64)>>,
@@ -188,7 +189,7 @@ pub struct Pilot {
     pub play: Duration,
 }
 
-/// Replays subjects once each, within a time limit.
+/// A series of single replays within a time limit.
 struct Flight<'a> {
     playing: Playing<'a>,
     begin: Moment,
@@ -198,7 +199,7 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// Replays a subject once. `None` if the run fails, or if too little time is left.
+    /// Replays a subject once. Returns `None` if the run fails, or if too little time is left.
     fn fly(&mut self, subject: &Subject) -> Option<Figures> {
         let rest = self.limit.saturating_sub(self.begin.elapsed());
         if self.last.is_some_and(|last| last > rest) {

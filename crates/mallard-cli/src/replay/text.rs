@@ -1,5 +1,5 @@
-//! Writes the lines below the table of a replay: memory of local allocators, virtual calls, a
-//! sentence, and the next command.
+//! Writes the lines below the table of a replay, which are the memory of local allocators, the cost
+//! of virtual calls, a sentence, and the next command.
 
 use super::candidates::Candidate;
 use super::options::arguments;
@@ -42,8 +42,8 @@ impl Report<'_> {
         text
     }
 
-    /// Returns the cost of virtual calls, which no line of the table contains. Empty without
-    /// virtual calls.
+    /// Returns the cost of virtual calls, which the table does not contain. Returns an empty text
+    /// if there are no virtual calls.
     pub(super) fn virtual_calls(&self) -> String {
         let Some((least, most)) = self.candidates.virtual_ns else { return String::new() };
         let mut text = String::new();
@@ -118,7 +118,7 @@ impl Report<'_> {
         self.cpu.candidates.iter().any(|c| c.verdict == Verdict::NotMeasurable)
     }
 
-    /// Returns the command to type next.
+    /// Returns the command that the user should run next.
     pub(super) fn next(&self) -> String {
         let program = arguments(self.trace).unwrap_or_else(|| "PROG ARGS".to_string());
         let name = quoted_path(self.trace.folder());

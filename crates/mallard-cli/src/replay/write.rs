@@ -1,5 +1,5 @@
-//! `mallard replay --write FILE`: writes an op stream to a file, which `mallard-replay` can replay
-//! alone.
+//! Implements `mallard replay --write FILE`, which writes an op stream to a file. The command
+//! `mallard-replay` alone can then replay the file.
 
 use super::Command;
 use mallard_measure::error::Failure;

@@ -49,7 +49,7 @@ impl Advice {
         let path = trace.folder().join(FILE);
         match fs::metadata(&path) {
             Err(_) => return Advice::default(), // there is no saved advice
-            Ok(meta) if meta.len() > BYTES_MAX => return Advice::unread("it is too large"),
+            Ok(meta) if meta.len() > BYTES_MAX => return Advice::unread("the file is too large"),
             Ok(_) => {}
         }
         let mut advice = match fs::read_to_string(&path) {
@@ -66,12 +66,12 @@ impl Advice {
     fn of(text: &str) -> Advice {
         let mut whole: Value = match serde_json::from_str(text) {
             Ok(whole) => whole,
-            Err(_) => return Advice::unread("it is not JSON"),
+            Err(_) => return Advice::unread("the file is not JSON"),
         };
         match whole["version"].as_u64() {
             Some(VERSION) => {}
-            Some(version) => return Advice::unread(&format!("it has version {version}")),
-            None => return Advice::unread("it has no version"),
+            Some(version) => return Advice::unread(&format!("the file has version {version}")),
+            None => return Advice::unread("the file has no version number"),
         }
         let regions = list(whole["regions"].take());
         let mut shown = serde_json::Map::new();
@@ -99,8 +99,8 @@ impl Advice {
     }
 }
 
-/// Returns what `mallard verify --trace` measured. The page shows it on the card with the same
-/// title.
+/// Returns the result that `mallard verify --trace` measured. The page shows this result on the
+/// card with the same title.
 fn verified(trace: &Trace) -> Option<Value> {
     let path = trace.folder().join(VERIFIED);
     let is_small = fs::metadata(&path).is_ok_and(|meta| meta.len() < BYTES_MAX);

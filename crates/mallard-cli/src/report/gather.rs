@@ -24,11 +24,12 @@ pub struct Gathered<'a> {
     pub stacks: Stacks,
     pub holders: Holders,
     pub resident: Resident,
-    /// The parts of the resident memory at the moments of the timeline.
+    /// The parts of the resident memory at each moment of the timeline.
     pub split: Split,
     /// The paths of the program file and the libraries.
     pub modules: Vec<String>,
-    /// The advice on the program, if `mallard advise` has saved one. The page shows its regions.
+    /// The advice that `mallard advise` has saved. If there is no saved advice, this value has only
+    /// the regions.
     pub advice: Advice,
 }
 
@@ -67,8 +68,8 @@ impl Gathered<'_> {
         })
     }
 
-    /// Returns the peak of the resident memory without the recorder. This is the peak that the
-    /// system reported at the end, or else the highest sample. 0 if it is unknown.
+    /// Returns the peak of the resident memory without the recorder. This peak is the one that the
+    /// system reported at the end, or else the highest sample. Returns 0 if the peak is unknown.
     pub fn peak_rss(&self) -> u64 {
         let counted = self.trace.manifest().notes.peak_rss.unwrap_or(0);
         let all = counted.max(self.resident.highest().max(0) as u64);
@@ -82,7 +83,7 @@ impl Gathered<'_> {
     }
 }
 
-/// Returns the advice on the program, or else the regions alone.
+/// Returns the saved advice on the program. If there is no saved advice, finds the regions.
 fn advice(trace: &Trace) -> Result<Advice, Failure> {
     let mut advice = Advice::read(trace);
     if advice.shown.is_none() {

@@ -5,15 +5,15 @@ use mallard_trace::trace::Stacks;
 use mallard_trace::SiteRow;
 use std::collections::HashMap;
 
-/// The sums over the sites of one function.
+/// The bytes that belong to one function, summed over its sites.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     at_peak: i64,
     never_freed: i64,
 }
 
-/// The sums of each function. A site belongs to its innermost function that does more than pass an
-/// allocation on.
+/// The sums of each function. A site belongs to its innermost function that is not an allocation
+/// wrapper.
 pub struct Holders {
     sums: HashMap<String, Sums>,
 }
@@ -56,10 +56,10 @@ impl Holders {
     }
 }
 
-/// Finds the function to which a site belongs.
+/// A search for the function to which a site belongs.
 struct Leaves<'a> {
     stacks: &'a Stacks,
-    /// For each frame, its innermost function that does more than pass an allocation on.
+    /// For each frame, the innermost function that is not an allocation wrapper.
     named: HashMap<u32, Option<&'a str>>,
 }
 

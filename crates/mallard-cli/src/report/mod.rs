@@ -1,4 +1,5 @@
-//! `mallard report`: writes a trace as one HTML file, or as the JSON object that the file shows.
+//! Implements `mallard report`, which writes a trace as one HTML file, or as the JSON object that
+//! the file shows.
 
 mod advice;
 mod encode;
@@ -33,7 +34,7 @@ use std::process::ExitCode;
 
 /// The maximum size of a page. Only a page whose sites cannot be cut further is larger.
 const PAGE_BYTES_MAX: usize = 5_000_000;
-/// The maximum size of names, call stacks and sites in the page, for the first attempt to make it.
+/// The space in bytes for names, call stacks and sites, when the page is made for the first time.
 const SITES_BYTES_MAX: usize = 4_200_000;
 
 /// Makes one HTML file that shows a trace: what the program allocated, who held it, and for how long.

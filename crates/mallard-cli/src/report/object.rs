@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The sums by which the page weighs sites and functions. They are columns of the sites.
+/// The sums by which the page weighs sites and functions. Each name is a column of the sites.
 const WEIGHTS: [&str; 6] = ["bytes", "count", "peak", "short", "never", "cross"];
 
 /// The version of the object's format.
@@ -43,7 +43,7 @@ pub struct Object {
     frees: Vec<i64>,
     map: Map,
     measures: Vec<Measure>,
-    /// The advice of `mallard advise`; null if there is none.
+    /// The advice of `mallard advise`. Null if there is no advice.
     advice: Option<Value>,
     regions: Vec<Region>,
     method: Method,
@@ -188,7 +188,7 @@ fn time(gathered: &Gathered) -> Time {
     }
 }
 
-/// Returns the parts of resident memory. Empty if the trace does not contain them.
+/// Returns the parts of resident memory. The map is empty if the trace does not contain them.
 fn parts(split: &Split) -> BTreeMap<&'static str, Vec<i64>> {
     if split.is_empty() {
         return BTreeMap::new();

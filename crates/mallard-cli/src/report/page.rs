@@ -15,7 +15,7 @@ const STYLES: [&str; 3] = [
 ];
 
 /// The scripts in order. Each script uses only names from the scripts before it in the list. The
-/// last one starts the page.
+/// last script starts the page.
 const SCRIPTS: [&str; 20] = [
     include_str!("page/data.js"),
     include_str!("page/choice.js"),
@@ -53,7 +53,7 @@ const SECTIONS: [(&str, &str); 10] = [
     ("method", "Method"),
 ];
 
-/// The weights of the icicle, each with its key in the data and its title.
+/// The values that the icicle can show, each with its key in the data and its title.
 const WEIGHTS: [(&str, &str); 6] = [
     ("bytes", "bytes"),
     ("count", "blocks"),

@@ -3,7 +3,7 @@
 use mallard_trace::SiteRow;
 use std::cmp::Reverse;
 
-/// The maximum number of single sites.
+/// The maximum number of sites that are kept as single sites.
 pub const SITES_MAX: usize = 100_000;
 
 /// The sites of a trace. The most important site comes first.
@@ -18,8 +18,8 @@ pub struct Ranked {
 
 impl Ranked {
     /// Orders sites by their largest share of the whole program, over all sums. Of two sites with
-    /// the same share, the one with more bytes comes first, so that the order seldom depends on the
-    /// numbers of call stacks.
+    /// the same share, the site with more bytes comes first, so that the order seldom depends on
+    /// the numbers of call stacks.
     pub fn of(mut sites: Vec<SiteRow>, whole: &SiteRow) -> Ranked {
         let key = |site: &SiteRow| {
             let share = share(site, whole);

@@ -41,8 +41,7 @@ struct Site {
     bytes: u64,
 }
 
-/// Instances of a region. The i-th value of each column is that of instance i, in the order of
-/// time.
+/// Instances of a region, ordered by time. Each column has one value for each instance.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Lanes {
     thread: Vec<i64>,
@@ -108,7 +107,7 @@ fn site(site: &Value) -> Site {
 }
 
 impl Lanes {
-    /// Returns at most `most` of the instances, at equal distances.
+    /// Returns at most `most` of the instances, which are evenly spaced in the list.
     fn of(lanes: &Value, most: usize) -> Lanes {
         let all = lanes.as_array().map_or(&[][..], Vec::as_slice);
         let mut columns = Lanes::default();

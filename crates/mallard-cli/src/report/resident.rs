@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The samples of the resident bytes of all processes.
 pub struct Resident {
-    /// For each process, its samples in order, each with a time and resident bytes.
+    /// For each process, its samples in order, as pairs of time and resident bytes.
     samples: BTreeMap<i64, Vec<(i64, i64)>>,
     /// The time at which each process exited.
     ends: BTreeMap<i64, i64>,
@@ -50,7 +50,8 @@ impl Resident {
     }
 }
 
-/// Returns the value at a moment, interpolated linearly between the samples before and after it.
+/// Returns the resident bytes at a moment, interpolated linearly between the samples before and
+/// after that moment.
 fn between(samples: &[(i64, i64)], t_ns: i64) -> Option<i64> {
     let after = samples.partition_point(|&(t, _)| t <= t_ns);
     let &(t0, before) = samples[..after].last()?;

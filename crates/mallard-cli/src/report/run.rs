@@ -12,7 +12,7 @@ use mallard_measure::process::launch::Ended;
 use serde::Serialize;
 use std::path::Path;
 
-/// The program and the machine. Unknown texts are empty, unknown numbers 0.
+/// The program and the machine. A text that is unknown is empty, and a number that is unknown is 0.
 #[derive(Debug, Serialize)]
 pub struct Program {
     command: String,
@@ -78,8 +78,8 @@ fn libc(modules: &[String]) -> String {
     }
 }
 
-/// Returns the name of the malloc that the program used, which is recognised by the loaded
-/// libraries.
+/// Finds the malloc that the program used among the libraries that the program loaded, and returns
+/// its name.
 fn allocator(modules: &[String]) -> String {
     let stem = |library: &str| {
         let name = library.rsplit('/').next().unwrap_or(library);
@@ -171,7 +171,7 @@ fn notes(gathered: &Gathered, shown: &Shown) -> Vec<String> {
     notes
 }
 
-/// Adds sentences about an unusual recording: imported, sampled, cut, or partial.
+/// Adds sentences about a recording that is imported, sampled, cut, or partial.
 fn notes_on_recording(gathered: &Gathered, notes: &mut Vec<String>) {
     let manifest = gathered.trace.manifest();
     let stream = &manifest.stream;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Returns whether a file contains the object of a report, by its name. Every other name means a
-/// trace.
+/// Returns whether a file contains the object of a report, which its name shows. Any file whose
+/// name does not end in `.json` is a trace.
 pub fn is_object(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "json")
 }

@@ -5,8 +5,8 @@ use crate::record::{bound, unknown};
 use mallard_measure::output::units::{about, bytes, of_threads, percent, time};
 use mallard_trace::SiteRow;
 
-/// Returns the sentences: how much the program allocated, its peak and which function held it, how
-/// long blocks lived, and the resident memory.
+/// Returns the sentences about the program. They describe how much the program allocated, the peak
+/// and which function held it, how long blocks lived, and the resident memory.
 pub fn of(gathered: &Gathered) -> Vec<String> {
     let whole = &gathered.trace.manifest().totals.sites;
     if whole.allocs <= 0 {

@@ -12,7 +12,7 @@ use serde_json::{json, Map, Value};
 /// The approximate bytes that the measures of a site need in the page.
 const MEASURES_BYTES: usize = 130;
 
-/// The sites as columns. The i-th value of each column is that of site i.
+/// The sites as columns. Each column has one value for each site.
 #[derive(Debug, Default, Serialize)]
 pub struct Sites {
     pub node: Vec<u32>,
@@ -28,7 +28,8 @@ pub struct Sites {
     pub size_p50: Vec<i64>,
     pub size_max: Vec<i64>,
     pub life_p50: Vec<i64>,
-    /// The index of the site with the sums of all sites that were left out, or -1.
+    /// The index of the site with the sums of all sites that were left out. -1 if no site was left
+    /// out.
     pub rest: i64,
     /// The indices of the sites that have at least one measure.
     pub measured: Vec<usize>,

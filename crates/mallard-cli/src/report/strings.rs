@@ -15,7 +15,8 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Returns the index of a string, which is added if it is new; -1 for an empty string.
+    /// Returns the index of a string, and adds the string if it is new. Returns -1 for an empty
+    /// string.
     pub fn index(&mut self, text: &str) -> i32 {
         if text.is_empty() {
             return -1;
@@ -31,7 +32,7 @@ impl Strings {
         index
     }
 
-    /// Returns the string with this index.
+    /// Returns the string with the index `index`.
     pub fn text(&self, index: i32) -> &str {
         usize::try_from(index).ok().and_then(|index| self.all.get(index)).map_or("", String::as_str)
     }

@@ -7,8 +7,8 @@ use mallard_trace::trace::{FrameInfo, Stacks};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The approximate bytes of a node in the page, without the number of its function, and of a
-/// function without its names.
+/// The approximate size of a node in the page in bytes, without the number of the node's function.
+/// The next constant is the size of a function without its names.
 const NODE_BYTES: usize = 4;
 const FRAME_BYTES: usize = 20;
 
@@ -41,8 +41,8 @@ pub struct Nodes {
     pub frame: Vec<i32>,
 }
 
-/// The functions of the nodes. Name, module and file are indices into the strings, or -1; `line` is
-/// a number.
+/// The functions of the nodes. Name, module and file are indices into the strings, or -1 for an
+/// unknown text. `line` is the line number.
 #[derive(Debug, Default, Serialize)]
 pub struct Frames {
     pub func: Vec<i32>,
@@ -75,7 +75,7 @@ impl<'a> Tree<'a> {
         self.bytes
     }
 
-    /// Adds a call stack of the trace. Returns its node.
+    /// Adds a call stack of the trace. Returns the node of the call stack.
     pub fn add(&mut self, stack: i32) -> u32 {
         let mut frames = Vec::new();
         let mut at = stack;
@@ -152,8 +152,8 @@ impl<'a> Tree<'a> {
         (nodes, frames, self.strings, place_of)
     }
 
-    /// Numbers the nodes again, depth first: a node, then its first child with its whole subtree,
-    /// then the next child. Also returns the new number of each node.
+    /// Numbers the nodes again in depth-first order. A node comes first, then its first child with
+    /// the whole subtree, then the next child. Also returns the new number of each node.
     fn in_order(&self) -> (Nodes, Vec<u32>) {
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (node, &(parent, _)) in self.nodes.iter().enumerate().skip(1) {
@@ -175,7 +175,7 @@ impl<'a> Tree<'a> {
         (nodes, place_of)
     }
 
-    /// Returns the key by which children are ordered: name, line, and number.
+    /// Returns the key by which children are ordered, which is name, line, and number.
     fn name(&self, node: u32) -> (String, i32, u32) {
         let frame = self.frames[self.nodes[node as usize].1 as usize];
         (self.strings.text(frame[0]).to_string(), frame[3], node)

@@ -7,7 +7,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The mark of a page is within this number of bytes from the start of the file.
+/// The text that marks a page of `mallard report` is within this number of bytes from the start of
+/// the file.
 const HEAD_BYTES: u64 = 4096;
 
 /// Fails if the file exists and is not a report, so that a mistyped name does not destroy a file.
@@ -36,7 +37,7 @@ fn is_report(path: &Path) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("content=\"{MARK}\""))
 }
 
-/// Writes the text to a file, replacing an existing one. Call `check` first.
+/// Writes the text to a file, and replaces an existing file. Call `check` first.
 pub fn replace(to: &Path, text: &str) -> Result<(), Failure> {
     write_whole(to, true, |file| Ok(file.write_all(text.as_bytes())?))
 }

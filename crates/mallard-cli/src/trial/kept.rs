@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 /// The advice that a comparison verifies.
 pub struct Advised {
     folder: PathBuf,
-    /// The number of the card whose advice the command AFTER follows, counted from 1.
+    /// The number of the card that the program AFTER implements, counted from 1.
     number: usize,
     title: String,
-    /// Whether the card recommends a change, or recommends to change nothing. If not, the advice is
-    /// undecided.
+    /// Whether the card recommends a change, or recommends to change nothing. False if the advice
+    /// is undecided.
     is_decided: bool,
     /// The smallest and the largest predicted saving, as shares of the CPU time. `None` if the card
     /// predicts no saving.
@@ -28,7 +28,8 @@ pub struct Advised {
 }
 
 impl Advised {
-    /// Reads a card of a trace's advice, by its number from 1. Fails if there is no such card.
+    /// Reads a card of a trace's advice, by its number from 1. Returns an error if there is no such
+    /// card.
     pub fn of(name: &Path, card: usize) -> Result<Advised, Failure> {
         let folder = Trace::open(&names::trace_of(name))?.folder().to_path_buf();
         let text = fs::read_to_string(folder.join(ADVICE_FILE)).unwrap_or_default();

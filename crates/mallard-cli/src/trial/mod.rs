@@ -1,4 +1,5 @@
-//! `mallard try` and `mallard verify`, with the findings of a recording.
+//! Implements `mallard try` and `mallard verify`, which add the findings of a recording to their
+//! reports.
 
 mod kept;
 
@@ -20,7 +21,7 @@ const RECORD: &str = "mallard record --";
 /// The budget of a replay is the budget of the trial divided by this number.
 const REPLAY_PART: u32 = 4;
 
-// Clap shows the comment of `comparison::Command` as the description of the command.
+// Clap shows the doc comment of `comparison::Command` as the description of the command.
 #[derive(clap::Args)]
 pub struct Try {
     #[command(flatten)]
@@ -49,8 +50,8 @@ impl Try {
         })
     }
 
-    /// Rejects a plan that is corrupt or of another build of the program. Returns the libraries
-    /// that are other builds.
+    /// Rejects a plan that is corrupt or that belongs to another build of the program. Returns the
+    /// libraries that differ in their build from those of the plan.
     fn misfits(&self) -> Result<BTreeSet<String>, Failure> {
         match (&self.command.plan, self.command.program()) {
             (Some(file), [program, ..]) => {
@@ -80,12 +81,12 @@ fn compare_with(trace: &Trace, command: &comparison::Command, report: &mut Repor
     }
 }
 
-/// Returns a note that a recording does not contain how much a malloc can save.
+/// Returns a note that the recording does not show how much CPU time a malloc can save at most.
 fn unknown_bound(why: String) -> String {
     format!("the recording does not show how much CPU time a malloc can save at most: {why}")
 }
 
-// Clap shows the comment of `verify::Command` as the description of the command.
+// Clap shows the doc comment of `verify::Command` as the description of the command.
 #[derive(clap::Args)]
 pub struct Verify {
     #[command(flatten)]

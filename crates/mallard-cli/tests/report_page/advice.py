@@ -1,4 +1,4 @@
-"""Tests the advice: cards, the matrix of changes, and regions over time."""
+"""Tests how the page shows advice: the recommendations, the matrix of changes, and regions over time."""
 import copy
 
 import advice_data

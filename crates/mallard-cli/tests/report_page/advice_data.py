@@ -1,4 +1,4 @@
-"""Makes the advice and the regions of a made-up report: two cards, a matrix of changes, three regions."""
+"""Makes the advice and the regions of a made-up report: two recommendations, a matrix of changes, three regions."""
 import random
 
 RUN_NS = 4_200_000_000

@@ -4,10 +4,10 @@ use super::Heap;
 use crate::ffi;
 use core::mem::size_of;
 
-/// Statistics of a heap; see [`Heap::statistics`].
+/// Statistics of a heap, from [`Heap::statistics`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapStatistics {
-    /// Blocks in use by the program.
+    /// Number of blocks that the program uses.
     pub blocks_live: usize,
     /// Sum of the usable sizes of the live blocks.
     pub bytes_live: usize,
@@ -15,15 +15,15 @@ pub struct HeapStatistics {
     pub bytes_taken: usize,
     /// The largest `bytes_taken` so far.
     pub bytes_taken_max: usize,
-    /// Chunks, from which all blocks up to 1 MiB are allocated.
+    /// Number of chunks. All blocks up to 1 MiB are allocated from chunks.
     pub chunks: usize,
-    /// Blocks above 1 MiB.
+    /// Number of blocks above 1 MiB.
     pub large_blocks: usize,
 }
 
 impl<S> Heap<S> {
-    /// Counts the blocks of this heap. The time is proportional to the memory of the heap (one step
-    /// for each 16 KiB).
+    /// Computes the statistics of this heap. The time is proportional to the heap's memory (one
+    /// step for each 16 KiB).
     ///
     /// ```
     /// let heap = mallard_malloc::Heap::new();

@@ -38,8 +38,8 @@ impl<S> Heap<S> {
     #[allow(clippy::mut_from_ref)] // each call returns a different block
     pub fn alloc_slice_copy<T: Copy>(&self, values: &[T]) -> &mut [T] {
         let block = self.allocate(Layout::for_value(values)).cast::<T>();
-        // SAFETY: the block is new and has the size and alignment of the slice; T is `Copy`. As in
-        // `alloc`, the reference cannot outlive the block.
+        // SAFETY: the block is new and has the size and alignment of the slice, and T is `Copy`. As
+        // in `alloc`, the reference cannot outlive the block.
         unsafe {
             block.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
             core::slice::from_raw_parts_mut(block.as_ptr(), values.len())

@@ -1,10 +1,10 @@
-//! Answers whether any malloc saves CPU time if a comparison has no winner.
+//! Answers whether some malloc saves CPU time. A comparison asks this question if it has no winner.
 
 use crate::verdict::{Judgement, Verdict, Why};
 
 /// If no malloc can save more than this share of the CPU time, the answer is no.
 const PRECISION: f64 = 0.03;
-/// The minimum and the maximum factor by which a longer comparison is proposed.
+/// The smallest and the largest factor by which the next comparison should be longer.
 const TIMES: (f64, f64) = (2.0, 10.0);
 
 /// The answer to the question whether a malloc saves CPU time, if the comparison has no winner.
@@ -12,7 +12,7 @@ const TIMES: (f64, f64) = (2.0, 10.0);
 pub enum Answer<'a> {
     /// No malloc saves more than this share, within the precision.
     No {
-        /// The largest upper end of all intervals, but not less than 0.
+        /// The largest upper bound of all intervals, but not less than 0.
         most: f64,
     },
     /// There were too few runs for intervals.
@@ -21,14 +21,14 @@ pub enum Answer<'a> {
     NotYet {
         /// The malloc that may save the most.
         name: &'a str,
-        /// The upper end of its interval.
+        /// The upper bound of the candidate's interval.
         most: f64,
     },
 }
 
 impl<'a> Answer<'a> {
-    /// Returns the answer for some candidates, given with their names. `None` without candidates. A
-    /// candidate that was dropped early does not count, because it saves less than another one.
+    /// Returns the answer for candidates and their names, or `None` without candidates. Ignores
+    /// candidates that were dropped early, because each of them saves less than another candidate.
     pub fn of(
         candidates: impl Iterator<Item = (&'a str, &'a Judgement)>,
         min_gain: f64,
@@ -42,9 +42,9 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Returns by which factor the number of runs must probably grow to decide about a candidate. The
-/// width of an interval falls with the square root of the number of runs, until the interval is
-/// above 0, or below the precision.
+/// Estimates the factor by which the number of runs must grow to decide about a candidate. A
+/// decision needs an interval that is above 0 or below the precision, and the width of an interval
+/// falls with the square root of the number of runs.
 pub fn times_to_decide(of: &Judgement, min_gain: f64) -> f64 {
     let precision = PRECISION.max(min_gain);
     let to_gain = (of.saving - of.low) / of.saving;
@@ -53,7 +53,7 @@ pub fn times_to_decide(of: &Judgement, min_gain: f64) -> f64 {
     needed.map(|times| times * times).fold(f64::INFINITY, f64::min).clamp(TIMES.0, TIMES.1)
 }
 
-/// Returns whether a candidate has no verdict because it was dropped early.
+/// Returns whether a candidate has no verdict because the measurement dropped it early.
 pub fn is_dropped(of: &Judgement) -> bool {
     matches!(of.why, Some(Why::DroppedEarly { .. }))
 }

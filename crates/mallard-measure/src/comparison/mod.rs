@@ -144,8 +144,7 @@ impl Command {
             return Ok(found);
         }
         let (mut found, missing) = mallocs::installed();
-        // Settings of glibc change nothing in a program that has another malloc, so they are left
-        // out.
+        // A program that has another malloc ignores the settings of glibc's malloc.
         let is_idle = |name: &str| base.name != "glibc" && name.starts_with("glibc:");
         found.retain(|allocator| allocator.name != base.name && !is_idle(&allocator.name));
         notes.extend(mallocs::note_of_missing(&missing));

@@ -36,7 +36,8 @@ impl AppliedPlan {
         Ok(AppliedPlan { file, library })
     }
 
-    /// Returns the variables of the environment that apply the plan in a program that has the malloc `own`.
+    /// Returns the environment variables that apply the plan in a program. `own` is the malloc of
+    /// the program.
     pub fn variables(&self, own: &Allocator, program: &Path, applies: Applies) -> Variables {
         let mut variables = own.variables(program);
         let is_preload = |(name, _): &(OsString, Option<OsString>)| name == "LD_PRELOAD";

@@ -58,7 +58,8 @@ pub struct Entry {
     pub matters: Option<Matters>,
     /// Prefixes of the names of files that contain this malloc, separated by spaces.
     pub files: String,
-    /// Functions by which programs allocate if the malloc does not replace `malloc`, separated by spaces.
+    /// Functions by which programs allocate if this malloc does not replace `malloc`, separated by
+    /// spaces.
     pub functions: String,
     /// Further functions by which a program is recognised to contain this malloc, separated by
     /// spaces.

@@ -139,8 +139,8 @@ pub fn acts_by_pages(name: &str) -> bool {
     matters.is_some_and(|of| of != Matters::Calls)
 }
 
-/// Returns the allocators of the list that are installed and work, and the reasons why the others are
-/// left out.
+/// Returns the allocators of the list that are installed and work. Also returns the other
+/// allocators of the list, with the reason why each is left out.
 pub fn installed() -> (Vec<Allocator>, Vec<(String, Failure)>) {
     let mut found = Vec::new();
     let mut missing = Vec::new();

@@ -43,8 +43,9 @@ impl FromStr for Wanted {
     }
 }
 
-/// Parses VAR=VALUE,VAR=VALUE. A part without an equals sign continues the value before it, because
-/// a value may contain commas, as in MALLOC_CONF=narenas:1,tcache:false.
+/// Parses VAR=VALUE,VAR=VALUE. A value may contain commas, as in
+/// MALLOC_CONF=narenas:1,tcache:false, so a part without an equals sign continues the value before
+/// it.
 fn variables(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut variables: Vec<(String, String)> = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -72,8 +73,8 @@ impl Wanted {
         Ok(allocator)
     }
 
-    /// Returns the list entry with this name. Without such an entry, returns the entry with this
-    /// name and a version, if there is only one.
+    /// Returns the list entry with this name. If no entry has exactly this name, returns the only
+    /// entry that has this name followed by a version.
     fn entry(&self) -> Result<&'static Entry, Failure> {
         if let Some(entry) = list().find(|entry| entry.name == self.name) {
             return Ok(entry);

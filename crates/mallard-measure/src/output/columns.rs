@@ -11,10 +11,10 @@ use std::ops::Range;
 /// The maximum width of names in a table that would otherwise be too wide.
 const NAME_MAX: usize = 32;
 
-/// The indent of columns whose names are in a line above.
+/// The indent of columns that are printed below the name of their row.
 const INDENT: usize = 6;
 
-/// A table. The first columns have names and are aligned to the left; the other columns have
+/// A table whose first columns contain names, aligned to the left, and whose other columns contain
 /// figures.
 #[derive(Clone)]
 pub struct Columns {
@@ -37,8 +37,8 @@ impl Columns {
         Columns { figures: CellAlignment::Left, ..self }
     }
 
-    /// Returns the lines of the titles, and the lines of each row. Columns that do not fit next to
-    /// the names are in further lines of the row.
+    /// Returns the lines of the titles, and the lines of each table row. Columns that are too wide
+    /// to stand next to the names are in further lines of the row.
     pub fn rows(self) -> (Vec<String>, Vec<Vec<String>>) {
         let number = self.rows.len();
         let (mut titles, mut rows) = (Vec::new(), vec![Vec::new(); number]);
@@ -51,8 +51,8 @@ impl Columns {
     }
 
     /// Splits the table into parts that fit into `width`, and returns the lines of each part with
-    /// its titles. The first part begins with the names, and so do the others if `repeats_names` is
-    /// set.
+    /// its titles. The first part begins with the names. If `repeats_names` is set, every part
+    /// begins with the names.
     fn parts(mut self, width: usize, repeats_names: bool) -> Vec<Vec<String>> {
         if self.width_of(0..self.titles.len()) > width {
             let columns = 0..self.titles.len();
@@ -115,7 +115,8 @@ impl Columns {
         }
     }
 
-    /// Returns some columns as lines, which begin with the names or with spaces.
+    /// Formats some columns as lines. Each line begins with the names, or with spaces if
+    /// `has_names` is false.
     fn part(&self, columns: Range<usize>, has_names: bool) -> Vec<String> {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);

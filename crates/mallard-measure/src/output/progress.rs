@@ -1,4 +1,4 @@
-//! Shows the progress of the command's own work, which is not that of a program, on a terminal.
+//! Shows on a terminal what the command itself is doing, while no measured program runs.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;

@@ -33,9 +33,9 @@ pub fn own_assignments() -> String {
 }
 
 /// Replaces the first `mallard` in a command line, or in a note with a command, by the path that
-/// the user typed to call this process, because PATH may have no `mallard`. Changes nothing if the
-/// user typed `mallard` without a path. The command may stand at the beginning, after assignments
-/// of variables, or after a semicolon.
+/// the user typed to start this process, because `mallard` may not be in PATH. Changes nothing if
+/// the user typed `mallard` without a path. The command may be at the beginning of the line, after
+/// variable assignments, or after a semicolon.
 pub fn as_called(line: &str) -> String {
     let name = std::env::args_os().next();
     let is_own = |path: &OsString| {
@@ -74,7 +74,7 @@ pub fn quoted(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// Escapes bytes that stand between $' and '.
+/// Escapes bytes for a text between $' and '.
 fn escaped(bytes: &[u8]) -> String {
     let octal = |byte: &u8| format!("\\{byte:03o}");
     let letter = |c: char| match c {
@@ -91,8 +91,8 @@ fn escaped(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(chunk).collect()
 }
 
-/// Quotes the words of a command line for a shell. A command line that would fill the screen is
-/// shortened to the program and the word `ARGS`.
+/// Quotes the words of a command line for a shell. A very long command line is shortened to the
+/// program and the word `ARGS`.
 pub fn quoted_words(words: &[OsString]) -> String {
     let line = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     match words.first() {
@@ -147,7 +147,8 @@ mod tests {
         assert_eq!(quoted, ["a/b.mallard", "'sp ace'", "./-.mallard", "'./-a;b'", r"'it'\''s'"]);
     }
 
-    /// Returns the words that a shell makes of a command line, each with a zero byte at its end.
+    /// Returns the words into which a shell splits a command line. Each word is followed by a zero
+    /// byte.
     fn read_by_shell(line: &str) -> Vec<u8> {
         let script = format!("printf '%s\\0' {line}");
         let ran = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();

@@ -12,8 +12,8 @@ pub fn say(text: &str) -> Result<(), Failure> {
     write(&fitted(text, width()))
 }
 
-/// Writes a text for programs, such as JSON, to stdout unchanged. A closed pipe, for example to
-/// `head`, is not an error, but a full disk is.
+/// Writes a text for programs, such as JSON, to stdout unchanged. A full disk is an error, but a
+/// closed pipe is not, because a reader such as `head` may stop early.
 pub fn write(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

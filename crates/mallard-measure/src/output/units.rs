@@ -32,8 +32,8 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// Rounds a time up to a budget as people type it: in tens of seconds, and from two minutes on in
-/// minutes.
+/// Formats a time for the option --budget. Rounds the time up to tens of seconds, or to minutes
+/// from two minutes on.
 pub fn budget(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
         seconds @ ..=110 => format!("{}s", seconds.max(1).next_multiple_of(10)),
@@ -54,7 +54,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// Formats a count in words: `950,000`, `2.3 million`.
+/// Formats a count, large counts in millions: `950,000`, `2.3 million`.
 pub fn about(number: u64) -> String {
     match number as f64 {
         figure if figure >= 1e9 => format!("{} billion", short(figure / 1e9)),
@@ -72,8 +72,9 @@ pub fn plural(number: u64, word: &str) -> String {
     }
 }
 
-/// Formats how many threads and processes made some calls: ` of 3 threads`, ` of 79 processes` with
-/// one thread each, ` of 12 threads of 3 processes`. Empty if there were none.
+/// Formats how many threads and processes made some calls: ` of 3 threads`, ` of 79 processes` if
+/// each has one thread, or ` of 12 threads of 3 processes`. Returns an empty text if there are no
+/// threads.
 pub fn of_threads(threads: u64, processes: u64) -> String {
     match (threads, processes) {
         (0, _) => String::new(),
@@ -88,7 +89,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", short(share * 100.0))
 }
 
-/// Formats two shares with one unit: `4.0 to 32 %`.
+/// Formats two shares as percentages: `4.0 to 32 %`.
 pub fn percents(low: f64, high: f64) -> String {
     format!("{} to {}", short(low * 100.0), percent(high))
 }

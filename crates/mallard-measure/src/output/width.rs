@@ -1,16 +1,16 @@
 //! Wraps text to the width of the terminal.
 //!
-//! A line that is too wide is wrapped at spaces. A command that the user can paste, a path and a
-//! quoted text are never broken. Such a word may be wider than the terminal, and then stands alone
-//! on a line.
+//! A line that is too wide is wrapped at spaces. Commands that the user can paste, paths and quoted
+//! texts are never broken. If such a text is wider than the terminal, it has a line to itself.
 
 use std::sync::{LazyLock, OnceLock};
 use terminal_size::terminal_size_of;
 
-/// The width of text that goes to a file or a pipe, and the minimum width of text for a terminal.
+/// The width of text in a file or a pipe, and the minimum width of text on a terminal.
 const WIDTH_MIN: usize = 80;
 
-/// Replaces a space in text that must not be broken. No Unicode text contains this character.
+/// Replaces spaces in text that must not be wrapped. This private character occurs in no other
+/// text.
 const NO_BREAK: char = '\u{f8ff}';
 
 /// The function that lists the subcommands of the running command (see `know_subcommands`).
@@ -19,8 +19,8 @@ static SUBCOMMANDS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
 /// Units that stay on the same line as the number before them.
 const UNITS: [&str; 11] = ["B", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "min", "%"];
 
-/// Returns the width of a line, which is that of the terminal if stdout is one, or else the
-/// variable COLUMNS, but at least 80.
+/// Returns the width of a line, which is at least 80. If stdout is a terminal, the width is that of
+/// the terminal, otherwise the value of the variable COLUMNS.
 pub fn width() -> usize {
     static WIDTH: LazyLock<usize> = LazyLock::new(|| {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -30,13 +30,14 @@ pub fn width() -> usize {
     *WIDTH
 }
 
-/// Registers the subcommands of the running command. In messages, such a word after `mallard`
-/// begins a command that the user can paste. Only the first call has an effect.
+/// Registers the subcommands of the running command. If one of these words follows `mallard` in a
+/// message, the two words begin a command that the user can paste. Only the first call has an
+/// effect.
 pub fn know_subcommands(list: fn() -> Vec<String>) {
     let _ = SUBCOMMANDS.set(list);
 }
 
-/// Returns a text that is never broken, such as the command line of a program.
+/// Marks a text, such as the command line of a program, so that it is never wrapped.
 pub fn unbroken(text: &str) -> String {
     text.replace(' ', NO_BREAK.encode_utf8(&mut [0; 4]))
 }
@@ -62,8 +63,8 @@ pub fn shortened(name: &str, width: usize) -> String {
     format!("{begin}…{end}")
 }
 
-/// Wraps a line into several lines. If the line begins with a name and a gap, the further lines are
-/// indented to the text after the gap.
+/// Wraps a line into several lines. If the line begins with a name and a gap, the lines after the
+/// first are indented to the text behind the gap.
 fn wrapped(line: &str, width: usize) -> String {
     let text_at = text_column(line);
     let indent = line.len() - line.trim_start().len();
@@ -99,8 +100,8 @@ fn wrapped(line: &str, width: usize) -> String {
     lines + last.trim_end()
 }
 
-/// Returns a finished line, without a comma at its end if a command fills the line, because the
-/// user would paste the comma too.
+/// Returns a wrapped line. Removes a comma from its end if a command fills the line, because the
+/// user would paste the comma together with the command.
 fn without_comma(line: &str, width: usize) -> &str {
     let line = line.trim_end();
     match line.chars().count() > width {
@@ -151,9 +152,9 @@ fn is_one(word: &str, next: &str) -> bool {
     is_number && UNITS.contains(&next) || word.starts_with("--") && next.contains('=')
 }
 
-/// Returns the length of the command with which a text begins, such as a command of mallard. The
-/// command may change the directory and set variables. It ends at a comma, semicolon or colon at
-/// the end of a word, or at the end of the text.
+/// Returns the length of the command with which a text begins, or `None` if the text begins with no
+/// command. A command of mallard may follow a change of the directory and variable assignments. The
+/// command ends at a comma, semicolon or colon after a word, or at the end of the text.
 fn command_bytes(text: &str) -> Option<usize> {
     let mut at = 0;
     let next = |at: &mut usize| {
@@ -188,8 +189,9 @@ fn command_bytes(text: &str) -> Option<usize> {
     Some(end)
 }
 
-/// Returns whether a word after `mallard` is a subcommand, and not the verb of a sentence. That is
-/// so if `rest` begins with an option, or if the running command has this subcommand.
+/// Returns whether the word after `mallard` is a subcommand, and not the verb of a sentence. The
+/// word is a subcommand if `rest` begins with an option, or if the running command has this
+/// subcommand.
 fn is_subcommand(word: &str, rest: &str) -> bool {
     let rest = rest.trim_start();
     let known = || SUBCOMMANDS.get().map_or(Vec::new(), |list| list());
@@ -202,9 +204,9 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns the length of the word with which a text begins. A quoted part of a word may contain
-/// spaces. In a command, a quoted part may be anywhere in a word; elsewhere only at the beginning,
-/// because a word may contain an apostrophe.
+/// Returns the length in bytes of the word with which a text begins. A quoted part of the word may
+/// contain spaces. Outside commands, a quoted part is only recognised at the beginning of a word,
+/// because an apostrophe may follow later.
 fn word_bytes(text: &str, is_of_command: bool) -> usize {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next().filter(|c| !c.is_whitespace()) {
@@ -217,8 +219,8 @@ fn word_bytes(text: &str, is_of_command: bool) -> usize {
     at
 }
 
-/// Splits a word that is wider than a line. The names of C++ templates are split at their parts; a
-/// path is not split.
+/// Splits a word that is wider than a line. The name of a C++ template is split between its parts.
+/// A path is not split.
 fn broken(word: &str, room: usize) -> Vec<&str> {
     let is_name = ["::", "<", "("].iter().any(|part| word.contains(part));
     if word.chars().count() <= room || !is_name || word.contains(['/', NO_BREAK, ' ']) {

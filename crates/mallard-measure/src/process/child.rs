@@ -23,11 +23,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The number of output bytes that are stored, to show differences.
+/// The number of bytes at the beginning of the output that are stored, to show differences.
 const KEPT_BYTES: usize = 1 << 20;
 /// The number of bytes at the end of stderr that are stored, for messages.
 const ERRORS_BYTES: usize = 4096;
-/// How many characters of the last line of stderr are shown. The messages of mallocs have up to 300.
+/// The number of characters of stderr's last line that are shown. Messages of mallocs have up to
+/// 300.
 const LINE_CHARACTERS: usize = 500;
 /// How long the mappings of a process are searched for the library of its allocator.
 const WATCH: Duration = Duration::from_millis(500);
@@ -45,8 +46,8 @@ pub struct Start {
     pub stdin: Option<PathBuf>,
     /// Whether stdout and stderr are read. If not, they are discarded.
     pub captures: bool,
-    /// How long processes that the program leaves running may continue. With `None`, only the
-    /// process group is killed.
+    /// The time that processes which the program leaves running may continue. If `None`, other
+    /// processes are only killed if they are in the program's process group.
     pub orphans: Option<Duration>,
     /// A library that the process should have mapped. The mappings of the process are searched for
     /// it while the process runs.
@@ -57,11 +58,11 @@ pub struct Start {
 #[derive(Clone, Default)]
 pub struct Output {
     hash: DefaultHasher,
-    /// Number of bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// The first `KEPT_BYTES` bytes.
     pub begin: Vec<u8>,
-    /// The end of the text on stderr.
+    /// The last bytes of the text on stderr.
     pub errors: Vec<u8>,
 }
 
@@ -113,7 +114,7 @@ pub enum Seen {
 pub enum End {
     /// The process has ended, after this wall time.
     Ended(Ended, Duration),
-    /// The process was killed because it ran for too long.
+    /// The process exceeded its time limit and was killed.
     TooLong,
     /// The user interrupted mallard, and the process was killed.
     Interrupted,
@@ -123,13 +124,13 @@ pub enum End {
 pub enum Stop {
     /// The user interrupted mallard.
     Interrupted,
-    /// The program ran for too long, and was killed.
+    /// The program exceeded its time limit and was killed.
     TooLong,
     /// The program, or the load of a server, failed in this way.
     Broken(String),
-    /// The load of a server ran for too long in this way, and was killed.
+    /// The load command of a server exceeded its time limit and was killed. The text describes how.
     LoadHangs(String),
-    /// Mallard, the setup or the start failed.
+    /// Mallard, the setup command or the start of the program failed.
     Failed(Failure),
 }
 
@@ -236,8 +237,8 @@ impl Child {
     /// Waits at most `pause` for the end of the process, and reads the output meanwhile. Returns
     /// whether the process has ended.
     pub fn poll(&mut self, pause: Duration) -> io::Result<bool> {
-        // Without a pidfd, the end of the process does not wake `poll`, so each wait is at most a
-        // millisecond.
+        // Without a pidfd, the exit of the process does not wake `poll`, so each wait lasts at most
+        // a millisecond.
         let pause = if self.end.is_some() { pause } else { pause.min(Duration::from_millis(1)) };
         let end = self.end.as_ref().map(AsFd::as_fd);
         let pipes = self.pipes.iter().flatten().map(AsFd::as_fd);
@@ -254,8 +255,8 @@ impl Child {
         let _ = killpg(self.process, signal); // the group may have ended
     }
 
-    /// Kills the rest of the process group, reads the rest of the output and returns how the process
-    /// ended.
+    /// Kills the remaining processes of the process group, and reads the remaining output. Returns
+    /// how the process ended.
     pub fn finish(&mut self) -> io::Result<Ended> {
         // The id of the group is not reused before `reap`, so the signal reaches no other group.
         self.signal(Signal::SIGKILL);
@@ -285,7 +286,7 @@ impl Child {
         }
     }
 
-    /// Reads the available data of the pipes.
+    /// Reads all data that is now available in the pipes.
     fn read(&mut self) {
         let mut buffer = [0; 64 << 10];
         for (index, place) in self.pipes.iter_mut().enumerate() {

@@ -50,16 +50,16 @@ pub fn malloc(file: &str) -> Part<'_> {
     Part { file, built_in: "src/malloc", component: "malloc", variable: "MALLARD_MALLOC" }
 }
 
-/// The subdirectories of `build` that are searched: those of the CMake presets, and `build` itself
-/// for `cmake -B build`.
+/// The subdirectories of `build` to search: the build directories of the CMake presets, and `build`
+/// itself, which `cmake -B build` uses.
 const BUILDS: [&str; 4] = ["release", "bench", "dev", ""];
 
-/// The command that builds the parts. `cargo install` builds only the command.
+/// The command to type if `cargo install` has built this command without the other parts.
 const BUILT: &str = "in a clone: cmake -B build -DMALLARD_BUILD_COMMAND=OFF && cmake --build build";
 
 impl Part<'_> {
-    /// Finds the part by its environment variable, or near this command. `state` is what the error
-    /// message reports as not done.
+    /// Finds the part by its environment variable, or near this command. `state` is a text for the
+    /// error message that describes what was not done.
     pub fn find(&self, state: &str) -> Result<PathBuf, Failure> {
         self.look()
             .map_err(|what| Failure::new(what, state, self.help()).with_status(MALLARD_FAILED))
@@ -115,15 +115,16 @@ pub fn in_builds(folder: &str, file: &str) -> Vec<PathBuf> {
     builds(&this_program(), folder, file)
 }
 
-/// Returns the directories below a prefix that have libraries for this processor. Debian and Ubuntu
-/// use the first below /usr, which is named for the processor and the C library; other systems use
-/// the others. Preloaded libraries are for glibc, even if this command is not.
+/// Returns the directories below a prefix that have libraries for this processor. The first one,
+/// named after the processor and glibc, is used by Debian and Ubuntu below /usr. Other systems use
+/// the other two. The name contains glibc even if this command uses another C library, because
+/// preloaded libraries are built for glibc.
 pub fn library_folders() -> [String; 3] {
     [format!("lib/{}-linux-gnu", std::env::consts::ARCH), "lib64".into(), "lib".into()]
 }
 
-/// Fails if the file is not a library or a program. The dynamic linker would ignore such a file,
-/// and start the program without the recorder.
+/// Fails if the file is neither a library nor a program. The dynamic linker would ignore the file,
+/// so that the program would start without the recorder.
 pub fn must_be_library(path: PathBuf) -> io::Result<PathBuf> {
     let mut begin = [0; 4];
     File::open(&path)?.read_exact(&mut begin)?;
@@ -141,7 +142,8 @@ fn above(program: &Path, levels: usize) -> &Path {
     program.ancestors().nth(levels).unwrap_or(Path::new("/"))
 }
 
-/// Returns whether a program is in PREFIX/bin. If not, it is in build/cargo/PROFILE of a clone.
+/// Returns whether a program is in PREFIX/bin. Otherwise the program is in the directory
+/// build/cargo/PROFILE of a clone.
 fn is_installed(program: &Path) -> bool {
     above(program, 1).ends_with("bin")
 }

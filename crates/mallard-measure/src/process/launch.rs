@@ -61,10 +61,10 @@ impl Ended {
 /// Where the output of the program goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Out {
-    /// To stdout and stderr of this process.
+    /// To the stdout and stderr of this process.
     #[default]
     Same,
-    /// All output goes to stderr of this process.
+    /// Both stdout and stderr go to the stderr of this process.
     Stderr,
     /// The output is discarded.
     Nowhere,
@@ -86,12 +86,12 @@ pub fn stdin_file() -> Option<PathBuf> {
     let of = std::fs::metadata(&stdin).ok().filter(|of| of.is_file())?;
     let name = std::fs::read_link(&stdin).ok()?;
     let is_it = |named: std::fs::Metadata| (named.dev(), named.ino()) == (of.dev(), of.ino());
-    // A deleted file has no name any more, so the path in /proc is used.
+    // If the file was deleted, its old name is useless, so the path in /proc is used.
     let has_name = std::fs::metadata(&name).is_ok_and(is_it);
     Some(if has_name { name } else { stdin })
 }
 
-/// The open files of `Streams`.
+/// The opened files that `Streams` names.
 struct Files {
     stdin: Option<File>,
     out: Out,
@@ -119,8 +119,8 @@ impl Streams {
 }
 
 impl Files {
-    /// Returns the stdin, stdout and stderr of the program. `own` are those of this process, which
-    /// are used where `Streams` names nothing else.
+    /// Returns the stdin, stdout and stderr of the program. `own` has the descriptors of this
+    /// process, which are used for each stream that `Streams` does not replace.
     fn instead_of<'a>(&'a self, own: [BorrowedFd<'a>; 3]) -> [BorrowedFd<'a>; 3] {
         let stdin = self.stdin.as_ref().map_or(own[0], |file| file.as_fd());
         match self.out {
@@ -138,8 +138,8 @@ pub struct Running {
     /// 5.3.
     end: Option<OwnedFd>,
     signals: SignalsInfo<WithOrigin>,
-    /// Set when the program has ended. While it is set, SIGINT and similar signals end this
-    /// process.
+    /// A flag that is set when the program has ended. While the flag is set, SIGINT and similar
+    /// signals end this process.
     has_ended: Arc<AtomicBool>,
     /// The signal that asked the program to terminate. `None` if no such signal arrived.
     pub interrupted_by: Option<i32>,
@@ -236,7 +236,7 @@ impl Running {
         let Some(end) = &self.end else { return std::thread::sleep(limit) };
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], timeout);
-        // A signal may end the wait early.
+        // A signal may have interrupted the wait.
     }
 }
 
@@ -260,7 +260,7 @@ pub fn reap(process: Pid) -> io::Result<Ended> {
     })
 }
 
-/// Returns the error for a program that the system does not start.
+/// Returns the error for a program that the kernel does not start.
 pub fn refused(path: &Path, error: &io::Error) -> Failure {
     let (shown, pasted) = (path.display(), quoted_path(path));
     let (status, help) = match error.raw_os_error() {

@@ -16,11 +16,12 @@ pub struct Load<'a> {
     pub command: &'a str,
     /// The time for which the command is repeated. If `None`, the command must succeed once.
     pub repeated_for: Option<Duration>,
-    /// The time in which a server must start, which means that the command must succeed once.
+    /// The time limit for the start of a server. The server has started when the command succeeds
+    /// once.
     pub start: Duration,
-    /// A command that takes longer is killed.
+    /// The time after which a run of the command is killed.
     pub limit: Duration,
-    /// Stops the load when it is set.
+    /// A flag that stops the load when it is set.
     pub interrupted: &'a AtomicBool,
 }
 
@@ -37,7 +38,7 @@ pub struct Served {
 }
 
 impl Load<'_> {
-    /// Runs the load. `alive` returns an error if the server has ended.
+    /// Runs the load. `alive` must return an error if the server has ended.
     pub fn run(&self, mut alive: impl FnMut() -> Result<(), Stop>) -> Result<Served, Stop> {
         let output = self.first(&mut alive)?;
         let first = Instant::now();
@@ -86,7 +87,7 @@ impl Load<'_> {
     }
 }
 
-/// The help for a load that fails because the server does not answer yet.
+/// The help for a load that fails because the server does not accept requests yet.
 pub const WAITING_LOAD: &str =
     "a load that waits for the server: --load 'until READY; do sleep 0.1; done; CMD', with a command \
      READY that fails as long as the server does not answer";

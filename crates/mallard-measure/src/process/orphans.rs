@@ -1,8 +1,8 @@
-//! Finds and kills processes that a measured program leaves running when it ends, such as daemons.
+//! Finds and kills processes, such as daemons, that a measured program leaves running when it ends.
 //!
 //! The kernel makes an orphan the child of its nearest ancestor that is a child subreaper. This
-//! process becomes a subreaper, so it finds all orphans of a program, even those in other process
-//! groups.
+//! process makes itself a subreaper, so that all orphans of a program become its children, even
+//! those in other process groups.
 
 use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
@@ -13,7 +13,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// The time in which left processes may end by themselves after the program that started them.
+/// The time that processes which a program leaves running have to exit by themselves.
 pub const GRACE: Duration = Duration::from_millis(300);
 
 /// Makes this process a child subreaper, so that orphans become its children.
@@ -34,8 +34,8 @@ pub fn names(program: Pid, grace: Duration) -> Vec<String> {
     }
 }
 
-/// Kills all processes that a program left running, and the processes that those leave. A process
-/// of another user cannot be killed, and continues to run.
+/// Kills all processes that a program left running, and the orphans of the killed processes. A
+/// process of another user cannot be killed, so such a process continues to run.
 pub fn kill_all(program: Pid) {
     let end =
         |process: &Pid| kill(*process, Signal::SIGKILL).is_ok() && waitpid(*process, None).is_ok();

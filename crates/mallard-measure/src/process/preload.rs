@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// Links to libraries, and the directory of the links, which exists until `remove_links`.
+/// The directory with links to libraries, and the links by library. The directory exists until
+/// `remove_links` is called.
 struct Links {
     folder: TempDir,
     of: HashMap<PathBuf, PathBuf>,
@@ -19,9 +20,9 @@ fn is_one_path(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte))
 }
 
-/// Returns a path of a library that LD_PRELOAD parses as one path: the library's own path, or the
-/// path of a link to the library. If no link can be made, the dynamic linker later reports which
-/// library it does not find.
+/// Returns a path that LD_PRELOAD can contain: the path of the library, or the path of a new link
+/// to the library. If no link can be made, the path of the library is returned, and the dynamic
+/// linker reports that it does not find the library.
 pub fn preloadable(library: &Path) -> PathBuf {
     if is_one_path(library) {
         return library.to_path_buf();
@@ -29,8 +30,7 @@ pub fn preloadable(library: &Path) -> PathBuf {
     link_to(library).unwrap_or_else(|_| library.to_path_buf())
 }
 
-/// Joins the values of `parts`, each of which names libraries, to one value of LD_PRELOAD. Empty
-/// parts are skipped.
+/// Joins `parts`, each of which names libraries, to one value for LD_PRELOAD. Skips empty parts.
 pub fn joined(parts: impl IntoIterator<Item = OsString>) -> OsString {
     let parts: Vec<OsString> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(OsStr::new(":"))

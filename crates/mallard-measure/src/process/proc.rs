@@ -1,8 +1,8 @@
-//! Reads what the kernel reports about processes, below /proc. No other module names a file in
-//! /proc.
+//! Reads what the kernel reports about processes in /proc. Only this module contains paths of files
+//! in /proc.
 //!
-//! Names and paths are bytes, because a program may choose any name, the kernel cuts names in the
-//! middle of a character, and a path may contain any byte but 0. So no file here is read as UTF-8.
+//! Names and paths are bytes and are not read as UTF-8. A program may choose any name, the kernel
+//! may cut a name in the middle of a character, and a path may contain any byte but 0.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -99,12 +99,13 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Reads the file of a process.
+    /// Reads and parses the file of a process.
     pub fn of(process: u32) -> Option<Stat> {
         Stat::parse(&read(Process::Id(process), "stat")?)
     }
 
-    /// Parses the text of the file. The name, in parentheses, may contain anything.
+    /// Parses the text of the file. The name is in parentheses, and may contain any character, even
+    /// a parenthesis.
     fn parse(text: &[u8]) -> Option<Stat> {
         let begin = text.iter().position(|&byte| byte == b'(')?;
         let end = text.iter().rposition(|&byte| byte == b')')?;
@@ -112,13 +113,13 @@ impl Stat {
         Some(Stat { name, rest: text[end + 1..].to_vec() })
     }
 
-    /// Returns the number in a field. Fields are counted as in proc_pid_stat(5), where the process
-    /// id is field 1.
+    /// Returns the number in a field. `index` counts fields as proc_pid_stat(5) does, where field 1
+    /// is the process id.
     pub fn field(&self, index: usize) -> Option<u64> {
         number(words(&self.rest).nth(index - 3)?)
     }
 
-    /// Returns whether the first thread has exited, and no process has waited for the process yet.
+    /// Returns whether the process has exited, but its parent has not waited for it yet.
     pub fn is_zombie(&self) -> bool {
         matches!(words(&self.rest).next(), Some(b"Z" | b"X"))
     }
@@ -145,13 +146,13 @@ pub fn status_of_thread(process: u32, thread: u32, name: &str) -> Option<String>
     Some(String::from_utf8_lossy(value.trim_ascii()).into_owned())
 }
 
-/// Returns a value of `status` that the file has in KiB, converted to bytes.
+/// Returns a value in bytes that the file /proc/PID/status has in KiB.
 pub fn status_bytes(process: Process, name: &str) -> Option<u64> {
     Some(status(process, name)?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// Returns the limit of a process's address space in bytes (RLIMIT_AS). Works until the process was
-/// waited for, even if it has ended. `None` if unlimited.
+/// Returns the limit of a process's address space in bytes (RLIMIT_AS), or `None` if it is
+/// unlimited. Also works for a process that has ended but that nobody has waited for yet.
 pub fn address_space_limit(process: Process) -> Option<u64> {
     let text = read(process, "limits")?;
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -173,8 +174,8 @@ pub fn has_mapped(process: u32, path: &Path, inode: Option<u64>) -> bool {
 }
 
 fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
-    // In this file, the kernel writes a line feed in a path as \012, and adds ` (deleted)` to the
-    // path of a deleted file.
+    // In /proc/PID/maps, the kernel writes a line feed in a path as \012. It adds ` (deleted)` to
+    // the path of a deleted file.
     let path = path.as_os_str().as_bytes();
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'\n').collect();
     let path = parts.join(&b"\\012"[..]);
@@ -185,8 +186,7 @@ fn is_in_maps(text: &[u8], path: &Path, inode: Option<u64>) -> bool {
     })
 }
 
-/// Returns a path to the file that a process executes. A stat or an open of this path reaches the
-/// file even if the file was deleted.
+/// Returns a path to the file that a process executes. The path works even if the file was deleted.
 pub fn executable(process: u32) -> PathBuf {
     place(Process::Id(process), "exe")
 }
@@ -228,8 +228,8 @@ pub struct Mapping {
     pub is_writable: bool,
     /// Whether the process may execute code in the mapping.
     pub is_executable: bool,
-    /// The path of the mapped file, or a name that the kernel gives to the mapping. Empty if there
-    /// is none.
+    /// The path of the mapped file, or the kernel's name for the mapping, such as `[heap]`. Empty
+    /// for a mapping without a name.
     pub name: Vec<u8>,
 }
 
@@ -280,7 +280,7 @@ pub fn stdin() -> PathBuf {
     place(Process::This, "fd/0")
 }
 
-/// Returns whether a path is below /proc, so that it has another meaning in another process.
+/// Returns whether a path is in /proc. Another process may find another file at such a path.
 pub fn has(path: &Path) -> bool {
     path.starts_with("/proc")
 }
@@ -382,7 +382,8 @@ mod tests {
                     false if path.ends_with("proc.rs") => {}
                     false => {
                         let text = fs::read_to_string(&path).unwrap();
-                        // Tests may name files in /proc. They come last in a source file.
+                        // Test code may contain paths in /proc. The tests are at the end of each
+                        // source file.
                         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
                         assert!(!code.contains("\"/proc/"), "{}", path.display());
                     }

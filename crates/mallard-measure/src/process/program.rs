@@ -1,5 +1,5 @@
-//! Finds a program, and checks before the start whether the recorder or another malloc can be
-//! preloaded into the program.
+//! Finds a program before it is started, and checks whether the recorder or another malloc can be
+//! preloaded into it.
 
 use crate::error::status::{CANNOT_RECORD, NOT_FOUND};
 use crate::error::Failure;
@@ -15,12 +15,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A fact about a program, known before the program starts.
+/// A property of a program that was found before the program starts.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Finding {
-    /// Whether, because of this fact, the program cannot be recorded or run under another malloc.
+    /// Whether the program cannot be recorded or run under another malloc because of this property.
     pub refuses: bool,
-    /// The fact, in one line.
+    /// The description of the property in one line.
     pub what: String,
     /// What the user can do.
     pub help: String,
@@ -43,9 +43,9 @@ fn warning(what: impl Into<String>, help: impl Into<String>) -> Finding {
     Finding { refuses: false, what: what.into(), help: help.into(), allocates_by: None }
 }
 
-/// Finds a program as the shell does: by its path if `name` has a slash, otherwise in PATH.
-/// `command` is the beginning of what the user typed, such as `mallard record --`, for the help
-/// line.
+/// Finds a program as a shell does: by its path if `name` has a slash, otherwise in PATH. `command`
+/// is the command that the user typed in front of the name, such as `mallard record --`, for error
+/// messages.
 pub fn find(name: &OsStr, command: &str) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
     // A name that begins with a dash is probably a mistyped option.
@@ -140,8 +140,8 @@ fn is_for_this_machine(data: &[u8]) -> bool {
     data.get(4) == Some(&elf::ELFCLASS64) && data.get(18..20) == Some(&machine().to_le_bytes()[..])
 }
 
-/// Returns a warning about an interpreter with its own memory management, recognised by its file
-/// name. Such an interpreter calls malloc for only a part of its memory.
+/// Returns a warning if the file name is that of an interpreter with its own memory management.
+/// Such an interpreter calls malloc for only a part of its memory.
 fn hint(path: &Path) -> Option<Finding> {
     let name = path.file_name()?.to_string_lossy();
     if name.starts_with("python") && std::env::var_os("PYTHONMALLOC").is_none() {
@@ -228,8 +228,8 @@ fn examine_script(path: &Path, line: &[u8]) -> std::io::Result<Vec<Finding>> {
     examine(&interpreter)
 }
 
-/// Finds privileges that the file gives to the program, such as set-user-ID. For a program with
-/// such privileges, the dynamic linker ignores LD_PRELOAD.
+/// Finds out whether the file gives privileges to the program, such as set-user-ID. The dynamic
+/// linker ignores LD_PRELOAD for such a program.
 fn privileges(path: &Path) -> std::io::Result<Vec<Finding>> {
     let meta = path.metadata()?;
     let is_root = nix::unistd::geteuid().is_root();
@@ -336,20 +336,20 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
         findings.push(Finding { allocates_by: Some(symbol), ..finding });
     } else if exported("_Znwm") && needed.iter().any(|name| is_library_of_cpp(name)) {
         findings.push(warning(
-            "it has its own operator new: memory that this does not get from malloc is not seen",
+            "it has its own operator new, so memory that does not come from malloc is not recorded",
             "you need not do anything if it calls malloc; otherwise use a build without it",
         ));
     }
     findings
 }
 
-/// Returns whether a library has the usual operator new. A program that contains a static copy of
-/// such a library also has the usual operator new.
+/// Returns whether a library defines the operator new of the C++ standard library. A program with a
+/// static copy of the library also uses this operator.
 fn is_library_of_cpp(name: &str) -> bool {
     name.starts_with("libstdc++.") || name.starts_with("libc++.")
 }
 
-/// Names the allocator whose functions a program contains, for a message.
+/// Returns the name of the allocator whose functions a program contains, for a message.
 fn whose(defined: &std::collections::HashSet<&str>) -> String {
     let of = Mallocs::get().contained(|name| defined.contains(name));
     of.map_or(String::new(), |entry| format!(" ({})", entry.library_name()))

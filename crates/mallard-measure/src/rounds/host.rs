@@ -4,9 +4,9 @@ use crate::output::units::{bytes, plural};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A note is printed if the load average of other processes is larger than this.
+/// The load average of other processes above which a note is printed.
 const LOAD_MAX: f64 = 0.7;
-/// A note is printed if the processor's frequency changes by more than this share.
+/// The relative change of the processor's frequency above which a note is printed.
 const FREQUENCY_CHANGE: f64 = 0.1;
 /// The directory with one subdirectory for each core, relative to the root.
 const CPUS: &str = "sys/devices/system/cpu";
@@ -110,7 +110,8 @@ fn cgroups(root: &Path) -> Vec<PathBuf> {
     own.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect()
 }
 
-/// Returns the minimum number of cores that these cgroups allow. `None` without a limit.
+/// Returns the smallest number of CPU cores to which these cgroups are limited. `None` without a
+/// limit.
 fn quota(root: &Path) -> Option<f64> {
     let limits = cgroups(root)
         .into_iter()
@@ -130,7 +131,7 @@ fn memory_limit(root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// Returns how often these cgroups were throttled because their CPU time was used up.
+/// Returns how often these cgroups were throttled because they used up their CPU quota.
 fn throttled(root: &Path) -> u64 {
     let counts = cgroups(root).into_iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;

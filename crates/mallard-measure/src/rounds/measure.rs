@@ -17,31 +17,34 @@ use crate::verdict::{self, Verdict, Why};
 use fastrand::Rng;
 use std::time::Duration;
 
-/// The number of rounds after which the measurement may end before the budget is used up.
+/// The number of rounds from which the measurement may end early, before the budget is used up.
 const ROUNDS_GOOD: usize = 15;
 /// The maximum number of rounds. Further rounds would make no interval noticeably narrower.
 const ROUNDS_MAX: usize = 400;
-/// The maximum length of the environment variable that moves the stack, which is more than a page.
+/// The maximum length in bytes of the environment variable that moves the stack. The length exceeds
+/// a page.
 const PADDING_MAX: usize = 4096 + 256;
-/// A run that takes this many times as long as the first run counts as hanging.
+/// A run that takes this many times as long as the first run is killed.
 const PATIENCE: u32 = 10;
-/// A run that takes less time than this never counts as hanging.
+/// A run that takes less time than this is not killed.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
 /// The budget divided by this number is reserved for confirmation runs of the best candidates.
 const FRESH_PART: u32 = 4;
 /// Confirmation runs start only if there is time for this many rounds more than a verdict needs.
 const FRESH_SPARE: usize = 2;
-/// Settings of the base's malloc run only if the budget allows this many times as many runs as a
-/// verdict needs. Most settings have no effect, and the other candidates need the runs more.
+/// The measurement includes settings of the base's malloc only if the budget allows this many times
+/// as many runs as a verdict needs. Most settings have no effect, so other candidates are more
+/// important.
 const SETTINGS_SPARE: u32 = 2;
 /// The number of runs in a confirmation round of one candidate: the base, its control and the
 /// candidate.
 const FRESH_RUNS: usize = 3;
-/// Confirmation rounds that a verdict needs may exceed the budget by the budget divided by this
-/// number. Otherwise, if runs became slower in the last rounds, all earlier runs would be useless.
+/// The share of the budget, as a divisor, by which necessary confirmation rounds may exceed the
+/// budget. If confirmation were cut off because the last runs were slower, all earlier runs would
+/// be useless.
 const OVERTIME_PART: u32 = 10;
-/// If candidates are dropped early, the rounds of the choice may use the remaining budget divided
-/// by this number. Confirmation rounds use the rest.
+/// The share of the remaining budget, as a divisor, that selection rounds may use if candidates are
+/// dropped early. The rest is for confirmation rounds.
 const CHOICE_PART: u32 = 2;
 
 /// The settings of a measurement.
@@ -58,12 +61,12 @@ pub struct Plan {
     pub min_gain: f64,
     /// Whether candidates that cannot win are dropped early.
     pub drops: bool,
-    /// The candidates that are never dropped, and always have confirmation runs, such as a plan and
-    /// its control.
+    /// The candidates that are never dropped early and always have confirmation runs, such as a
+    /// plan and its control.
     pub kept: Vec<usize>,
-    /// Candidates with a separate control, as pairs of a candidate and its control. A control runs
-    /// in confirmation rounds only, together with its candidate. The best of these candidates
-    /// always has confirmation runs, because only its control shows what it saves.
+    /// Pairs of a candidate and its separate control. A control runs only in confirmation rounds,
+    /// together with its candidate. The best of these candidates always has confirmation runs,
+    /// because its saving is measured only against its control.
     pub controls: Vec<(usize, usize)>,
     /// The seed of the random numbers.
     pub seed: u64,
@@ -82,17 +85,17 @@ struct Measurement<'a> {
     /// The first run of the base.
     first: Run,
     out: Measured,
-    /// The time of the last run of each column.
+    /// The duration of the last run in each column.
     took: Vec<Duration>,
     /// Whether candidates are dropped early.
     races: bool,
-    /// The half-width of the widest interval when it was last computed.
+    /// The half-width of the widest confidence interval, as last computed.
     known: Option<f64>,
 }
 
-/// Returns the minimum number of runs of a measurement that drops candidates early and can have a
-/// winner: one run of each candidate to warm up, the rounds of the choice, and confirmation rounds
-/// of the best candidates. If `plans` of the candidates have controls, the confirmation rounds have
+/// Returns the minimum number of runs after which a measurement that drops candidates early can
+/// have a winner. It needs a warm-up run of each candidate, selection rounds, and confirmation
+/// rounds. If the number `plans` of candidates with controls is not 0, a confirmation round runs
 /// the best plan, its control, and the best other candidate.
 pub fn race_runs(candidates: usize, plans: usize) -> u32 {
     let others = usize::from(candidates > plans);
@@ -109,8 +112,8 @@ fn others(candidates: usize, some: &[usize]) -> Vec<usize> {
     (0..candidates).filter(|index| !some.contains(index)).collect()
 }
 
-/// Runs the base and the candidates, interleaved, until the differences are known well enough, the
-/// budget ends, or the user interrupts.
+/// Runs the base and the candidates, interleaved, until the differences are known precisely enough,
+/// the budget is used up, or the user interrupts the measurement.
 pub fn measure(
     runner: &dyn Runs,
     base: &Subject,
@@ -163,7 +166,8 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Leaves out settings if the budget is small. Rejects a budget that does not allow one round.
+    /// Leaves out settings if the budget is small. Fails if the budget does not allow a single
+    /// round.
     fn fit_into_budget(&mut self) -> Result<(), Failure> {
         if self.first.took * (SETTINGS_SPARE * self.runs_needed()) > self.plan.budget {
             let settings =
@@ -185,9 +189,9 @@ impl Measurement<'_> {
         Err(Failure::new(what, "nothing was measured", help).with_status(MALLARD_FAILED))
     }
 
-    /// Returns the minimum number of runs of a measurement that can have a verdict: one run of each
-    /// candidate to warm up, and then the rounds that a verdict needs. If candidates are dropped
-    /// early, these are one round of all candidates, and rounds of one candidate.
+    /// Returns the minimum number of runs after which there can be a verdict. The measurement needs
+    /// a warm-up run of each candidate, and then the rounds for a verdict. If candidates are
+    /// dropped early, the first of these rounds runs all candidates, and the others run one.
     fn runs_needed(&self) -> u32 {
         let all = self.out.alive().len();
         let rounds = match self.races_with(all) {
@@ -197,16 +201,16 @@ impl Measurement<'_> {
         (all + 2 + rounds) as u32
     }
 
-    /// Returns the number of runs in a confirmation round of one candidate, and of the candidates
-    /// that always run. If some candidates have controls, the round has the best of them, its
-    /// control, and the best of the others.
+    /// Returns the number of runs in a confirmation round of one candidate and of the candidates
+    /// that always run. If some candidates have controls, the round also runs the best of these
+    /// candidates with its control, in addition to the best of the other candidates.
     fn fresh_runs(&self) -> usize {
         let more = if self.plan.controls.is_empty() { 0 } else { 2 };
         FRESH_RUNS + self.plan.kept.len() + more
     }
 
-    /// Returns the number of candidates that must have confirmation rounds before a race can decide
-    /// anything.
+    /// Returns how many candidates must have confirmation rounds before there can be a verdict, in
+    /// a measurement that drops candidates early.
     fn needed_winners(&self) -> usize {
         if self.plan.controls.is_empty() {
             1
@@ -215,16 +219,16 @@ impl Measurement<'_> {
         }
     }
 
-    /// Returns whether some of the running candidates are dropped early. No candidate is dropped if
-    /// all may have confirmation rounds. A candidate with a control gets its result from
-    /// confirmation rounds, which follow a race.
+    /// Returns whether some of the running candidates should be dropped early. If all candidates
+    /// may have confirmation rounds, none is dropped. Candidates with a control need confirmation
+    /// rounds for their result, so their presence always leads to early dropping.
     fn races_with(&self, running: usize) -> bool {
         self.plan.drops && (running > WINNERS_MAX || !self.plan.controls.is_empty())
     }
 
-    /// Runs each subject once without measuring, which fills file caches and shows which candidates
-    /// break the program. A second run of the base shows whether its output is always the same.
-    /// Leaves out settings without effect.
+    /// Runs each subject once without measuring it. This fills file caches and shows which
+    /// candidates break the program. A second run of the base shows whether its output is always
+    /// the same. Also leaves out settings that have no effect.
     fn warm_up(&mut self) -> Result<(), Stop> {
         let again = self.run(1, false)?;
         if let Some(difference) = self.difference(&again) {
@@ -244,21 +248,22 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Runs the rounds of the choice.
+    /// Runs the selection rounds, which find the best candidates.
     fn choose(&mut self) -> Result<(), Stop> {
         let running = self.out.running();
         self.races = self.races_with(running.len());
         let with_control = running.iter().filter(|&&index| self.has_control(index)).count();
         match self.races {
-            // The candidate and the best other one have confirmation rounds in any case.
+            // The candidate with a control and the best other candidate have confirmation rounds in
+            // any case.
             true if with_control == 1 && running.len() <= self.needed_winners() => Ok(()),
             true => self.race(),
             false => self.rounds(FRESH_PART, 0),
         }
     }
 
-    /// Runs rounds in which candidates are dropped early, until the differences are known well
-    /// enough or the time of the choice is over.
+    /// Runs rounds in which candidates are dropped early. Stops when the differences are known
+    /// precisely enough, or when the time for selection is used up.
     fn race(&mut self) -> Result<(), Stop> {
         let begin = self.elapsed();
         let rest = self.plan.budget.saturating_sub(begin);
@@ -286,8 +291,9 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Returns how long the rounds of the choice may last: `rest` divided by `CHOICE_PART`, or more
-    /// for the first rounds. Always leaves time for confirmation rounds of one candidate.
+    /// Returns how long the selection rounds, which find the best candidates, may last. This is
+    /// `rest` divided by `CHOICE_PART`, or more for the first rounds. Confirmation rounds of one
+    /// candidate always remain possible.
     fn time_to_choose(&self, rest: Duration) -> Duration {
         let run = self.took.iter().sum::<Duration>() / self.took.len() as u32;
         let rounds = (rounds_needed(1) + 1).max(rounds_needed(self.needed_winners()));
@@ -299,8 +305,8 @@ impl Measurement<'_> {
         }
     }
 
-    /// Drops candidates that are clearly worse than the best, and those that are probably worse if more than
-    /// `most` are running.
+    /// Drops candidates that are clearly worse than the best. While more than `most` candidates
+    /// run, also drops candidates that are probably worse.
     fn drop_all_but(&mut self, most: usize) {
         let done = self.out.rounds();
         let standing = Standing::of(&self.out, self.plan.min_gain);
@@ -316,9 +322,9 @@ impl Measurement<'_> {
         self.plan.controls.iter().any(|&(candidate, _)| candidate == index)
     }
 
-    /// Runs rounds until the differences are known well enough or the budget ends. Once verdicts
-    /// are possible, reserves the budget divided by `kept_part` (0 reserves nothing) for
-    /// confirmation rounds. The first `needed` rounds may exceed the budget a little.
+    /// Runs rounds until the differences are known precisely enough or the budget is used up. Once
+    /// verdicts are possible, reserves the budget divided by `kept_part` (0 reserves nothing) for
+    /// confirmation rounds. The first `needed` rounds may exceed the budget by a small share.
     fn rounds(&mut self, kept_part: u32, needed: usize) -> Result<(), Stop> {
         let mut next_look = ROUNDS_GOOD;
         while self.out.rounds() < ROUNDS_MAX {
@@ -344,8 +350,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Returns whether the differences are known well enough. Checks this only from `next_look`
-    /// rounds on, and then raises `next_look`.
+    /// Returns whether the differences are known precisely enough. Computes the answer only after
+    /// `next_look` rounds, and then increases `next_look`.
     fn is_known(&mut self, next_look: &mut usize) -> bool {
         let done = self.out.rounds();
         if done < *next_look {
@@ -356,7 +362,8 @@ impl Measurement<'_> {
         self.runner.is_known(&self.out)
     }
 
-    /// Runs the best candidates and the base again, in rounds that had no part in the choice.
+    /// Runs the best candidates and the base again. The new rounds are independent of the rounds in
+    /// which these candidates were chosen.
     fn fresh_rounds(&mut self) -> Result<(), Stop> {
         let mut winners = self.winners();
         if winners.is_empty() {
@@ -367,7 +374,8 @@ impl Measurement<'_> {
         }
         self.out.lacks_fresh = winners.is_empty();
         if winners.is_empty() {
-            // Without confirmation rounds, further rounds of the choice may still decide.
+            // If there is no time for confirmation rounds, further selection rounds may still
+            // decide.
             return if self.races { self.rounds(0, 0) } else { Ok(()) };
         }
         let some = self.needed_for(&winners);
@@ -396,8 +404,8 @@ impl Measurement<'_> {
         winners
     }
 
-    /// Returns the candidates that run in the confirmation rounds of some winners. A plan and its
-    /// control always run, because they are compared with each other.
+    /// Returns the candidates that run in the confirmation rounds of `winners`. These always
+    /// include a plan and its control, because the two are compared with each other.
     fn needed_for(&self, winners: &[usize]) -> Vec<usize> {
         let mut needed = self.runner.needed_for(winners);
         let running = self.out.running();
@@ -410,7 +418,7 @@ impl Measurement<'_> {
         needed
     }
 
-    /// Marks the candidates that have no verdict and are not in `kept` as not run again.
+    /// Marks the candidates that have no verdict and are not in `kept` as dropped.
     fn drop_the_undecided(&mut self, kept: &[usize]) {
         let runs = self.out.rounds();
         let judged = self.out.judge(|f| f.cpu_ns, self.plan.min_gain).candidates;
@@ -427,8 +435,8 @@ impl Measurement<'_> {
         let some = self.needed_for(winners);
         let round: Duration =
             self.took[..2].iter().chain(some.iter().map(|i| &self.took[i + 2])).sum();
-        // A race cannot decide without confirmation rounds, so its first candidates need no spare
-        // time for them.
+        // If candidates are dropped early, there is no verdict without confirmation rounds. The
+        // first confirmed candidates therefore need no spare time.
         let is_needed = winners.len() <= self.needed_winners();
         let spare = if self.races && is_needed { 0 } else { FRESH_SPARE };
         let rounds = rounds_needed(winners.len()) + spare;
@@ -473,12 +481,13 @@ impl Measurement<'_> {
         Ok(run)
     }
 
-    /// Returns the time after which a run counts as hanging.
+    /// Returns the time after which a run is killed.
     fn patience(&self) -> Duration {
         self.plan.timeout.unwrap_or((self.first.took * PATIENCE).max(PATIENCE_MIN))
     }
 
-    /// Returns the figures of a candidate's run, or records that the candidate breaks the program.
+    /// Returns the figures of a candidate's run. If the run failed or its output differs, records
+    /// that the candidate breaks the program, and returns `None`.
     fn accept(&mut self, index: usize, run: Result<Run, Stop>) -> Result<Option<Figures>, Stop> {
         let why = match run {
             Ok(run) if run.seen == Seen::No => {
@@ -500,7 +509,8 @@ impl Measurement<'_> {
         Ok(None)
     }
 
-    /// Describes how a run differs from the first run of the base. `None` if it does not differ.
+    /// Describes how a run differs from the first run of the base. Returns `None` if there is no
+    /// difference.
     fn difference(&self, run: &Run) -> Option<String> {
         let first = &self.first;
         if is_crash(run.status) && !is_crash(first.status) {
@@ -558,7 +568,7 @@ pub fn shown(duration: Duration) -> String {
     time(duration.as_nanos() as f64)
 }
 
-/// Returns the error for a program that does not end.
+/// Returns the error for a program that exceeds its time limit.
 fn too_long(plan: &Plan) -> Failure {
     let (what, help) = match plan.timeout.filter(|timeout| *timeout <= plan.budget) {
         Some(timeout) => (
@@ -580,7 +590,8 @@ fn base_fails(how: &str) -> Failure {
         .with_status(MALLARD_FAILED)
 }
 
-/// Returns the error for a load that does not end while the program runs under the base's malloc.
+/// Returns the error for a load that exceeds its time limit while the program runs under the base's
+/// malloc.
 fn load_hangs(how: String) -> Failure {
     let state = "the program was killed, and nothing was compared";
     Failure::new(how, state, WAITING_LOAD).with_status(MALLARD_FAILED)

@@ -6,7 +6,7 @@ use crate::verdict::paired::Differences;
 use crate::verdict::{judge_each, Judged, Round, Verdict, Why};
 use std::time::Duration;
 
-/// The reason why a candidate has no confirmation runs. Never shown.
+/// The text that marks a candidate without confirmation runs. The user never sees this text.
 const LEFT_OUT: &str = "it did not run again";
 
 /// Why a setting of the base's malloc is not measured.
@@ -21,15 +21,16 @@ pub enum LeftOut {
 /// All measured figures.
 #[derive(Default)]
 pub struct Measured {
-    /// The runs of each column in complete rounds. The columns are the base, its control, and each
-    /// candidate. The column of a dropped candidate has only the first rounds.
+    /// The figures of the runs in complete rounds, by column. The columns are the base, its
+    /// control, and each candidate. If a candidate was dropped early, its column has only the first
+    /// rounds.
     pub columns: Vec<Vec<Figures>>,
-    /// For each candidate, the reason why it was left out. `None` if it was not left out.
+    /// For each candidate, how it broke the program. `None` if the candidate works.
     pub broken: Vec<Option<String>>,
     /// For each candidate that is a setting, why it is not measured. `None` if it is measured.
     pub left_out: Vec<Option<LeftOut>>,
-    /// For each candidate, why the others continued without it: `DroppedEarly` or `NotRunAgain`.
-    /// `None` if the candidate was not dropped.
+    /// For each candidate, why it did not run in all rounds: `DroppedEarly` or `NotRunAgain`.
+    /// `None` if it was not dropped.
     pub dropped: Vec<Option<Why>>,
     /// The status of the base, as `wait` returns it.
     pub status: i32,
@@ -37,11 +38,12 @@ pub struct Measured {
     pub first: Duration,
     /// Whether the user has interrupted the measurement.
     pub interrupted: bool,
-    /// Whether the budget ended the measurement.
+    /// Whether the measurement ended because the budget was used up.
     pub ran_out: bool,
-    /// Confirmation rounds of the best candidates, in which the other candidates count as broken.
+    /// The confirmation rounds of the best candidates. In this part, the other candidates count as
+    /// broken.
     pub fresh: Option<Box<Measured>>,
-    /// Whether the budget was too small to run the best candidates again.
+    /// Whether the budget was too small for confirmation rounds.
     pub lacks_fresh: bool,
 }
 
@@ -63,7 +65,8 @@ impl Measured {
         Measured { broken: (0..candidates).map(why).collect(), ..Measured::nothing(candidates) }
     }
 
-    /// Adds confirmation runs, and marks the candidates that were broken in them.
+    /// Adds confirmation runs. A candidate that broke the program in these runs is marked as
+    /// broken.
     pub fn add_fresh(&mut self, some: &[usize], fresh: Measured) {
         for &i in some {
             if self.broken[i].is_none() {
@@ -73,10 +76,10 @@ impl Measured {
         self.fresh = Some(Box::new(fresh));
     }
 
-    /// Returns the same measurement, in which the first candidate of each pair is compared with the
-    /// second, its control, instead of with the base. The CPU time and peak of such a candidate
-    /// become those of the base plus the difference between candidate and control, so a saving is
-    /// still a share of the base. The result has one candidate for each pair.
+    /// Returns a copy in which some candidates are compared with their own control instead of the
+    /// base. Each of `pairs` has a candidate and its control. The CPU time and peak of the
+    /// candidate become those of the base plus the difference between candidate and control, so
+    /// savings are still shares of the base. The copy has one candidate for each pair.
     pub fn against_controls(&self, pairs: &[(usize, usize)]) -> Measured {
         let of_pair = |of: &Measured, (first, control): (usize, usize)| -> Vec<Figures> {
             let [base, first, control] = [0, first + 2, control + 2].map(|at| &of.columns[at]);
@@ -117,19 +120,19 @@ impl Measured {
         self.rounds() + self.fresh.as_ref().map_or(0, |fresh| fresh.rounds())
     }
 
-    /// Returns the candidates that are measured, which are neither broken nor left out.
+    /// Returns the indices of the measured candidates, which are neither broken nor left out.
     pub fn alive(&self) -> Vec<usize> {
         let is_measured = |i: &usize| self.broken[*i].is_none() && self.left_out[*i].is_none();
         (0..self.broken.len()).filter(is_measured).collect()
     }
 
-    /// Returns the candidates that still run, which are measured and not dropped.
+    /// Returns the indices of the candidates that still run: measured, and not dropped.
     pub fn running(&self) -> Vec<usize> {
         self.alive().into_iter().filter(|&i| self.dropped[i].is_none()).collect()
     }
 
-    /// Returns one figure of each run, as rounds for a verdict. The rounds have only the candidates
-    /// of `running`.
+    /// Returns one figure of each run, as rounds that can be judged. The rounds have only the
+    /// candidates that `running` returns.
     pub fn metric(&self, figure: impl Fn(&Figures) -> f64) -> Vec<Round> {
         let running = self.running();
         let round = |n: usize| Round {
@@ -151,16 +154,16 @@ impl Measured {
         Differences::of([Some(self), fresh].into_iter().flatten().flat_map(pairs))
     }
 
-    /// Judges one figure of the candidates of `alive`. A dropped candidate is judged by the rounds
-    /// in which it ran.
+    /// Judges one figure of each candidate that `alive` returns. A dropped candidate is judged by
+    /// the rounds in which it ran.
     pub fn judge(&self, figure: impl Fn(&Figures) -> f64, min_gain: f64) -> Judged {
         let column = |n: usize| -> Vec<f64> { self.columns[n].iter().map(&figure).collect() };
         let candidates: Vec<Vec<f64>> = self.alive().into_iter().map(|i| column(i + 2)).collect();
         judge_each(&column(0), &column(1), &candidates, min_gain)
     }
 
-    /// Judges one figure. For candidates with confirmation rounds, these replace the rounds of the
-    /// choice. Candidates have the same indices as in `alive`.
+    /// Judges one figure of each candidate that `alive` returns, in the same order. A candidate
+    /// with confirmation rounds is judged by these rounds instead of the selection rounds.
     pub fn settle(&self, figure: fn(&Figures) -> f64, min_gain: f64) -> (Judged, Confirmed) {
         let mut judged = self.judge(figure, min_gain);
         let alive = self.alive();
@@ -185,8 +188,7 @@ impl Measured {
         fresh.map_or(own, |fresh| own + fresh.rounds())
     }
 
-    /// Returns the median of one figure in a column, over the rounds of the choice and the
-    /// confirmation rounds.
+    /// Returns the median of one figure in a column, over selection rounds and confirmation rounds.
     pub fn median_of_all(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         let ran_again = |fresh: &&Measured| column < 2 || fresh.broken[column - 2].is_none();
         let fresh = self.fresh.as_deref().filter(ran_again).map(|fresh| &fresh.columns[column]);
@@ -194,7 +196,7 @@ impl Measured {
         median(all.map(figure)).unwrap_or(f64::NAN)
     }
 
-    /// Returns the median of one figure in a column, without confirmation rounds.
+    /// Returns the median of one figure in a column, over selection rounds only.
     pub fn median(&self, column: usize, figure: impl Fn(&Figures) -> f64) -> f64 {
         median(self.columns[column].iter().map(figure)).unwrap_or(f64::NAN)
     }

@@ -1,9 +1,9 @@
 //! Runs programs, interleaved, and measures each run.
 //!
 //! A subject is a program in an environment, for example under one malloc. A round has one run of
-//! each column, in random order: the base, the base again as its control, and each candidate. The
-//! rounds of the choice find the best candidates, and confirmation rounds (`fresh` in the code)
-//! measure these again (see `verdict::fresh`).
+//! each column, in random order: the base, the base again as its control, and each candidate.
+//! Selection rounds find the best candidates. Confirmation rounds (`fresh` in the code) measure the
+//! best candidates again (see `verdict::fresh`).
 //!
 //! `subject` runs a subject once. `measure` runs all subjects, interleaved, through the trait in
 //! `runs`. `race` drops candidates early that cannot win. `measured` is the result. `terminal`

@@ -14,8 +14,8 @@ pub fn difference(first: &Output, now: &Output) -> Option<String> {
             (None, None) => break,
             (a, b) => {
                 let (now, first) = (shown(b), shown(a));
-                // The shown parts of the lines are equal, so the lines differ in their line ends,
-                // or after the shown part.
+                // Only the shown parts of the lines are equal. The lines differ after these parts,
+                // or in their line ends.
                 let end = if now == first { " with another end" } else { "" };
                 return Some(format!(
                     "line {number} of its output is {now}{end}, instead of {first}"
@@ -33,7 +33,7 @@ fn lines(output: &Output) -> impl Iterator<Item = &[u8]> {
     output.begin.split_inclusive(|&byte| byte == b'\n')
 }
 
-/// Returns a line in quotation marks, cut to a short length.
+/// Returns the beginning of a line in quotation marks.
 fn shown(line: Option<&[u8]>) -> String {
     let Some(line) = line else { return "missing".to_string() };
     let text = String::from_utf8_lossy(line);

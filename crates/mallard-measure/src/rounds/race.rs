@@ -1,12 +1,12 @@
-//! Drops candidates early, so that the candidates that may win can use most of the budget.
+//! Drops candidates early, so that candidates that may win can use most of the budget.
 //!
-//! A candidate that is clearly worse than the best, or worse than the base, is dropped, as in a
-//! race (Maron and Moore 1994). In addition, the time of the choice has parts of equal length, and
-//! half of the candidates should continue after each part (successive halving, Jamieson and
-//! Talwalkar 2016). But a candidate of the worse half is dropped only if it is probably worse than
-//! the best. So no candidate is dropped because of noise: the best is dropped in less than 2 % of
-//! races (`docs/decisions/0061-a-race-that-waits-for-evidence.md`). The rounds of the choice only
-//! choose; the verdict on the last candidates comes from confirmation rounds.
+//! A candidate that is clearly worse than the best candidate or than the base is dropped, as in a
+//! race (Maron and Moore 1994). In addition, the time of the selection rounds is divided into parts
+//! of equal length, and half of the candidates should continue after each part (successive halving,
+//! Jamieson and Talwalkar 2016). But a candidate of the worse half is dropped only if it is
+//! probably worse than the best, and not merely because of noise. The best candidate is dropped in
+//! less than 2 % of races (`docs/decisions/0061-a-race-that-waits-for-evidence.md`). Selection
+//! rounds only select: the verdict on the last candidates comes from confirmation rounds.
 
 use super::measured::{median, Measured};
 use super::subject::Figures;
@@ -14,34 +14,37 @@ use crate::verdict::fresh::WINNERS_MAX;
 use crate::verdict::paired::Differences;
 use crate::verdict::Verdict;
 
-/// The choice has at least this many rounds if the budget allows it. They show the peaks of memory.
+/// The minimum number of selection rounds, if the budget allows them. They also show the peak
+/// memory of each candidate.
 pub const ROUNDS_TO_CHOOSE: usize = 2;
-/// No candidate is dropped before this many rounds, because two rounds of short runs can agree by
-/// chance. With two rounds, a malloc that saved 13 % was dropped, and one that saved 2 % was
-/// chosen.
+/// The number of rounds before the first candidate may be dropped. Two rounds of short runs can
+/// agree by chance: after two rounds, a malloc that saved 13 % was dropped, and one that saved 2 %
+/// was chosen.
 pub const ROUNDS_TO_DROP: usize = 3;
-/// No candidate is dropped before this share of the time of the choice. On a machine whose speed
-/// changes every few seconds, rounds of less than a second may agree by chance.
+/// The share of the selection time before the first candidate may be dropped. On a machine whose
+/// speed changes every few seconds, rounds that take less than a second may agree by chance.
 pub const RACE_FROM: f64 = 0.2;
-/// This many of the best candidates are never dropped, so that there is still a choice.
+/// The number of best candidates that are never dropped, so that more than one remains.
 const RUNNING_MIN: usize = 2;
 /// Candidates whose savings differ by less than this share of the base count as equally good.
 const PRECISION: f64 = 0.01;
-/// The standard error of a median of few figures, divided by that of their mean.
+/// The standard error of a median of few figures, divided by the standard error of their mean.
 const OF_MEDIAN: f64 = 1.25;
-/// A candidate is probably worse if the difference is more than `PRECISION` and this many standard errors.
+/// The number of standard errors that a difference must exceed, in addition to `PRECISION`, for a
+/// candidate to be probably worse.
 const PROBABLY: f64 = 2.5 * OF_MEDIAN;
 /// The 99.9 % quantile of the normal distribution.
 const CLEAR: f64 = 3.09;
-/// A candidate with a control may do work that its control does too, such as deciding which
-/// allocations a plan serves. This work takes at most this share of the CPU time. In programs that
-/// only allocate, a plan decides in 38 instructions, and a malloc and a free take 138.
+/// The maximum share of the CPU time that the control of a candidate costs. A candidate and its
+/// control do the same additional work, such as deciding which allocations a plan serves. In
+/// programs that only allocate, a plan's decision takes 38 instructions, and a malloc and a free
+/// take 138.
 const COST_OF_CONTROL: f64 = 0.25;
 /// The median distance from the middle of a normal distribution, in standard deviations.
 const MEDIAN_DISTANCE: f64 = 0.6745;
 
-/// Returns the maximum number of candidates, out of `all`, that continue after `share` of the time
-/// of the choice.
+/// Returns the maximum number of candidates, out of `all`, that continue after a share of the
+/// selection time.
 pub fn most(all: usize, share: f64) -> usize {
     let halvings = (all as f64 / WINNERS_MAX as f64).log2().ceil().max(0.0);
     let done = (share * halvings).floor().min(halvings);
@@ -56,23 +59,23 @@ pub struct Standing {
     savings: Vec<f64>,
     /// The standard error of the difference between two candidates.
     error: f64,
-    /// Differences above this count as clear.
+    /// The difference between savings above which one candidate is clearly better.
     clear: f64,
-    /// The candidate that saves clearly more memory than the first one, and does not need clearly more
-    /// CPU time than the base.
+    /// The candidate that saves clearly more memory than the first one, and does not need clearly
+    /// more CPU time than the base.
     memory: Option<usize>,
 }
 
 impl Standing {
-    /// Orders the candidates by the rounds so far. `min_gain` is the minimum difference that
-    /// counts.
+    /// Orders the candidates by their savings in the rounds so far. `min_gain` is the minimum
+    /// difference that counts.
     pub fn of(measured: &Measured, min_gain: f64) -> Standing {
         let saving = |i: usize| saving_of(measured, i, |f| f.cpu_ns);
         let mut order = measured.running();
         order.sort_by(|&a, &b| saving(b).total_cmp(&saving(a)));
         let savings: Vec<f64> = order.iter().map(|&i| saving(i)).collect();
         let error = noise(measured) * (2.0 / measured.rounds().max(1) as f64).sqrt();
-        // Each column but one contributes a change to each round but one.
+        // The changes from round to round, minus their median, have this many degrees of freedom.
         let freedom = (order.len() + 1) * measured.rounds().saturating_sub(1);
         let clear = PRECISION + clear_errors(freedom) * error;
         let mut standing = Standing { order, savings, error, clear, memory: None };
@@ -92,9 +95,9 @@ impl Standing {
         (always && saving(best) > first + min_gain).then_some(best)
     }
 
-    /// Returns the candidates to drop now: those that are clearly worse than the best or than the
-    /// base, and those that are probably worse than the best and not among the first `most`. The
-    /// best two stay, and so does the candidate that saves the most memory.
+    /// Returns the candidates to drop now. These are clearly worse than the best or than the base,
+    /// or probably worse than the best and not among the first `most`. The two best candidates and
+    /// the candidate that saves the most memory are never dropped.
     pub fn dropped(&self, most: usize) -> Vec<usize> {
         let first = self.savings.first().copied().unwrap_or(0.0);
         let is_worse = |at: usize| {
@@ -107,10 +110,10 @@ impl Standing {
         dropped.map(|(_, &i)| i).collect()
     }
 
-    /// Returns the candidates that run in confirmation rounds: those that may have a gain, as far
-    /// as the rounds of the choice show, and last the candidate that saves memory. The best comes
-    /// first. If some candidates have a control and others have none, the best of the other kind
-    /// comes second, because the comparison with a control may reverse the order.
+    /// Returns the candidates for confirmation rounds, the best first: those that may have a gain
+    /// according to the selection rounds, and last the candidate that saves the most memory. If
+    /// only some candidates have a control, the best candidate of the other kind comes second,
+    /// because the comparison with a control may reverse the order.
     pub fn finalists(
         &self,
         measured: &Measured,
@@ -154,10 +157,9 @@ fn saving_of(measured: &Measured, index: usize, figure: fn(&Figures) -> f64) -> 
     differences.map_or(f64::NEG_INFINITY, |of| of.interval().saving)
 }
 
-/// Returns how many standard errors a clear difference has at least, if the standard error is
-/// estimated with these degrees of freedom. Few rounds may agree by chance, so they need more. This
-/// is the 99.9 % quantile of Student's t distribution (Cornish and Fisher 1938), multiplied by
-/// `OF_MEDIAN`.
+/// Returns the number of standard errors that a clear difference must exceed. The number is larger
+/// for few degrees of freedom, because few rounds may agree by chance. It is the 99.9 % quantile of
+/// Student's t distribution (Cornish and Fisher 1938), multiplied by `OF_MEDIAN`.
 fn clear_errors(freedom: usize) -> f64 {
     let (z, freedom) = (CLEAR, freedom.max(1) as f64);
     let first = (z.powi(3) + z) / 4.0;
@@ -173,8 +175,8 @@ fn saves_in(measured: &Measured, index: usize, round: usize, min_gain: f64) -> b
 
 /// Estimates the standard deviation of the CPU time of one run, as a share, from all running
 /// columns. Each column contributes the change of its CPU time from one round to the next, minus
-/// the median change of all columns. So two rounds of ten candidates already show how much runs
-/// vary.
+/// the median change of all columns. Thus two rounds of ten candidates are enough to estimate how
+/// much runs vary.
 fn noise(measured: &Measured) -> f64 {
     let columns: Vec<usize> =
         [0, 1].into_iter().chain(measured.running().into_iter().map(|i| i + 2)).collect();
@@ -228,14 +230,13 @@ mod tests {
         let standing = Standing::of(&measured(&rounds, &[50.0; 7]), 0.02);
         assert_eq!(standing.order, [2, 0, 3, 1, 4]);
         assert_eq!(standing.dropped(5), [3, 1, 4]);
-        // If runs vary as much as candidates differ, no candidate is dropped, even if few should
-        // continue.
+        // Runs vary as much as candidates differ, so no candidate is dropped, although only few
+        // should continue.
         let noisy: [&[f64]; 2] =
             [&[100.0, 120.0, 90.0, 130.0, 95.0, 125.0], &[125.0, 95.0, 118.0, 90.0, 128.0, 92.0]];
         let standing = Standing::of(&measured(&noisy, &[50.0; 6]), 0.02);
         assert!(standing.dropped(4).is_empty() && standing.dropped(3).is_empty());
-        // Candidates that are equally good continue, and so do those that are worse by one
-        // percentage point.
+        // Candidates that are equally good, or worse by one percentage point, continue.
         let alike: [&[f64]; 3] = [&[100.0, 100.0, 90.0, 90.1, 90.2, 90.9, 92.0]; 3];
         let standing = Standing::of(&measured(&alike, &[50.0; 7]), 0.02);
         assert_eq!((standing.dropped(3), standing.dropped(5)), (vec![4], vec![4]));
@@ -264,7 +265,8 @@ mod tests {
         assert_eq!(of(&[50.0, 50.0, 50.0, 50.0, 50.0, 40.0]), [2, 3]);
         // The candidate that saves the most CPU time saves as much memory as the others.
         assert_eq!(of(&[50.0, 50.0, 40.0, 40.0, 40.0, 50.0]), [2, 3]);
-        // One of the two runs of the base needs as little memory as the candidate.
+        // One of the two runs of the base needs as little memory as the candidate, so no saving is
+        // certain.
         assert_eq!(of(&[50.0, 40.0, 50.0, 50.0, 40.0, 50.0]), [2, 3]);
     }
 

@@ -11,9 +11,10 @@ use crate::verdict::fresh;
 use crate::verdict::{self, judge, Round};
 use std::time::Duration;
 
-/// An interval is narrow enough if its half-width is at most this share of the base.
+/// The half-width, as a share of the base, up to which an interval is narrow enough.
 const NARROW: f64 = 0.01;
-/// An interval is also narrow enough if its half-width is at most this share of the difference.
+/// The half-width, as a share of the measured difference, up to which an interval is also narrow
+/// enough.
 const NARROW_SHARE: f64 = 0.2;
 
 /// Runs subjects, and decides when a measurement is exact enough.
@@ -21,20 +22,21 @@ pub trait Runs {
     /// Runs a subject once.
     fn run(&self, subject: &Subject, turn: Turn) -> Result<Run, Stop>;
 
-    /// Returns whether the differences are known well enough to end the measurement.
+    /// Returns whether the differences are known precisely enough to end the measurement.
     fn is_known(&self, measured: &Measured) -> bool;
 
-    /// Returns the time since a moment. A simulation replaces this clock.
+    /// Returns the time since a moment. Simulations override this method with a simulated clock.
     fn elapsed(&self, since: Moment) -> Duration {
         since.elapsed()
     }
 
-    /// Returns the number of compared candidates, without broken ones.
+    /// Returns the number of compared candidates. Broken candidates do not count.
     fn compared(&self, measured: &Measured) -> usize {
         measured.alive().len()
     }
 
-    /// Returns the candidates with a gain, the best first. Empty if there was no choice.
+    /// Returns the candidates with a gain, the best first. Returns an empty list if there was only
+    /// one candidate, so that nothing was selected.
     fn winners(&self, measured: &Measured, min_gain: f64) -> Vec<usize> {
         let alive = measured.alive();
         let judged = judge(&measured.metric(|f| f.cpu_ns), min_gain);
@@ -52,7 +54,7 @@ pub trait Runs {
         None
     }
 
-    /// Returns how the user can make the measurement shorter, for a message.
+    /// Returns a text for messages that tells the user how to shorten the measurement.
     fn less_work(&self) -> &'static str {
         "name fewer with --allocator, or give the program less work"
     }
@@ -73,8 +75,8 @@ impl Runs for Runner {
     }
 }
 
-/// Returns whether every interval is narrow enough. Ignores whether an interval excludes 0, because
-/// a measurement that stops at the first difference would find differences by chance.
+/// Returns whether every interval is narrow enough. Whether an interval excludes 0 does not matter,
+/// because a measurement that stops at the first difference would find differences by chance.
 pub fn is_narrow(rounds: &[Round]) -> bool {
     let columns = rounds.first().map_or(0, |round| round.candidates.len());
     (0..columns).all(|index| {

@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 const MIN_GAIN: f64 = 0.02;
-/// The CPU time of one run of the base, and the peak of its memory.
+/// The CPU time in nanoseconds of one run of the base, and its peak memory in bytes.
 const RUN_NS: f64 = 3.2e8;
 const PEAK: f64 = 3e7;
 
@@ -31,15 +31,14 @@ const PEAK: f64 = 3e7;
 enum Noise {
     /// A normal distribution with this standard deviation.
     Normal(f64),
-    /// A standard deviation of 1 %, and one run in ten is slower, by 10 % on average.
+    /// A standard deviation of 1 %. One run in ten takes longer, on average by 10 %.
     Tails,
-    /// A standard deviation of 1 %, and periods of 3 s on average in which runs take 10 % more CPU
-    /// time.
+    /// A standard deviation of 1 %. In periods of 3 s on average, runs take 10 % more CPU time.
     Periods,
     /// A standard deviation of 1 %. From this many seconds on, runs take 8 % more CPU time.
     SlowFrom(f64),
-    /// The recorded rounds of this program. With `in_order`, they follow each other as they were
-    /// recorded, from a random round on.
+    /// The recorded rounds of this program. If `in_order`, a trial uses the rounds in the order in
+    /// which they were recorded, beginning with a random round.
     Recorded { program: usize, in_order: bool },
 }
 
@@ -55,11 +54,12 @@ struct Truth {
 
 /// The recorded rounds of two programs, from `bench/noise`.
 static RECORDED: LazyLock<[Recorded; 2]> = LazyLock::new(recorded);
-/// Recorded rounds have four mallocs. Further candidates use the same mallocs in the next round,
-/// made slower by these factors.
+/// The factors by which additional candidates are slower. Recorded rounds have only four mallocs,
+/// so further candidates use the times of the same mallocs in the next round, multiplied by a
+/// factor.
 const SLOWER: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.015, 1.03, 1.02, 1.05];
 
-/// Returns what the recorded mallocs save over all rounds.
+/// Returns the savings of the recorded mallocs over all rounds, which count as the true savings.
 fn recorded_truths(program: usize, count: usize) -> Vec<Truth> {
     let savings = RECORDED[program].savings();
     (0..count).map(|i| saving(1.0 - (1.0 - savings[1 + i % 4]) * SLOWER[i])).collect()
@@ -74,7 +74,7 @@ struct Machine {
     random: RefCell<Rng>,
     clock: Cell<Duration>,
     is_busy: Cell<bool>,
-    /// The seed of the recorded rounds, and the number of runs of each subject so far.
+    /// The seed for recorded rounds, and the number of runs of each subject so far.
     seed: u64,
     runs: RefCell<BTreeMap<Option<usize>, usize>>,
 }
@@ -103,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// Returns a random factor by which one run is disturbed.
+    /// Returns a random factor by which noise changes the CPU time of one run.
     fn factor(&self) -> f64 {
         let random = &mut *self.random.borrow_mut();
         // The sum of 12 uniform values is almost normally distributed.
@@ -175,13 +175,13 @@ struct Outcome {
     seconds: f64,
 }
 
-/// Simulates a measurement, and returns the result and the time of the measurement in seconds.
+/// Simulates a measurement. Returns the result, and the simulated duration in seconds.
 fn simulate(of: Trial, truths: &[Truth], seed: u64) -> (Result<Measured, Failure>, f64) {
     simulate_with((&[], &[]), of, truths, seed)
 }
 
-/// Does the same as `simulate`, with candidates that are never dropped, and with candidates that
-/// have controls.
+/// Simulates a measurement as `simulate` does. Some candidates are never dropped, and some have
+/// controls.
 fn simulate_with(
     kept_and_controls: (&[usize], &[(usize, usize)]),
     of: Trial,
@@ -192,7 +192,8 @@ fn simulate_with(
     simulate_subjects(&subjects, kept_and_controls, of, truths, seed)
 }
 
-/// Does the same as `simulate`, with subjects of which some are settings.
+/// Simulates a measurement as `simulate` does. Some of the subjects are settings of the base's
+/// malloc.
 fn simulate_subjects(
     subjects: &[Subject],
     (kept, controls): (&[usize], &[(usize, usize)]),
@@ -236,15 +237,15 @@ fn trial(of: Trial, truths: &[Truth], seed: u64) -> Outcome {
     Outcome { measured, cpu, memory, winner, is_open, seconds }
 }
 
-/// Returns the judgements of a trial as reports compute them: on CPU time by the choice alone, on
-/// CPU time, and on memory. Also returns the results of the confirmation rounds.
+/// Judges a trial as reports do. Returns the judgements on CPU time in the selection rounds, on CPU
+/// time after confirmation, and on memory. Also returns the results of the confirmation rounds.
 fn judged(of: Trial, measured: &Measured) -> (Judged, Judged, Judged, Confirmed) {
     if of.drops {
         let (cpu, confirmed) = measured.settle(|f| f.cpu_ns, MIN_GAIN);
         let (memory, _) = measured.settle(|f| f.peak_rss, MIN_GAIN);
         return (measured.judge(|f| f.cpu_ns, MIN_GAIN), cpu, memory, confirmed);
     }
-    // Every candidate has the same runs, and those with a gain have confirmation runs as well.
+    // No candidate was dropped, so every candidate has the same number of runs.
     let chosen = judge(&measured.metric(|f| f.cpu_ns), MIN_GAIN);
     let memory = judge(&measured.metric(|f| f.peak_rss), MIN_GAIN);
     let mut cpu = chosen.clone();
@@ -268,9 +269,9 @@ fn ten() -> Vec<Truth> {
     [0.0, 0.06, 0.1, 0.05, 0.0, 0.0, 0.0, -0.15, -0.05, 0.0].map(saving).to_vec()
 }
 
-/// Returns the percentages of the results: the best candidate is named, another candidate with a
-/// gain is named, one without a gain is named, no gain is found, nothing is decided. The last
-/// number is the mean time in seconds.
+/// Returns how often each result occurred, in percent: the best candidate is named, another
+/// candidate with a gain is named, a candidate without a gain is named, no gain is found, nothing
+/// is decided. The last number is the mean duration in seconds.
 fn count(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 6] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let mut counts = [0.0; 6];
@@ -352,7 +353,7 @@ fn a_plan_and_its_control_run_in_all_rounds() {
 
 #[test]
 fn the_best_plan_its_control_and_the_best_malloc_run_in_the_confirmation_rounds() {
-    // Four mallocs, three plans, and the control of each plan. Without the cost of deciding, plan 4
+    // Four mallocs, three plans, and the control of each plan. Compared with its control, plan 4
     // saves 30 %.
     let savings = [0.1, 0.2, 0.18, 0.15, 0.14, 0.02, -0.6, -0.16, -0.1, -0.1];
     let truths = savings.map(saving);
@@ -482,8 +483,8 @@ fn the_remaining_candidates_get_most_of_the_runs() {
     let outcome = trial(of, &ten(), 1);
     let measured = &outcome.measured;
     assert_eq!(outcome.winner, Some(2));
-    // The candidate with a loss of 15 % is dropped as soon as possible, and has an interval from
-    // its three runs.
+    // The candidate with a loss of 15 % is dropped after three rounds, the minimum. Its interval
+    // comes from these three runs.
     assert_eq!((measured.dropped[7], measured.runs(7)), (Some(Why::DroppedEarly { runs: 3 }), 3));
     let lost = &outcome.cpu.candidates[7];
     assert_eq!(lost.why, Some(Why::DroppedEarly { runs: 3 }));
@@ -499,7 +500,8 @@ fn the_remaining_candidates_get_most_of_the_runs() {
 
 #[test]
 fn no_candidate_is_dropped_in_the_first_fifth_of_the_selection_time() {
-    // Half of 400 s is for the choice. A fifth of that half has ten rounds of twelve runs.
+    // Selection has half of the 400 s. A fifth of this half is enough for ten rounds of twelve
+    // runs.
     let of = Trial { noise: Noise::Periods, drops: true, budget: 400.0, wall: 1.0 };
     for seed in 0..10 {
         let dropped = trial(of, &ten(), seed).measured.dropped;
@@ -516,7 +518,7 @@ fn a_budget_that_is_too_small_is_rejected_with_a_sufficient_one() {
         let truths: Vec<Truth> = (0..candidates).map(|i| saving(0.2 - 0.01 * i as f64)).collect();
         let refused = simulate(of, &truths, 1).0.err().unwrap();
         assert!(refused.what().contains(&format!("a verdict needs {runs} runs")), "{refused}");
-        // With exactly these runs, a malloc that saves much gets the verdict of a gain.
+        // With exactly this number of runs, a malloc with a large saving is judged as a gain.
         let budget = (runs + 1) as f64 * RUN_NS * 1e-9;
         let gains =
             (0..20).filter(|&seed| trial(Trial { budget, ..of }, &truths, seed).winner.is_some());
@@ -556,9 +558,9 @@ fn three_or_fewer_candidates_are_all_measured_to_the_end() {
     assert_eq!(three.measured.dropped, [None; 3]);
 }
 
-/// Returns how often a race loses each candidate within one percentage point of the best, in
-/// percent: candidates dropped before the end of the choice, and candidates without confirmation
-/// rounds for any reason. Then the mean number of rounds of the choice, and of confirmation rounds.
+/// Returns how often a race loses a candidate that is within one percentage point of the best, in
+/// percent: first candidates that are dropped early, then candidates without confirmation rounds
+/// for any reason. Also returns the mean numbers of selection rounds and of confirmation rounds.
 fn lost(of: Trial, truths: &[Truth], repetitions: u64) -> [f64; 4] {
     let best = truths.iter().map(|t| t.cpu).fold(0.0, f64::max);
     let good = |i: &usize| truths[*i].cpu >= best - 0.01;
@@ -591,8 +593,8 @@ fn the_best_candidate_is_dropped_in_less_than_2_of_100_selections() {
                 let [dropped, lost, ..] = lost(of, &recorded_truths(program, count), 100);
                 let what = format!("{noise:?}, {count} in {budget} s: {dropped} %, {lost} %");
                 assert!(dropped < 2.0, "{what}");
-                // In 20 s, eight candidates have one round, and four have two, before the last ones
-                // are chosen.
+                // In 20 s, there is time for only one round of eight candidates or two rounds of
+                // four, before the last candidates are selected.
                 let most = match (count, budget < 60.0) {
                     (8, true) => 50.0,
                     (_, true) => 8.0,

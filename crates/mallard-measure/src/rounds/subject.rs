@@ -1,4 +1,4 @@
-//! Runs a program under one allocator once.
+//! Runs a program once in an environment, for example under one malloc.
 
 use crate::clock;
 pub use crate::process::child::{ending, failure, Output, Stop};
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time in which a server must start.
+/// The time limit for the start of a server.
 const START: Duration = Duration::from_secs(10);
-/// The time in which a server must end after SIGTERM.
+/// The time limit for the exit of a server after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A subject of a comparison, which is a program in an environment.
@@ -36,35 +36,35 @@ pub struct Subject {
     pub is_setting: bool,
 }
 
-/// The maximum CPU time of a page fault, in nanoseconds, with its share of the system calls that
-/// map and unmap the page. On the slowest of the machines in results/, blocks of one page that are
-/// mapped separately took 8 microseconds.
+/// The maximum CPU time of a page fault in nanoseconds, including a share of the system calls that
+/// map and unmap the page. On the slowest machine in results/, a page fault took 8 microseconds in
+/// blocks of one page that were mapped separately.
 const FAULT_NS: f64 = 10_000.0;
-/// The peaks of equal runs differ by up to this many bytes. Each processor has separate counters of
-/// resident pages, which the kernel adds up only now and then, and a stack begins at a random
-/// address.
+/// The number of bytes by which the peaks of equal runs may differ. The kernel counts resident
+/// pages separately for each processor and adds up these counters only now and then. Also, a stack
+/// begins at a random address.
 const PEAK_VARIES: f64 = 512.0 * 1024.0;
 
-/// The CPU time, memory and faults of one run.
+/// The CPU time, memory and page faults of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// CPU time of the program and of the processes that it waited for, in nanoseconds.
     pub cpu_ns: f64,
-    /// The part of the CPU time in the kernel.
+    /// The part of the CPU time that was spent in the kernel, in nanoseconds.
     pub system_ns: f64,
     /// Wall time in nanoseconds.
     pub wall_ns: f64,
-    /// The largest peak of resident bytes among these processes.
+    /// The peak RSS in bytes of the process with the largest peak.
     pub peak_rss: f64,
-    /// Resident bytes after the last call of a replay; 0 for other programs.
+    /// The resident bytes after the last call of a replay. 0 for other programs.
     pub end_rss: f64,
-    /// Page faults.
+    /// The number of page faults.
     pub faults: f64,
 }
 
 impl Figures {
-    /// Returns whether the page faults and the peak are so near to those of the base that a setting
-    /// that affects only them changes less than `min_gain`, a share of the base.
+    /// Returns whether page faults and peak are nearly the same as those of the base. If so, a
+    /// setting that affects only pages cannot change more than `min_gain`, a share of the base.
     pub fn shows_no_effect(&self, base: &Figures, min_gain: f64) -> bool {
         let faults = (self.faults - base.faults).abs() * FAULT_NS;
         let memory = (self.peak_rss - base.peak_rss).abs();
@@ -72,7 +72,8 @@ impl Figures {
         faults < min_gain * base.cpu_ns && same_memory
     }
 
-    /// Computes the mean figures of one of `count` pieces of work.
+    /// Computes the figures of a run. Times and page faults are divided by `count`, the number of
+    /// loads that the run served.
     fn of(ended: &Ended, wall: Duration, count: u64) -> Figures {
         let count = count as f64;
         Figures {
@@ -90,7 +91,7 @@ impl Figures {
 pub struct Run {
     /// The figures of the run.
     pub figures: Figures,
-    /// The output of the program, or of the load in a run with a load.
+    /// The output of the load command if there is one, otherwise the output of the program.
     pub output: Output,
     /// The status as `wait` returns it; 0 in a run with a load.
     pub status: i32,
@@ -105,17 +106,17 @@ pub struct Run {
 /// The settings of one run of a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// The length of an environment variable that moves the stack. The address of the stack alone
-    /// can change the time of a program by some percent.
+    /// The length of an environment variable that moves the stack. The stack's address alone can
+    /// change the CPU time of a program by some percent.
     pub padding: usize,
-    /// A run that takes longer is killed.
+    /// The time after which the run is killed.
     pub limit: Duration,
-    /// Whether to search the mappings of the process for the library, and to wait for the end of
-    /// processes that it leaves running.
+    /// Whether to search the mappings of the process for the library, and to wait for processes
+    /// that the program leaves running.
     pub watches: bool,
 }
 
-/// Runs subjects.
+/// The settings that all runs have in common.
 #[derive(Clone, Default)]
 pub struct Runner {
     /// The file for stdin.
@@ -128,7 +129,7 @@ pub struct Runner {
     pub repeated_for: Option<Duration>,
     /// Whether to find processes that a program leaves running, and to kill them.
     pub ends_orphans: bool,
-    /// Set when the user interrupts mallard.
+    /// A flag that is set when the user interrupts mallard.
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -154,7 +155,7 @@ impl Runner {
             Some(load) => self.serve(child, load, turn.limit),
             None => self.finish(child, turn.limit),
         };
-        // The time of a run does not include the wait for processes that the program leaves
+        // The duration of a run does not include the wait for processes that the program leaves
         // running.
         let of_load = self.load.as_ref().map(|_| begin.elapsed());
         let own = |run: &Run| of_load.unwrap_or(set_up + run.took);
@@ -162,8 +163,9 @@ impl Runner {
         run.map(|run| Run { took, ..run })
     }
 
-    /// Returns the time in which processes that a program leaves running must end. `None` if they
-    /// are not looked for: the load of a server is a child of this process, as orphans are.
+    /// Returns the time that processes left running by a program have to exit. `None` if such
+    /// processes are not searched for. With a load, they cannot be recognised, because the load
+    /// command is also a child of this process.
     fn grace(&self, turn: Turn) -> Option<Duration> {
         let grace = if turn.watches { orphans::GRACE } else { Duration::ZERO };
         (self.ends_orphans && self.load.is_none()).then_some(grace)
@@ -190,8 +192,8 @@ impl Runner {
         let load = Load { command: load, repeated_for, start: START, limit, interrupted };
         let served = load.run(|| self.alive(&mut server))?;
         let ended = terminate(&mut server)?;
-        // If the load succeeded only once, its time includes the start of the program. Otherwise,
-        // the first load does not count.
+        // The first load includes the start of the program, so it counts only if it is the only
+        // one.
         let wall = match served.count as u32 {
             1 => served.first - server.begin,
             count => (served.last - served.first) * count / (count - 1),
@@ -243,17 +245,17 @@ mod tests {
 
     #[test]
     fn a_setting_that_changes_page_faults_and_peak_by_less_than_the_minimum_gain_has_no_effect() {
-        // The figures of perl with 500,000 strings under glibc, and under glibc with two settings.
+        // The figures of perl with 500,000 strings, under glibc and under glibc with two settings.
         let of =
             |cpu_ns, faults, peak_rss| Figures { cpu_ns, faults, peak_rss, ..Figures::default() };
         let base = of(1.28e9, 31_787.0, 129.5e6);
         assert!(of(1.53e9, 31_776.0, 129.6e6).shows_no_effect(&base, 0.02));
         assert!(!of(1.28e9, 31_787.0, 120.0e6).shows_no_effect(&base, 0.02));
-        // The figures of git log with and without a trim threshold of 1 GiB.
+        // The figures of git log, without and with a trim threshold of 1 GiB.
         let git = of(2.7e8, 8_363.0, 36.2e6);
         assert!(!of(2.7e8, 5_975.0, 36.3e6).shows_no_effect(&git, 0.02));
         assert!(of(2.7e8, 8_428.0, 36.2e6).shows_no_effect(&git, 0.02));
-        // The figures of a program of 7 MB, whose peak varies by 3 %.
+        // The figures of a program that needs 7 MB. Its peak varies by 3 % from run to run.
         let small = of(2.0e7, 7_279.0, 7.0e6);
         assert!(of(2.0e7, 7_278.0, 6.8e6).shows_no_effect(&small, 0.02));
         assert!(!of(2.0e7, 7_278.0, 6.4e6).shows_no_effect(&small, 0.02));

@@ -5,7 +5,7 @@ use crate::error::status::MALLARD_FAILED;
 use crate::error::Failure;
 use crate::output::shell::quoted;
 
-/// What programs write to stderr if stdin or stdout is not a terminal, in lower case.
+/// Texts in lower case that programs write to stderr if stdin or stdout is not a terminal.
 const NEEDS_TERMINAL: [&str; 10] = [
     "not a terminal",
     "not a tty",
@@ -19,7 +19,7 @@ const NEEDS_TERMINAL: [&str; 10] = [
     "term environment variable",
 ];
 
-/// What programs write to stderr if stdin is empty, in lower case.
+/// Texts in lower case that programs write to stderr if stdin is empty.
 const NEEDS_INPUT: [&str; 7] = [
     "no input",
     "empty input",
@@ -30,8 +30,8 @@ const NEEDS_INPUT: [&str; 7] = [
     "standard input",
 ];
 
-/// Explains why the first run has failed, if the reason is a missing terminal or input. Such a
-/// program fails in the same way in every run, so a comparison would be useless.
+/// Explains why the first run failed, if the cause is a missing terminal or missing input. The
+/// program would fail in the same way under every malloc, so a comparison would be useless.
 pub fn refusal(first: &Run, program: &str) -> Option<Failure> {
     if first.status == 0 {
         return None;

@@ -54,15 +54,16 @@ impl Timing {
         self.budget.unwrap_or(BUDGET)
     }
 
-    /// Returns options with the given budget for a measurement that is a part of another command.
+    /// Returns a copy of these options with another budget, for a command that measures as one of
+    /// several steps.
     pub fn part(&self, budget: Duration) -> Timing {
         Timing { budget: Some(budget), ..*self }
     }
 
-    /// Returns the options `--min-gain` and `--seed` if they differ from their defaults, for a
-    /// command that measures the same again.
+    /// Returns the options `--min-gain` and `--seed` if they differ from their defaults. A command
+    /// line that repeats the measurement needs them.
     pub fn typed(&self) -> Vec<String> {
-        // Rounding is needed because a share of 0.07 is 7.000000000000001 %.
+        // The product of 0.07 and 100 is 7.000000000000001, so the percentage is rounded.
         let percent = (self.min_gain * 1e8).round() / 1e6;
         let least = (self.min_gain != MIN_GAIN).then(|| format!("--min-gain {percent}%"));
         let seed = self.seed.map(|seed| format!("--seed {seed}"));
@@ -111,7 +112,8 @@ pub fn interrupted() -> ExitCode {
     ExitCode::from(128 + SIGNAL.load(Ordering::Relaxed) as u8)
 }
 
-/// Returns the exit status of a command that is not a gate: 0, or that of an interruption.
+/// Returns the exit status of a command whose result does not affect the status: 0, or the status
+/// of an interrupted command.
 pub fn status(measured: &Measured) -> ExitCode {
     match measured.interrupted {
         true => interrupted(),

@@ -20,8 +20,8 @@ pub fn cells(of: &Judgement, column: usize) -> [String; 2] {
     [format!("{saved} ({range})"), verdict]
 }
 
-/// Returns a line with the results of confirmation runs of the best candidates. Empty without
-/// confirmation runs.
+/// Returns a line with the results of the confirmation runs. Returns an empty text if there are
+/// none.
 pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &str) -> String {
     let all: Vec<_> = named.collect();
     let Some((_, first)) = all.first() else { return String::new() };
@@ -33,7 +33,7 @@ pub fn fresh_runs<'a>(named: impl Iterator<Item = (&'a str, &'a Fresh)>, one: &s
     format!("  in {runs} of each after the choice: {}\n", said.join("; "))
 }
 
-/// Returns a note if the best candidates did not run again.
+/// Returns a note if there were no confirmation runs of the best candidates.
 pub fn lacks_fresh(measured: &Measured) -> Option<String> {
     let note = "the best was chosen by the runs that measured it, so it may save less; a larger \
                 --budget allows confirmation runs";

@@ -9,7 +9,7 @@ use super::simulation::{repetitions, Noise, ALL};
 use super::*;
 use fastrand::Rng;
 
-/// The columns of the recorded rounds that are compared with glibc.
+/// The columns of recorded rounds whose times are compared with those of glibc.
 pub const CANDIDATES: [&str; 5] = ["control", "mallard", "mimalloc", "jemalloc", "tcmalloc"];
 
 /// Recorded rounds of a program: the CPU seconds of glibc, and of each of `CANDIDATES`.
@@ -63,7 +63,8 @@ impl Count {
     }
 }
 
-/// Counts in rounds that are drawn from those of one program. All candidates are counted together.
+/// Counts in rounds that are drawn at random from one program's recorded rounds. The count covers
+/// all candidates together.
 fn of_recorded(of: &Recorded, rounds: usize, repetitions: u64) -> Count {
     let mut random = Rng::with_seed(1979);
     let savings = of.savings();

@@ -4,15 +4,15 @@
 use super::paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
 
-/// The saving of a change, in three parts with different causes. The parts are never added up, because
-/// they are not independent and one of them may be unknown.
+/// The saving of a change, divided into three parts with different causes. The parts are never
+/// added up, because they depend on each other and because one of them may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The CPU time of the allocator itself.
     pub allocator_work: Part,
-    /// The CPU time of the kernel for pages that are touched.
+    /// The CPU time that the kernel needs for page faults.
     pub pages: Part,
-    /// The time that the program's own accesses gain or lose because blocks are at other addresses.
+    /// The CPU time that the program saves or loses because its blocks are at other addresses.
     pub locality: Part,
 }
 
@@ -34,14 +34,14 @@ impl Serialize for Part {
     }
 }
 
-/// Returns the share of a real saving that a replay finds, with its 95 % interval. If the share is
-/// 0.8, the replay shows 8 % where the program saves 10 %. `None` if the interval of the real
-/// saving contains 0, because then there is no saving to explain.
+/// Returns the share of a program's real saving that a replay shows, with its 95 % interval. If the
+/// share is 0.8, the replay shows a saving of 8 % where the program saves 10 %. Returns `None` if
+/// the interval of the real saving contains 0, because then there may be no saving to explain.
 ///
 /// The savings of replay and program are shares of two different times. `replayed`, the time of the
-/// replay's base divided by the time of the program's base, converts one into the other. Replay and
-/// program ran independently, so the interval of the quotient follows from both intervals (Fieller
-/// 1954).
+/// replay's base divided by the time of the program's base, converts one share into the other.
+/// Replay and program ran independently, so the interval of the quotient follows from both
+/// intervals (Fieller 1954).
 pub fn share_explained(
     replay: &Differences,
     replayed: f64,

@@ -1,8 +1,9 @@
 //! Judges confirmation rounds, which are new runs of the best candidates.
 //!
-//! The largest of several measured savings is partly luck, because it was chosen for its size. So
-//! the best candidates run again, in rounds that had no part in the choice. A gain stays a gain
-//! only if the confirmation rounds show it too, and its size is computed from these rounds.
+//! If the candidate with the largest measured saving is selected, part of its saving is luck. So
+//! the best candidates run again, in rounds that were not used to select them. A gain remains a
+//! gain only if the confirmation rounds show it too, and its size comes from the confirmation
+//! rounds.
 
 use super::{judge, Judged, Judgement, Round, Rule, Verdict, Why};
 use serde::Serialize;
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 /// The maximum number of candidates that run again.
 pub const WINNERS_MAX: usize = 3;
 
-/// The results of the confirmation rounds, by the indices of the candidates among all candidates.
+/// The results of the confirmation rounds. The key is the index of a candidate among all
+/// candidates.
 pub type Confirmed = BTreeMap<usize, Fresh>;
 
 /// The result of one candidate in the confirmation rounds.
@@ -25,8 +27,8 @@ pub struct Fresh {
     pub judgement: Judgement,
 }
 
-/// Returns the candidates with a gain. The largest saving comes first. Empty if there was only one
-/// candidate, because then nothing was chosen.
+/// Returns the candidates with a gain, the largest saving first. Returns an empty list if there was
+/// only one candidate, because a single candidate was not selected and needs no confirmation.
 pub fn winners(judged: &Judged) -> Vec<usize> {
     let all = &judged.candidates;
     if all.len() < 2 {
@@ -44,9 +46,10 @@ pub fn rounds_needed(candidates: usize) -> usize {
     Rule::rounds_needed(candidates)
 }
 
-/// Judges confirmation rounds. `who` has the indices of their candidates in `judged`. A gain in
-/// `judged` that the confirmation rounds do not show becomes not measurable. With too few
-/// confirmation rounds for a verdict, `judged` stays unchanged, and nothing is confirmed.
+/// Judges confirmation rounds. `who` has the indices in `judged` of the candidates in these rounds.
+/// If `judged` has a gain that the confirmation rounds do not show, its verdict becomes "not
+/// measurable". If there are too few confirmation rounds for a verdict, `judged` stays unchanged
+/// and the result is empty.
 pub fn confirm(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
     if fresh.len() < rounds_needed(who.len()) {
         return Confirmed::new();
@@ -63,11 +66,11 @@ pub fn confirm(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f6
     who.iter().copied().zip(again.into_iter().map(of)).collect()
 }
 
-/// Replaces judgements in `judged` by those on confirmation rounds. `who` has the indices in
-/// `judged` of the candidates with confirmation rounds. Their verdicts come from the confirmation
-/// rounds alone, and Holm's correction counts only these candidates, since the choice used none of
-/// these rounds. A gain in `judged` that the confirmation rounds do not show becomes not
-/// measurable. With too few confirmation rounds for a verdict, `judged` stays unchanged.
+/// Replaces judgements in `judged` by judgements on confirmation rounds. `who` has the indices in
+/// `judged` of the candidates in these rounds. Holm's correction counts only these candidates,
+/// because they were selected without using the confirmation rounds. If `judged` has a gain that
+/// the confirmation rounds do not show, the verdict becomes "not measurable". If there are too few
+/// confirmation rounds for a verdict, `judged` stays unchanged.
 pub fn settle(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64) -> Confirmed {
     let chosen = judged.clone();
     let confirmed = confirm(judged, fresh, who, min_gain);
@@ -86,9 +89,9 @@ pub fn settle(judged: &mut Judged, fresh: &[Round], who: &[usize], min_gain: f64
     confirmed
 }
 
-/// Returns the index of the best candidate with a gain. `None` if no candidate has a gain.
-/// Candidates with confirmation rounds come first, and among them the one that saved the most in
-/// the rounds of the choice.
+/// Returns the index of the best candidate with a gain, or `None` if no candidate has a gain. A
+/// candidate with confirmation rounds is preferred. Among these, the largest saving in the
+/// selection rounds decides.
 pub fn winner(chosen: &Judged, judged: &Judged, confirmed: &Confirmed) -> Option<usize> {
     let key = |&place: &usize| (confirmed.contains_key(&place), chosen.candidates[place].saving);
     let gains =
@@ -130,7 +133,8 @@ mod tests {
 
     #[test]
     fn results_of_confirmation_rounds_replace_those_of_the_selection_rounds() {
-        // Three rounds decide nothing, but eight confirmation rounds do.
+        // There are too few selection rounds (three) for a verdict, but enough confirmation rounds
+        // (eight).
         let mut judged = judge(&rounds(&[0.05, -0.3, 0.2], 3), 0.02);
         settle(&mut judged, &rounds(&[0.19, 0.01], 8), &[2, 0], 0.02);
         let verdicts: Vec<Verdict> = judged.candidates.iter().map(|of| of.verdict).collect();
@@ -138,7 +142,7 @@ mod tests {
         assert_eq!(verdicts, expected);
         assert!((judged.candidates[2].saving - 0.19).abs() < 1e-9);
         assert_eq!(judged.control.verdict, Verdict::NoDifference);
-        // Confirmation rounds contradict a gain of the choice.
+        // The confirmation rounds do not show the gain of the selection rounds.
         let mut judged = judge(&rounds(&[0.05, 0.0], 10), 0.02);
         settle(&mut judged, &rounds(&[0.01], 8), &[0], 0.02);
         assert_eq!(judged.candidates[0].why, Some(Why::NotConfirmed));

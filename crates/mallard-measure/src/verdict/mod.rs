@@ -21,10 +21,11 @@ use paired::{Differences, Interval};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The probability below which chance does not explain a difference.
+/// The probability below which a difference counts as significant, so that chance hardly explains
+/// it.
 const SIGNIFICANT: f64 = 0.05;
-/// The minimum number of rounds with which the sign-flip test can be significant, because the
-/// smallest p that n rounds can give is 2 / 2^n.
+/// The minimum number of rounds for a significant sign-flip test. The smallest p of n rounds is 2 /
+/// 2^n, which is below 0.05 from 6 rounds on.
 pub const ROUNDS_MIN: usize = 6;
 /// The tolerance for rounding errors, so that 2.0000000000000018 % is not more than 2 %.
 const ROUNDING: f64 = 1e-9;
@@ -77,8 +78,8 @@ pub enum Why {
         /// The number of rounds with which a verdict is possible.
         needed: usize,
     },
-    /// Base and control differ as much as base and candidate, although base and control are the
-    /// same program.
+    /// Base and control differ as much as base and candidate. But base and control are the same
+    /// program, so the difference shows noise.
     ControlDiffers,
     /// The interval of the control is too wide for differences of this size.
     ControlTooWide,
@@ -91,17 +92,19 @@ pub enum Why {
         /// The number of runs that the candidate had.
         runs: usize,
     },
-    /// Other candidates ran again instead of this one, and the runs of this one do not decide.
+    /// Other candidates had confirmation runs instead of this one, and its selection runs do not
+    /// decide.
     NotRunAgain {
         /// The number of runs that the candidate had.
         runs: usize,
     },
-    /// The figures are of a replay, and several threads of the program allocate at the same time.
+    /// The figures come from a replay. Threads of the recorded program allocate at the same time,
+    /// which a replay does not repeat.
     ThreadsMeet,
 }
 
 impl Why {
-    /// Returns the number of runs that a candidate had before the others continued without it.
+    /// Returns the number of runs that a candidate had before it was dropped.
     pub fn runs(self) -> Option<usize> {
         match self {
             Why::DroppedEarly { runs } | Why::NotRunAgain { runs } => Some(runs),
@@ -110,8 +113,7 @@ impl Why {
     }
 }
 
-/// Returns the number of rounds that some candidates need for a verdict, if any of them has too
-/// few.
+/// Returns the number of rounds that a verdict needs, if there are fewer rounds for any candidate.
 pub fn rounds_missing(judged: &Judged) -> Option<usize> {
     let needed = |of: &Judgement| match of.why {
         Some(Why::TooFewRounds { needed }) => Some(needed),
@@ -144,8 +146,7 @@ impl Serialize for Why {
     }
 }
 
-/// One round, which has a figure of each run. The runs were in random order. Lower figures are
-/// better.
+/// One round, with a figure for each run. Lower figures are better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The figure of the base, the program with which the candidates are compared.
@@ -157,7 +158,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Returns the same round with only some of its candidates.
+    /// Returns a copy of the round with only the candidates at these indices.
     pub fn of(&self, places: &[usize]) -> Round {
         let candidates = places.iter().map(|&place| self.candidates[place]).collect();
         Round { base: self.base, control: self.control, candidates }
@@ -170,9 +171,9 @@ impl Round {
 pub struct Judgement {
     /// The saving in the rounds (see `paired`).
     pub saving: f64,
-    /// The lower end of the 95 % interval of the saving.
+    /// The lower bound of the 95 % interval of the saving.
     pub low: f64,
-    /// The upper end of the 95 % interval of the saving.
+    /// The upper bound of the 95 % interval of the saving.
     pub high: f64,
     /// The probability that chance alone causes such a difference, corrected for the number of
     /// candidates by Holm's method.
@@ -262,9 +263,9 @@ fn judge_all(
     }
 }
 
-/// Returns the half-width of the widest interval of control and candidates. If it is below 0.01,
-/// each saving is known to one percent of the base. Infinite while there are fewer than
-/// `ROUNDS_MIN` rounds or a figure is missing.
+/// Returns the half-width of the widest interval among the control and the candidates. If the
+/// half-width is below 0.01, each saving is known to within one percent of the base. Returns
+/// infinity if there are fewer than `ROUNDS_MIN` rounds or a figure is missing.
 pub fn half_width(rounds: &[Round]) -> f64 {
     if rounds.len() < ROUNDS_MIN {
         return f64::INFINITY;
@@ -277,8 +278,8 @@ pub fn half_width(rounds: &[Round]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Computes from the control by how much both ends of an interval are moved outwards to allow for
-/// noise.
+/// Returns the margin for noise, by which both bounds of an interval are moved outwards. The margin
+/// is computed from the difference between base and control.
 pub fn margin(control: &Judgement, min_gain: f64) -> f64 {
     let Judgement { saving, low, high, .. } = *control;
     widening(&Interval { saving, low, high }, min_gain)
@@ -301,8 +302,9 @@ fn columns(rounds: &[Round]) -> usize {
     rounds.iter().map(|r| r.candidates.len()).max().unwrap_or(0)
 }
 
-/// Corrects probabilities for the number of tests n (Holm 1979). The smallest is multiplied by n,
-/// the next by n - 1, and so on. No result is smaller than the result before it.
+/// Corrects the probabilities of n tests for their number (Holm 1979). The smallest probability is
+/// multiplied by n, the next by n - 1, and so on. Each result is at least as large as the one
+/// before.
 fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -317,17 +319,17 @@ fn holm(p: &[f64]) -> Vec<f64> {
 
 /// The rule that turns differences into a verdict.
 ///
-/// A verdict on a candidate counts only if the interval gives the same verdict when both of its
-/// ends are moved outwards by a margin. If the control's interval contains 0, the margin is the
-/// distance by which that interval exceeds `min_gain`, which is 0 on a quiet machine. If the
-/// control's interval excludes 0, base and control differ although they are the same program, and
-/// the margin is the larger distance of the interval's ends from 0. So on a noisy machine a large
-/// change still gets a verdict, and a small one is not measurable.
+/// A verdict on a candidate counts only if it stays the same when both bounds of the interval are
+/// moved outwards by a margin. If the control's interval contains 0, the margin is the distance by
+/// which the interval exceeds `min_gain`, which is 0 on a quiet machine. If the control's interval
+/// excludes 0, base and control differ although they are the same program, and the margin is the
+/// larger distance of a bound from 0. So on a noisy machine a large change still gets a verdict,
+/// and a small change is not measurable.
 struct Rule {
     min_gain: f64,
     margin: f64,
     control_differs: bool,
-    /// The number of rounds with which all candidates can be significant.
+    /// The number of rounds from which every candidate can be significant.
     needed: usize,
 }
 

@@ -1,17 +1,17 @@
-//! Computes what pairs of figures of base and candidate show: the saving, its interval, and the
-//! probability of chance.
+//! Computes the saving of a candidate, its interval, and the probability of a chance result, from
+//! pairs of figures of base and candidate.
 
-/// The number of rounds divided by this is the number of rounds that the paired mean leaves out at
-/// each end. The mean of the fastest runs leaves out twice as many at one end, so both means use
-/// the same number of figures.
+/// The divisor that determines how many rounds the paired mean leaves out at each end: the number
+/// of rounds divided by 5. The mean of the fastest runs leaves out twice as many at the slow end,
+/// so both means use the same number of figures.
 const TRIM_PART: usize = 5;
 /// The maximum score of a round in the sign-flip test. Scores are integers, so that their sums can
 /// be counted.
 const SCORE_MAX: f64 = 100.0;
-/// The minimum number of rounds whose spread can be estimated.
+/// The minimum number of rounds from which a spread can be estimated.
 const SPREAD_MIN: usize = 3;
 /// The maximum number of pairs. More pairs are merged, because the time of the exact test grows
-/// with the cube of this number.
+/// with the cube of the number of pairs.
 const PAIRS_MAX: usize = 200;
 /// The 97.5 % quantiles of Student's t distribution with 1, 2, ... 30 degrees of freedom.
 const T: [f64; 30] = [
@@ -34,16 +34,16 @@ pub struct Differences {
 pub struct Interval {
     /// The saving.
     pub saving: f64,
-    /// The lower end.
+    /// The lower bound.
     pub low: f64,
-    /// The upper end.
+    /// The upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Returns half of the distance between the ends.
+    /// Returns half of the distance between the bounds.
     pub fn half_width(&self) -> f64 {
-        // The difference of two infinite ends is not a number.
+        // The difference between two infinite bounds would not be a number.
         if self.low == self.high {
             0.0
         } else {
@@ -51,12 +51,12 @@ impl Interval {
         }
     }
 
-    /// Returns whether the whole interval is on one side of 0.
+    /// Returns whether the whole interval is above 0 or below 0.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// Returns the distance from 0 to the farther end.
+    /// Returns the distance from 0 to the farther bound.
     pub fn reach(&self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
@@ -86,13 +86,13 @@ impl Differences {
         self.interval
     }
 
-    /// Returns the probability that chance causes a difference as large as this one, in either
-    /// direction. This is a sign-flip test with the sum of scores.
+    /// Returns the probability that chance causes a difference at least as large as this one, in
+    /// either direction. The method is a sign-flip test on the sum of the scores.
     ///
     /// If base and candidate are the same, the two figures of a round can be exchanged. An exchange
-    /// changes only the sign of the score of this round, so all 2^n choices of signs are equally
-    /// likely. The method counts exactly the share of choices whose sum is at least as far from the
-    /// middle.
+    /// changes only the sign of the score of its round, so all 2^n choices of signs are equally
+    /// likely. The method computes the exact share of choices whose sum is at least as far from the
+    /// middle as the measured sum.
     pub fn p(&self) -> f64 {
         let sizes: Vec<usize> = self.scores.iter().map(|score| score.unsigned_abs()).collect();
         let total: usize = sizes.iter().sum();
@@ -116,8 +116,8 @@ impl Differences {
     }
 }
 
-/// Merges neighbouring pairs until there are at most `PAIRS_MAX`. A merged pair has the medians of both
-/// columns.
+/// Merges neighbouring pairs so that at most `PAIRS_MAX` remain. A merged pair has the median of
+/// each column.
 fn merged(pairs: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let together = pairs.len().div_ceil(PAIRS_MAX);
     if together <= 1 {
@@ -138,8 +138,8 @@ fn median(sorted: &[f64]) -> f64 {
     middle(below, above)
 }
 
-/// Returns the middle of two figures. Two infinite figures stay infinite, and equal figures stay
-/// exact.
+/// Returns the mean of two figures. The mean of equal figures is exact, and the mean of two equal
+/// infinite figures is infinite.
 fn middle(below: f64, above: f64) -> f64 {
     if below == above {
         below
@@ -148,13 +148,13 @@ fn middle(below: f64, above: f64) -> f64 {
     }
 }
 
-/// Computes the scores of the rounds for the sign-flip test, which are how much each round
-/// contributes to the saving. Exchanging the figures of a round changes only the sign of its score,
-/// and no other score, because all limits and weights are the same for both orders.
+/// Computes the scores for the sign-flip test. The score of a round is its contribution to the
+/// saving. Exchanging the two figures of a round changes only the sign of this round's score,
+/// because limits and weights do not depend on the order of the two figures.
 ///
-/// As in `interval`, the difference within the round and that of the fastest runs are weighted so
-/// that the sum varies least. Slow runs and large differences are limited, so that one disturbed
-/// run does not decide.
+/// As in `interval`, a score is a weighted sum of the difference within the round and the
+/// difference of the fastest runs, with the weights for which the sum varies least. Slow runs and
+/// large differences are limited, so that a single disturbed run does not decide.
 pub(super) fn scores(pairs: &[(f64, f64)]) -> Vec<isize> {
     let kept = pairs.len() - 2 * (pairs.len() / TRIM_PART);
     let paired: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, b.max(*c))).collect();
@@ -176,8 +176,8 @@ pub(super) fn scores(pairs: &[(f64, f64)]) -> Vec<isize> {
     scores.iter().map(whole).collect()
 }
 
-/// Returns the weight of the first of two estimates with which their weighted mean varies least.
-/// The arguments are how far each round moves the estimates.
+/// Returns the weight of the first of two estimates for which their weighted mean varies least. The
+/// arguments have the contribution of each round to the two estimates.
 fn weight(a: &[f64], b: &[f64]) -> f64 {
     let (aa, ab, bb) = (product(a, a), product(a, b), product(b, b));
     let apart = aa + bb - 2.0 * ab;
@@ -192,7 +192,7 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Divides a part by the whole, where 0 divided by 0 is 0.
+/// Divides a part by the whole. 0 divided by 0 is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if part == 0.0 {
         0.0
@@ -204,10 +204,9 @@ fn share(part: f64, whole: f64) -> f64 {
 /// Computes the saving and its 95 % interval.
 ///
 /// Two means estimate the logarithm of candidate / base. The paired mean is the mean of the
-/// differences within rounds, which do not contain what slows down a whole round. The mean of the
-/// fastest runs of each column does not contain the runs that something slowed down. The noise
-/// determines which of the two varies less. The rounds show it, so the result is the weighted mean
-/// of both that varies least.
+/// differences within rounds, which is not affected by whatever slows down a whole round. The mean
+/// of the fastest runs of each column is not affected by single slow runs. Which mean varies less
+/// depends on the noise. The result is the weighted mean of both that varies least in these rounds.
 fn interval(pairs: &[(f64, f64)]) -> Interval {
     if pairs.len() < SPREAD_MIN
         || pairs.iter().any(|(base, candidate)| *base == 0.0 || *candidate == 0.0)
@@ -221,16 +220,15 @@ fn interval(pairs: &[(f64, f64)]) -> Interval {
     let log = blend(paired.log, fastest.log);
     let moves: Vec<f64> =
         paired.moves.iter().zip(&fastest.moves).map(|(a, b)| blend(*a, *b)).collect();
-    // Yuen (1974) divides by kept (kept - 1). The weight is estimated too, which costs another
-    // degree of freedom.
+    // Yuen (1974) divides by kept (kept - 1). The estimated weight costs another degree of freedom.
     let variance = product(&moves, &moves) / (kept * (kept - 2)) as f64;
     let half = quantile(kept - 1) * variance.sqrt();
     let saving = |log: f64| 1.0 - log.exp();
     Interval { saving: saving(log), low: saving(log + half), high: saving(log - half) }
 }
 
-/// Computes the median of the savings and their range, for too few rounds, and for figures of 0,
-/// which have no logarithm.
+/// Returns the median and the range of the savings. Used if there are too few rounds, or if figures
+/// are 0 and have no logarithm.
 fn range(pairs: &[(f64, f64)]) -> Interval {
     let mut savings: Vec<f64> = pairs.iter().map(|(b, c)| share(b - c, *b)).collect();
     savings.sort_by(f64::total_cmp);
@@ -240,9 +238,9 @@ fn range(pairs: &[(f64, f64)]) -> Interval {
 /// An estimate of the logarithm of candidate / base.
 struct Mean {
     log: f64,
-    /// How far each round moves the estimate, with a mean of 0. A round that the mean leaves out
-    /// counts like the nearest round that the mean uses (winsorized), as Yuen (1974) estimates the
-    /// variance of a trimmed mean.
+    /// The contribution of each round to the estimate, with a mean of 0. A round that the mean
+    /// leaves out contributes as much as the nearest round that the mean uses (winsorizing). Yuen
+    /// (1974) uses these contributions to estimate the variance of a trimmed mean.
     moves: Vec<f64>,
 }
 

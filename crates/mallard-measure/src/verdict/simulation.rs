@@ -24,19 +24,20 @@ pub fn repetitions(all: u64) -> u64 {
 pub enum Noise {
     /// A normal distribution with this standard deviation.
     Normal(f64),
-    /// A standard deviation of 1 %, and one run in ten is slower, by 10 % on average.
+    /// A standard deviation of 1 %. One run in ten takes longer, on average by 10 %.
     Tails,
-    /// A standard deviation of 1 %, and at the end the machine needs 10 % more time than at the
+    /// A standard deviation of 1 %. Runs take longer and longer: at the end 10 % longer than at the
     /// start.
     Drift,
-    /// A standard deviation of 0.5 %, and a run in three has an unlucky layout that costs 4 %.
+    /// A standard deviation of 0.5 %. One run in three has an unfavourable memory layout that costs
+    /// 4 %.
     Layouts,
-    /// A standard deviation of 1 %, and a busy loop runs during half of the rounds, whose runs take
-    /// 5 to 15 % more.
+    /// A standard deviation of 1 %. Another program runs during half of the rounds, in which runs
+    /// take 5 to 15 % longer.
     Busy,
-    /// A standard deviation of 1 %, and the base is slower by 1.5 %, as if it ran first.
+    /// A standard deviation of 1 %. The base takes 1.5 % longer, as if it always ran first.
     Biased,
-    /// A standard deviation of 1 %, and in every other sixth of the rounds, runs take 10 % more.
+    /// A standard deviation of 1 %. In every second sixth of the rounds, runs take 10 % longer.
     Periods,
 }
 
@@ -96,8 +97,8 @@ impl Noise {
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Rounds(usize),
-    /// At least 15 rounds, then 5 more at a time until the half-width is at most 1 % or 60 rounds
-    /// are measured.
+    /// At least 15 rounds. Then 5 rounds are added at a time, until the half-width is at most 1 %
+    /// or there are 60 rounds.
     UntilSure,
 }
 
@@ -121,8 +122,8 @@ fn measure(
     rounds
 }
 
-/// Judges by a stricter rule, for comparison. If the interval of the control excludes 0 or is wider
-/// than the minimum gain, nothing is measurable.
+/// Judges by a stricter rule, for comparison with `Rule`. The verdict is "not measurable" if the
+/// interval of the control excludes 0 or is wider than the minimum gain.
 fn strict(judged: &Judged, index: usize) -> Verdict {
     let (control, of) = (&judged.control, &judged.candidates[index]);
     let differs = control.low > 0.0 || control.high < 0.0;
@@ -132,7 +133,7 @@ fn strict(judged: &Judged, index: usize) -> Verdict {
     without_control(of)
 }
 
-/// Judges by the rule without a control, for comparison.
+/// Judges by a rule that ignores the control, for comparison with `Rule`.
 fn without_control(of: &Judgement) -> Verdict {
     match of {
         of if -MIN_GAIN <= of.low && of.high <= MIN_GAIN => Verdict::NoDifference,
@@ -207,8 +208,9 @@ fn a_change_of_five_percent_is_detected_and_never_with_the_opposite_sign() {
     }
 }
 
-/// Measures candidates, and the best of them again in confirmation rounds. Returns the judgements
-/// before and after the confirmation rounds, and the results of the confirmation rounds.
+/// Measures candidates in selection rounds, and the best candidates again in confirmation rounds.
+/// Returns the judgements before and after confirmation, and the results of the confirmation
+/// rounds.
 fn choose(
     random: &mut fastrand::Rng,
     noise: Noise,
@@ -321,9 +323,9 @@ fn print_the_tables() {
     }
 }
 
-/// Prints for each rule, in percent: unchanged programs that are judged different, unchanged
-/// programs that are judged no different, and changes of 3, 5, -5 and 10 % that are judged
-/// correctly.
+/// Prints rates in percent for each rule: unchanged programs that are judged as different,
+/// unchanged programs that are judged as no different, and changes of 3, 5, -5 and 10 % that are
+/// judged correctly.
 fn print_line(noise: Noise, length: Length, others: usize) {
     let mut lines = [const { String::new() }; 3];
     let mut rounds = 0.0;

@@ -21,7 +21,7 @@ fn first(rounds: &[Round]) -> Judgement {
     judge(rounds, GAIN).candidates.remove(0)
 }
 
-/// Sets the controls so that they differ from the base by these savings in percent.
+/// Changes the control runs so that they differ from the base by these savings in percent.
 fn with_control(mut rounds: Vec<Round>, savings: &[f64]) -> Vec<Round> {
     for (round, saving) in rounds.iter_mut().zip(savings.iter().cycle()) {
         round.control = round.base * (1.0 - saving / 100.0);
@@ -64,8 +64,8 @@ fn the_sign_flip_test_equals_a_count_over_all_sign_combinations() {
 #[test]
 fn six_rounds_with_the_same_sign_have_a_p_value_of_2_in_64() {
     assert_eq!(of(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 2.0 / 64.0);
-    // The smallest score is negative, so 4 of 64 choices are as far from the middle: both ends and
-    // their neighbours.
+    // The smallest score is negative. So 4 of the 64 sign choices give a sum as far from the
+    // middle: the two extreme sums and their neighbours.
     assert_eq!(of(&[-0.01, 0.2, 0.3, 0.4, 0.5, 0.6]).p(), 4.0 / 64.0);
     assert_eq!(of(&[0.0; 6]).p(), 1.0);
 }
@@ -87,8 +87,8 @@ fn a_slowdown_of_a_whole_round_does_not_widen_the_interval() {
 
 #[test]
 fn slow_outlier_runs_do_not_widen_the_interval() {
-    // Three of ten runs of the base are slow, and so are three others of the candidate. Every pair
-    // but four has a slow run.
+    // Three of ten runs of the base are slow, and three other runs of the candidate are slow. Only
+    // four pairs have no slow run.
     let slow = |is_slow: bool| if is_slow { 1.5 } else { 1.0 };
     let of = |i: usize| {
         let small = 1.0 + 0.001 * (i * 7 % 5) as f64;
@@ -106,7 +106,8 @@ fn the_interval_of_two_rounds_is_the_range_of_their_savings() {
 
 #[test]
 fn the_holm_correction_multiplies_by_the_number_of_remaining_hypotheses() {
-    // From Holm 1979: 0.01 * 3; 0.03 * 2; 0.04 * 1, which is raised to the result before it.
+    // An example of Holm 1979: 0.01 * 3, 0.03 * 2, and 0.04 * 1, which is raised to the result
+    // before it.
     let expected = [0.03, 0.06, 0.06];
     for (found, expected) in holm(&[0.01, 0.04, 0.03]).into_iter().zip(expected) {
         assert!((found - expected).abs() < 1e-12);
@@ -282,8 +283,8 @@ fn verdicts_are_the_same_words_in_json_and_in_text() {
 
 #[test]
 fn the_share_of_a_real_saving_that_a_replay_explains_is_computed() {
-    // The replay takes 40 % of the program's CPU time and saves a fifth of that: 8 % of the
-    // program.
+    // The replay takes 40 % of the program's CPU time and saves a fifth of that time, which is 8 %
+    // of the program's CPU time.
     let (replay, real) = (of(&[0.2; 9]), of(&[0.1; 9]));
     let share = share_explained(&replay, 0.4, &real).unwrap();
     for found in [share.saving, share.low, share.high] {

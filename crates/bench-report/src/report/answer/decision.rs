@@ -9,12 +9,12 @@ use crate::statistics::Range;
 use crate::tables::conditions;
 use crate::tables::{Cell, Table};
 
-/// The advice of Lakos's talk in one cell.
+/// The advice in one cell of a decision table on Lakos's slide.
 #[derive(Clone, Copy, PartialEq)]
 enum Advice {
     Global,
     Local(&'static str),
-    /// Advice that has a question mark on the slide.
+    /// Advice that the slide marks with a question mark.
     Perhaps(&'static str),
     /// The joke "Find a new job" on the slide, which is not advice.
     Joke,
@@ -48,16 +48,16 @@ impl Advice {
 struct Evidence {
     suite: &'static str,
     wanted: fn(&Experiment) -> bool,
-    /// The strategies (AS1 to AS14) that the advice names. Only the best of them counts.
+    /// The strategies (AS1 to AS14) that the advice recommends. Only the fastest of them counts.
     candidates: &'static [u32],
     advice: Advice,
 }
 
 struct Dimension {
     title: &'static str,
-    /// Explains how the parameters of a benchmark case decide whether the conditions A and B hold.
+    /// Explains which parameters of a benchmark case mean that condition A or condition B holds.
     reading: &'static str,
-    /// The cells, by the conditions that hold: neither A nor B, A only, B only, and both.
+    /// The four cells of the decision table: neither A nor B holds, only A, only B, both hold.
     cells: [Evidence; 4],
 }
 
@@ -81,7 +81,7 @@ fn size(e: &Experiment) -> u32 {
 const DIMENSIONS: [Dimension; 3] = [
     Dimension {
         title: "L: parts are accessed disproportionately often",
-        reading: "II, degradation without / with: A is 2^21 elements or more, B is 2^4 or more passes over a part at a time",
+        reading: "The figures compare the degradation in Lakos's benchmark II without and with local allocators. A holds from 2^21 elements on, and B holds from 2^4 passes over a part at a time on",
         cells: [
             Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) < 21 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Global },
             Evidence { suite: "lakos2", wanted: |e| is_cell(e) && elements(e) >= 21 && exponent(e, "I") < 4, candidates: POOLS, advice: Advice::Joke },
@@ -91,7 +91,7 @@ const DIMENSIONS: [Dimension; 3] = [
     },
     Dimension {
         title: "U: parts have high utilisation",
-        reading: "III for low utilisation, A is 2^33 bytes or more in all; I for high utilisation, A is structures of 2^11 elements or more",
+        reading: "For low utilisation, the figures are from Lakos's benchmark III, where A holds from 2^33 bytes in total on. For high utilisation, they are from benchmark I, where A holds from 2^11 elements per structure on",
         cells: [
             Evidence { suite: "lakos3", wanted: |e| exponent(e, "T") < 33, candidates: MULTIPOOL, advice: Advice::Global },
             Evidence { suite: "lakos3", wanted: |e| exponent(e, "T") >= 33, candidates: MULTIPOOL, advice: Advice::Local("local multipool") },
@@ -101,7 +101,7 @@ const DIMENSIONS: [Dimension; 3] = [
     },
     Dimension {
         title: "C: parts run concurrently",
-        reading: "IV: A is 2^18 operations a thread or more, B is two threads or more",
+        reading: "In Lakos's benchmark IV, A holds from 2^18 operations per thread on, and B holds from two threads on",
         cells: [
             Evidence { suite: "lakos4", wanted: |e| e.part(0).starts_with("I=") && exponent(e, "I") < 18 && e.threads < 2, candidates: POOLS, advice: Advice::Global },
             Evidence { suite: "lakos4", wanted: |e| exponent(e, "I") >= 18 && e.threads < 2, candidates: POOLS, advice: Advice::Local("local") },
@@ -127,7 +127,7 @@ pub fn table(machine: &Machine, published: &Published) -> Table {
 
 fn cell(machine: &Machine, published: &Published, evidence: &Evidence) -> Cell {
     let of_suite = machine.select(|e| e.suite == evidence.suite && (evidence.wanted)(e));
-    // Lakos's talk has figures for the degradation of access times, but not for single accesses.
+    // Lakos's talk has no access times in ns for lakos2. It shows how much access times degrade.
     let of_suite: Vec<&Experiment> = match evidence.suite {
         "lakos2" => of_suite.into_iter().filter(|e| e.metric == "degradation").collect(),
         _ => of_suite,

@@ -22,7 +22,7 @@ const BENCHMARKS: [(&str, &str); 5] = [
     ("lakos5", "V: fragmentability, F"),
 ];
 
-/// The number of lost cells that a line names. The tables below list all lost cells.
+/// The maximum number of lost cells that a line names. The tables further down list all of them.
 const NAMED: usize = 12;
 
 const COLUMNS: [&str; 7] = [
@@ -112,7 +112,7 @@ fn lines_of(all: &[&Experiment], extra: &str, published: &Published) -> Vec<Vec<
         .collect()
 }
 
-/// Describes the number of measured cells, and how many of the cells in Lakos's talk are among
+/// Describes how many cells were measured, and how many of the cells in Lakos's talk are among
 /// them.
 fn coverage(cells: &[&Experiment], published: &Published) -> String {
     let suite = cells.first().map_or("", |e| &e.suite);
@@ -125,7 +125,7 @@ fn coverage(cells: &[&Experiment], published: &Published) -> String {
 
 fn talk_gain(e: &Experiment, strategy: &str, published: &Published) -> Option<f64> {
     match e.metric.as_str() {
-        // Lakos's talk has a ratio of ratios, but no figure for one access.
+        // Lakos's talk has no access times in ns for lakos2, so no published figure exists.
         "ns_per_op" if e.suite == "lakos2" => None,
         _ => ratio(1.0, published.share(&e.suite, &e.case, &short(strategy))??),
     }

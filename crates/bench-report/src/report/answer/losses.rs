@@ -15,7 +15,7 @@ use mallard_measure::verdict::Verdict;
 /// The number of lost cases that a line of the summary names. The HTML page lists all of them.
 const NAMED: usize = 60;
 
-/// The factor from which a higher figure than the competitor's counts as a loss.
+/// The minimum ratio of Mallard's figure to the competitor's figure that counts as a loss.
 const BEHIND: f64 = 1.1;
 
 struct Loss<'a> {
@@ -31,7 +31,7 @@ impl Loss<'_> {
     }
 }
 
-/// Returns all losses, the largest first within a suite and kind. Also returns the number of
+/// Returns all losses, sorted by suite and kind, the largest first. Also returns the number of
 /// comparisons.
 fn all(machine: &Machine) -> (Vec<Loss<'_>>, usize) {
     let mut losses = Vec::new();
@@ -94,7 +94,8 @@ fn variant_and(e: &Experiment, metric: &str) -> String {
     }
 }
 
-/// Returns the table with a line for each suite and metric, for a page without scripts.
+/// Returns a table with a line for each suite and metric. The page without scripts shows this
+/// table.
 pub fn summary(machine: &Machine) -> Table {
     let columns = ["figures", "Mallard / best peer"];
     let mut table =

@@ -8,7 +8,7 @@ use crate::tables::{number, Cell, Line, Table};
 
 const SUITES: [&str; 3] = ["programs", "malloc", "rss"];
 
-/// A column of the table: its suite, and the cases that count.
+/// A column of the table, with its suite and the benchmark cases that the column covers.
 struct Part {
     title: &'static str,
     suite: &'static str,
@@ -62,7 +62,7 @@ pub struct Means {
     columns: Vec<Mean>,
 }
 
-/// A geometric mean, the number of its cases, and the number of all cases.
+/// A geometric mean, the number of cases with a figure, and the number of all cases.
 #[derive(Clone, Copy)]
 struct Mean {
     value: Option<f64>,
@@ -71,8 +71,8 @@ struct Mean {
 }
 
 impl Means {
-    /// Returns the mean of a column. `None` if the malloc has no figure for some case, because the
-    /// mean of other cases is not comparable.
+    /// Returns the mean of a column. Returns `None` if the malloc has no figure for a case of the
+    /// column, because means over different cases are not comparable.
     pub fn whole(&self, column: usize) -> Option<f64> {
         let mean = self.columns[column];
         mean.value.filter(|_| mean.has == mean.of)
@@ -84,7 +84,7 @@ impl Means {
     }
 }
 
-/// Returns the means of each malloc on a machine, glibc first.
+/// Returns the mean costs of each malloc on a machine. The first malloc is glibc's.
 pub fn means(machine: &Machine) -> Vec<Means> {
     let all = compared(machine);
     let all = counted_once(&all);
@@ -104,8 +104,8 @@ fn names(all: &[&Experiment]) -> impl Iterator<Item = String> {
     contenders(all).into_iter().filter(|c| like(c) == Some(Like::Malloc))
 }
 
-/// Returns the number of mallocs that a machine measured. The page begins with the machine that
-/// measured the most.
+/// Returns the number of mallocs that were measured on a machine. The page begins with the machine
+/// on which this number is largest.
 pub fn peers(machine: &Machine) -> usize {
     let all = machine.select(|e| SUITES.contains(&&*e.suite));
     contenders(&all).iter().filter(|c| like(c) == Some(Like::Malloc)).count()
@@ -149,11 +149,11 @@ fn means_of(all: &[&Experiment], contender: String) -> Means {
     Means { columns: columns.collect(), contender }
 }
 
-/// Returns the sort key of a line, and the line.
+/// Formats the means of one malloc as a table line. Also returns the key by which lines are sorted.
 fn line(means: Means) -> (f64, Line) {
     let cells = means.columns.iter().map(|&Mean { value, has, of }| {
         let text = value.map_or(String::new(), number);
-        // A mean of fewer cases is not comparable, so the cell also shows the number of cases.
+        // A mean over fewer cases is not comparable, so the cell also shows the number of cases.
         let text = if has > 0 && has < of { format!("{text} ({has} of {of})") } else { text };
         Cell::text(text).shaded(value.map(|m| 1.0 / m))
     });

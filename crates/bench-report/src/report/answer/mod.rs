@@ -36,7 +36,7 @@ pub fn is_loss(base: &Row, row: &Row) -> bool {
     verdict(base, row, Bounds::default()) == Verdict::Loss
 }
 
-/// Formats the first `most` names, and the number of the others: `a; b and 3 more`.
+/// Formats the first `most` names and the number of omitted names: `a; b and 3 more`.
 pub fn named(names: &[String], most: usize) -> String {
     let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match names.len().saturating_sub(most) {

@@ -46,13 +46,13 @@ fn advice(texts: [String; 5]) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// The result of one allocator compared with glibc over some experiments.
+/// The result of one allocator over some experiments, compared with glibc's result.
 struct Standing {
     contender: String,
     gains: Range,
     mean: f64,
     fails: usize,
-    /// The number of failures that were computed in advance without running the case.
+    /// The number of failures that were computed in advance, so that the case did not have to run.
     computed: usize,
     present: usize,
 }
@@ -153,7 +153,7 @@ fn memory(machine: &Machine, s: &Situation, contender: &str) -> String {
     geometric_mean(shares).map_or(NOT_MEASURED.to_string(), times)
 }
 
-/// Returns the results of one allocator.
+/// Returns the results that one allocator has in some experiments.
 fn rows_of<'a>(all: &'a [&'a Experiment], contender: &'a str) -> impl Iterator<Item = &'a Row> {
     all.iter().filter_map(move |e| e.of(contender))
 }
@@ -177,8 +177,8 @@ pub fn against_peers(all: &[&Experiment], contender: &str) -> String {
     })
 }
 
-/// Returns the table of variants that are tuned for a case. Variants with default settings are in
-/// other tables.
+/// Returns the table of the variants that are tuned for a benchmark case. Variants with default
+/// settings are in other tables.
 pub fn tuned(machine: &Machine) -> Table {
     let columns = ["variant", "gain over glibc", "relative to the default"];
     let mut table = Table::prose("Tuned variants", &["situation"], &columns)

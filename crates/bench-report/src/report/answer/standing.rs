@@ -11,8 +11,8 @@ use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// The numbers of won, tied and lost cells. Each entry of `shares` has a family of cases, and
-/// Mallard's figure divided by the competitor's.
+/// The numbers of benchmark cells that Mallard won, tied and lost. Each entry of `shares` has the
+/// family of a case, and Mallard's figure divided by the competitor's figure.
 #[derive(Default)]
 struct Score {
     won: usize,

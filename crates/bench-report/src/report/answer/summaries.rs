@@ -115,8 +115,8 @@ pub fn fragmented(experiments: &[&Experiment]) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// Returns the cases with a published figure: the published figures, glibc, Mallard's best
-/// allocator, and the best competitor.
+/// Returns tables of the cases that have a published figure. A table compares the published
+/// figures, glibc, Mallard's best allocator, and the best competitor.
 pub fn seeds(title: &str, experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let slices = slices(experiments);
     let of_time = slices.iter().filter(|s| s.all[0].kind() == Kind::Time);

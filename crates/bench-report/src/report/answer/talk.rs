@@ -14,8 +14,8 @@ fn of_part<'a>(all: &[&'a Experiment], part: &str) -> Vec<&'a Experiment> {
     all.iter().filter(|e| e.part(0) == part).copied().collect()
 }
 
-/// Returns the table of AS1 and the best local strategy, with the figures of Lakos's talk and ours.
-/// The table also shows in how many cells our gain is lower than the talk's, and why.
+/// Returns the table that compares AS1 and the best local strategy in Lakos's talk with our
+/// results. The table also shows in how many cells our gain is lower, and why.
 pub fn by_structure(experiments: &[&Experiment], published: &Published) -> Option<Table> {
     let all = deciding(experiments);
     let columns = [
@@ -63,8 +63,8 @@ fn line(own: &[&Experiment], part: &str, published: &Published) -> Vec<Cell> {
     ]
 }
 
-/// Explains why a gain is lower. The changes of AS1 and of the best strategy are computed, and the
-/// causes are read from a file.
+/// Explains why our gain is lower than the published gain. The function computes how AS1 and the
+/// best strategy differ from Lakos's results, and adds the causes that a file lists.
 fn why(own: &[&Experiment], part: &str, published: &Published) -> String {
     let figure = |e: &&Experiment, column: &str| published.of(&e.suite, &e.case, column).flatten();
     let first = own.iter().filter_map(|e| ratio(figure(e, "AS1")?, e.baseline()?.median?));

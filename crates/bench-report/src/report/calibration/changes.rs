@@ -15,7 +15,7 @@ pub fn is_of_change(row: &Row) -> bool {
     row.suite == SUITE && row.contender == CHANGED
 }
 
-/// A saving of CPU time as a share, with the ends of its interval.
+/// A saving of CPU time as a share of the total, with the bounds of its 95 % interval.
 #[derive(Clone, Copy, Debug)]
 struct Saving {
     median: f64,
@@ -37,14 +37,14 @@ impl Saving {
         (self.low..=self.high).contains(&share)
     }
 
-    /// Formats the ends of the interval in percent.
+    /// Formats the bounds of the interval in percent.
     fn ends(&self) -> String {
         format!("{} to {}", tenths(100.0 * self.low), tenths(100.0 * self.high))
     }
 }
 
-/// A program whose source was changed. A prediction is missing if it was not requested, or if the
-/// advice did not contain the change.
+/// A program whose source was changed as `mallard advise` recommends. A prediction is `None` if it
+/// was not requested, or if the advice did not recommend the change.
 pub struct Change {
     program: String,
     what: String,
@@ -54,8 +54,8 @@ pub struct Change {
     replay: Option<Saving>,
     /// The measured saving of the unchanged program when the plan is applied to it.
     in_program: Option<Saving>,
-    /// The saving that the recommendation (card) shows: that of the unchanged program with the
-    /// plan, plus what only a source change can save.
+    /// The saving that the recommendation (card) shows. It is the measured saving of the unchanged
+    /// program with the plan, plus a saving that only a source change can achieve.
     card: Option<Saving>,
 }
 
@@ -85,8 +85,8 @@ impl Change {
     }
 }
 
-/// How often the saving of the changed source is within the predicted intervals of one kind, and
-/// how wide these intervals are.
+/// Counts how often the measured saving of the changed program is within the predicted interval.
+/// Also contains how wide the predicted intervals are.
 struct Held {
     asked: usize,
     held: usize,
@@ -110,7 +110,7 @@ impl Held {
     }
 }
 
-/// Returns the conclusion about changes of the source. `None` without predictions.
+/// Returns the conclusion about changes of the source, or `None` if there are no predictions.
 pub fn conclusion(changes: &[Change]) -> Option<String> {
     let card = Held::of(changes, |c| c.card)?;
     let replay = Held::of(changes, |c| c.replay).map_or(String::new(), |replay| {

@@ -5,21 +5,22 @@ use mallard_measure::verdict::Verdict;
 
 /// A measured gain or loss of CPU time above this percentage must have the same sign in a replay.
 pub const SIGN_PERCENT: f64 = 2.0;
-/// A measured gain or loss of CPU time above this percentage must have the same verdict in a
-/// replay.
+/// A measured gain or loss of CPU time above this percentage must be judged as the same gain or
+/// loss in a replay.
 const CALL_PERCENT: f64 = 5.0;
-/// The error that a replayed peak may have, as a share of the peak, or in KiB.
+/// The maximum error of a replayed peak: a share of the peak, or a number of KiB if that is more.
 const PEAK_SHARE: f64 = 0.05;
 const PEAK_KIB: f64 = 2048.0;
 
-/// A question whether the replay predicted a measurement correctly. It is asked for each pair of a
-/// program and an allocator.
+/// A question whether a replay predicted a measurement correctly. Each pair of a program and an
+/// allocator has an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     Sign,
     Call,
     Unchanged,
-    /// Counts only gains and losses. For other savings, the true value is unknown.
+    /// Whether the measured saving is within the predicted interval, for gains and losses only. In
+    /// other pairs, noise hides the true saving.
     CoverageOfChanges,
     Coverage,
     Peak,
@@ -35,7 +36,8 @@ impl Question {
         Question::Peak,
     ];
 
-    /// Answers the question for a pair. `None` if the question does not apply to the pair.
+    /// Returns whether the replay of a pair was right, or `None` if the question does not apply to
+    /// the pair.
     pub fn is_right(self, pair: &Pair) -> Option<bool> {
         match self {
             Question::Peak => return is_peak_right(pair),
@@ -87,7 +89,7 @@ impl Question {
         }
     }
 
-    /// Returns the words for pairs whose answer is no.
+    /// Returns the words that describe pairs whose prediction was wrong.
     pub fn misses(self) -> &'static str {
         match self {
             Question::Sign => "sign",
@@ -97,7 +99,7 @@ impl Question {
         }
     }
 
-    /// Returns the required percentage of pairs whose answer is yes.
+    /// Returns the minimum percentage of pairs that must be predicted correctly.
     pub fn wanted(self) -> u32 {
         match self {
             Question::Sign | Question::Unchanged => 100,
@@ -107,7 +109,7 @@ impl Question {
     }
 }
 
-/// Describes the error that a replayed peak may have.
+/// Describes in words the maximum error of a replayed peak.
 pub fn peak_tolerance() -> String {
     format!("{} % of the peak ({} MiB, if that is more)", PEAK_SHARE * 100.0, PEAK_KIB / 1024.0)
 }
@@ -138,7 +140,7 @@ pub struct Kinds {
     pub different: usize,
     pub unchanged: usize,
     pub not_measurable: usize,
-    /// Pairs without a figure.
+    /// The number of pairs without a measured saving.
     pub missing: usize,
 }
 

@@ -60,14 +60,15 @@ fn of_mallocs(machine: &Machine) -> String {
     )
 }
 
-/// Returns the median width of the predicted intervals of pairs with a measured gain or loss.
+/// Returns the median width of the predicted intervals, over the pairs with a measured gain or
+/// loss.
 fn median_width(pairs: &[Pair]) -> Option<f64> {
     let asked = pairs.iter().filter(|p| Question::CoverageOfChanges.is_right(p).is_some());
     Range::of(asked.filter_map(|p| p.predicted).map(|(low, high)| high - low)).map(|r| r.median)
 }
 
-/// States how many of the replays with the wrong sign are of programs with several threads. Empty
-/// if there are none.
+/// Describes how many replays with the wrong sign are replays of multithreaded programs. Returns an
+/// empty text if there are none.
 fn wrong_signs_of_threads(figures: &Figures, pairs: &[Pair]) -> String {
     let programs = figures.programs();
     let has_threads =

@@ -1,9 +1,9 @@
 //! Makes the page docs/calibration.md, which compares predictions with measurements of programs.
 //!
 //! `introduction` has the conclusion and explains the tables. `changes` is about source changes,
-//! with results of the suite `advise`. `pairs` reads the results of the suite `calibration`, which is
-//! about mallocs, `counts` counts correct predictions, and `scatter` makes chart points of the pairs
-//! for the HTML page.
+//! with results of the suite `advise`. `pairs` reads the results of the suite `calibration`, which
+//! is about mallocs, `counts` counts correct predictions, and `scatter` makes chart points of the
+//! pairs for the HTML page.
 
 mod changes;
 mod counts;
@@ -88,7 +88,7 @@ fn section(title: &str, table: &Table) -> String {
     format!("\n### {title}\n{}", markdown::table(table, &table.title))
 }
 
-/// Returns the table of counts.
+/// Returns the table that counts correct and wrong predictions.
 fn counted(pairs: &[Pair]) -> Table {
     let kinds = Kinds::of(pairs);
     let columns = ["pairs", "yes", "share", "required"].map(String::from);
@@ -111,7 +111,7 @@ fn counted(pairs: &[Pair]) -> Table {
     ))
 }
 
-/// Formats a saving, with a mark after it if the saving is not measurable.
+/// Formats a saving. A mark after the figure means that the saving is not measurable.
 fn saved(of: Option<&Saving>, unit: f64) -> String {
     let Some(of) = of else { return "-".to_string() };
     let unsure = if of.verdict == Some(Verdict::NotMeasurable) { "?" } else { "" };
@@ -194,8 +194,7 @@ fn of_programs(programs: &[Program]) -> Table {
     )
 }
 
-/// Returns the table of pairs whose answer to a question is no, with facts that may explain the
-/// answer.
+/// Returns the table of the wrong predictions, with facts that may explain them.
 fn misses(programs: &[Program], pairs: &[Pair], reasons: &[Reason]) -> Table {
     let columns = ["wrong", "measured CPU time", "replayed", "predicted", "possible causes"];
     let mut table = Table::prose("Wrong predictions", &["program", "malloc"], &columns);
@@ -229,7 +228,7 @@ fn with_interval(of: Option<&Saving>) -> String {
     format!("{}{}{verdict}", tenths(of.median), interval(Some((of.low, of.high))))
 }
 
-/// Returns facts that may explain why the answer for a pair is no.
+/// Returns facts that may explain why the prediction for a pair is wrong.
 fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reason]) -> String {
     let mut all = pair.missing.clone();
     if missed.contains(&Question::Coverage) {
@@ -259,7 +258,8 @@ fn known(programs: &[Program], pair: &Pair, missed: &[Question], reasons: &[Reas
     }
 }
 
-/// Describes that both intervals overlap, or how far the measured median is from the prediction.
+/// Describes how far the measured median is from the predicted interval, or that the measured and
+/// predicted intervals overlap.
 fn reaches(pair: &Pair) -> Option<String> {
     let (real, (low, high)) = (pair.real.as_ref()?, pair.predicted?);
     let apart = (real.median - high).max(low - real.median);
@@ -282,8 +282,8 @@ fn peaks(pair: &Pair) -> Option<String> {
     ))
 }
 
-/// Returns a text if the CPU time in the recording differs from the real CPU time by more than 10
-/// %.
+/// Returns a text if the CPU time of the recorded run differs by more than 10 % from the CPU time
+/// of the program without a recorder.
 fn recorded_otherwise(program: &Program) -> Option<String> {
     let (real, recorded) = (program.cpu_seconds?, program.recorded_cpu_seconds?);
     let share = recorded / real;

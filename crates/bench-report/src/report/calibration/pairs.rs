@@ -1,5 +1,5 @@
-//! Pairs a program with an allocator, for which it has measurements of the program and predictions
-//! by a replay.
+//! Reads pairs of a program and an allocator. Each pair has measurements of the program under the
+//! allocator, and predictions by a replay.
 
 use crate::rows::experiment::{Experiment, Machine};
 use crate::rows::row::Row;
@@ -13,7 +13,7 @@ pub const SUITE: &str = "calibration";
 #[derive(Clone, Debug)]
 pub struct Saving {
     pub median: f64,
-    /// The ends of the 95 % interval.
+    /// The bounds of the 95 % interval.
     pub low: f64,
     pub high: f64,
     pub verdict: Option<Verdict>,
@@ -22,7 +22,8 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// Reads a result, which is a change relative to glibc, and so has the opposite sign.
+    /// Converts a benchmark result. The result is a change relative to glibc, so a saving has the
+    /// opposite sign.
     fn of(row: &Row) -> Option<Saving> {
         let median = saving(row.median?);
         let (low, high) = (saving(row.high()), saving(row.low()));
@@ -37,7 +38,7 @@ impl Saving {
     }
 }
 
-/// Returns the saving for a change relative to glibc. Never returns -0.
+/// Converts a change relative to glibc into a saving. Never returns -0.
 fn saving(change: f64) -> f64 {
     0.0 - change
 }
@@ -57,7 +58,7 @@ pub struct Pair {
     pub replayed_peak: Option<Saving>,
     /// The peak RSS of the program under the allocator, in KiB.
     pub peak: Option<f64>,
-    /// Why figures are missing.
+    /// The reasons why figures are missing.
     pub missing: Vec<String>,
 }
 

@@ -62,8 +62,8 @@ const palette = ["#2f7fd1", "#e8833a", "#2a9d6f", "#b04fc4", "#c9a100", "#d1495b
   "#00a0b0", "#7a6ff0", "#8a8d2f", "#a0522d"];
 const shapes = ["circle", "rect", "triangle", "rectRot", "star", "crossRot"];
 
-// Returns the style of an allocator in a chart. Mallard's lines are thick. `place` counts all
-// allocators of the chart, so that a filter changes no colour.
+// Returns the style of an allocator in a chart. Mallard's lines are thick. `place` is the index
+// among all allocators of the chart, so a colour stays the same whatever the filter shows.
 function look(contender, place) {
   const hue = palette[place % palette.length];
   const ours = contender.startsWith("mallard/");
@@ -74,8 +74,8 @@ function look(contender, place) {
   };
 }
 
-// Returns a logarithmic axis with a margin. Values that are close together get a linear axis, which
-// has more ticks.
+// Returns an axis with a margin. The axis is logarithmic, but linear for values that are close
+// together, because a linear axis has more ticks there.
 function span(values) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return { type: most / least < 3 ? "linear" : "logarithmic", min: least / 1.1, max: most * 1.1 };

@@ -1,5 +1,5 @@
-// Unpacks the parts of the page that are closed when the page opens. Their HTML is compressed, and
-// is unpacked when a reader opens a part.
+// Unpacks the sections of the page that are closed when the page opens. The page contains them as
+// compressed HTML, which is decompressed when a reader opens the section.
 
 // Returns the text of a packed part.
 function unpacked(base64) {

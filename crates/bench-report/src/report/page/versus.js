@@ -12,8 +12,8 @@ function element(name, className, text) {
   return made;
 }
 
-// Returns a group of bars under a title. Each entry of `bars` has a name, a factor, and a class.
-// The mark in each bar is where the factor is 1.
+// Returns a group of bars under a title. Each entry of `bars` has a name, a factor, and a CSS
+// class. The mark in each bar shows where the factor would be 1.
 function barGroup(title, bars) {
   const group = element("div", "bars");
   const most = Math.max(1, ...bars.map((bar) => bar.factor));
@@ -54,7 +54,8 @@ function casesAgainst(against) {
   });
 }
 
-// Returns a table of the parts on every machine, with the mean, and the cases won, tied and lost.
+// Returns a table of all parts on every machine: the mean, and the numbers of cases that Mallard
+// won, tied and lost.
 function everyMachine(peer) {
   const machines = data.versus.filter((one) => one.against.some((other) => other.name === peer));
   const line = (title) => [title, ...machines.map((one) => {
@@ -95,8 +96,8 @@ function sentenceOfAll(one) {
   return parts.length ? `On ${one.name}, Mallard needs ${parts.join(", ")}.` : `On ${one.name}, Mallard's malloc was not compared with glibc's.`;
 }
 
-// Lists the mallocs of the machine in the selector, and keeps the choice if the machine has that
-// malloc.
+// Fills the selector with the mallocs of the chosen machine. Keeps the selected malloc if the
+// machine has it.
 function offerPeers(one) {
   const select = byId("peer");
   const before = select.value;

@@ -31,7 +31,7 @@ const NAMES: f64 = 210.0;
 const PANEL: f64 = (WIDTH - NAMES - 16.0) / 3.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 25.0;
-/// The width of a panel that bars may use. The column of figures is at the right.
+/// The width in pixels that bars may use. The figures are at the right of the bars.
 const BARS: f64 = PANEL - 62.0;
 const FIGURES: f64 = PANEL - 18.0;
 

@@ -8,7 +8,8 @@ use crate::rows::situations::{Situation, OTHERS};
 use crate::statistics::geometric_mean;
 use crate::tables::{number, Cell, Table};
 
-/// What a program needs, the situation that measures it, and Mallard's allocator for it.
+/// Each entry has what a program needs, the title of the benchmark situation, and the name of
+/// Mallard's allocator for this need.
 const NEEDS: [(&str, &str, &str); 7] = [
     ("blocks of one size, freed one by one", "Blocks of one size, freed one by one", "pool"),
     ("blocks of many sizes, freed one by one", "Many sizes, freed one by one", "multipool"),
@@ -19,13 +20,14 @@ const NEEDS: [(&str, &str, &str); 7] = [
     ("Rust: values that are dropped all together", "Rust: all dies together", "Arena"),
 ];
 
-/// The strategies that use Mallard through `std::pmr`, in plain words.
+/// The strategies that use Mallard through `std::pmr`: number, description, and name of the
+/// allocator.
 const PMR: [(u32, &str, &str); 2] = [
     (5, "`std::pmr` containers, freed all together", "pmr arena"),
     (9, "`std::pmr` containers, freed one by one", "pmr multipool"),
 ];
 
-/// The number of competitors that a cell names.
+/// The number of competitors that a table cell names.
 const PEERS: usize = 2;
 
 /// Returns the table with a line for each need. A cell names the competitors with the lowest
@@ -82,8 +84,8 @@ fn of_strategy(machine: &Machine, number: u32) -> Option<Compared<'_>> {
     Some((ours, all))
 }
 
-/// Formats Mallard's figure relative to the best competitors of the same kind: `0.96 boost-pool
-/// 1.74, 0.81 others`. A competitor needs figures for half of the cases.
+/// Formats Mallard's cost relative to the best competitors of the same kind: `0.96 boost-pool 1.74,
+/// 0.81 others`. Omits competitors with figures for less than half of the cases.
 fn peers(all: &[&Experiment], ours: &str) -> String {
     let is_peer =
         |c: &String| !c.starts_with("mallard/") && !c.starts_with("glibc") && like(c) == like(ours);

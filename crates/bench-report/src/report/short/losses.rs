@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The number of loss groups that the short page names.
 const GROUPS: usize = 10;
 
-/// The suites in plain words. The first ones are about whole programs and about malloc.
+/// The suites and their descriptions. Suites about whole programs and about malloc are first.
 const SUITES: [(&str, &str); 18] = [
     ("programs", "whole programs"),
     ("malloc", "calls of malloc and free"),
@@ -85,8 +85,8 @@ impl Group {
     fn line(&self, suite: &str, kind: Kind, many: bool) -> Option<(Vec<String>, Vec<Cell>)> {
         let range = Range::of(self.losses.iter().map(|l| l.factor))?;
         let worst = self.losses.iter().max_by(|a, b| a.factor.total_cmp(&b.factor))?;
-        // The cases of the benchmarks from Lakos's talk are points of a grid, whose names are not
-        // helpful.
+        // The case names of Lakos's benchmarks are only parameters, so they would not help a
+        // reader.
         let case = if suite.starts_with("lakos") { "" } else { &worst.case };
         let on = if many { format!(", {}", worst.machine) } else { String::new() };
         let after = if worst.after_frees { ", after all blocks are freed" } else { "" };
@@ -121,16 +121,16 @@ impl<'a> Groups<'a> {
         self.0.iter().find(|((_, k, s), _)| *s == suite && *k == kind).map(|(_, group)| group)
     }
 
-    /// Returns the numbers of compared and of lost figures of local allocators, which are those of
-    /// suites that are neither about malloc nor about recording.
+    /// Returns how many figures of local allocators were compared, and how many of them are losses.
+    /// Suites about malloc and about recording do not count.
     pub fn local(&self) -> (usize, usize) {
         let recording = place_of("trace");
         let local = self.0.iter().filter(|((place, _, _), _)| *place > 2 && *place != recording);
         local.fold((0, 0), |sum, (_, g)| (sum.0 + g.compared, sum.1 + g.lost()))
     }
 
-    /// Returns the table, with a line for each group. If `all` is false, for the short page, the
-    /// table has the groups about malloc, and then those with the most losses.
+    /// Returns the table with a line for each group. If `all` is false, the table has at most 10
+    /// groups: first the groups about malloc, then those with the most losses.
     pub fn table(&self, many_machines: bool, all: bool) -> Table {
         let mut groups: Vec<_> = self.0.iter().filter(|(_, group)| group.lost() > 0).collect();
         if !all {
@@ -145,7 +145,7 @@ impl<'a> Groups<'a> {
         let shown = if all { groups.len() } else { GROUPS.min(groups.len()) };
         let columns = [
             "lost",
-            "Mallard / peer: median (maximum) of the lost",
+            "Mallard / peer in the lost cases: median (maximum)",
             "largest loss: case, peer, machine",
         ]
         .map(str::to_string);

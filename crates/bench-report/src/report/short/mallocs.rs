@@ -49,8 +49,8 @@ impl<'a> Mallocs<'a> {
         shown.into_iter().map(|(_, _, contender)| contender).collect()
     }
 
-    /// Returns the column that decides the order, which is that of programs, or that of calls if no
-    /// program was measured.
+    /// Returns the index of the column by which mallocs are sorted: the time of programs, or the
+    /// cost of calls if no program was measured.
     pub fn lead(&self) -> usize {
         let has = |column| self.machines_with(column).next().is_some();
         if has(PROGRAMS_TIME) {
@@ -115,8 +115,8 @@ impl<'a> Mallocs<'a> {
         Some(table.without_empty_columns()).filter(|t| !t.is_empty())
     }
 
-    /// Returns the table of single programs, on the machine that measured the most programs. A cell
-    /// has `time / peak memory` of a malloc.
+    /// Returns the table that compares mallocs in each program, on the machine on which most
+    /// programs were measured. A cell shows `time / peak memory`.
     pub fn each_program(&self) -> Option<(&'a Machine, Table)> {
         let count = |all: &[Means]| all.iter().filter(|m| m.whole(PROGRAMS_TIME).is_some()).count();
         let measured = self.machines_with(PROGRAMS_TIME);
@@ -135,7 +135,7 @@ impl<'a> Mallocs<'a> {
     }
 }
 
-/// Returns the cells of one program. The shortest time is marked, unless glibc needs less.
+/// Returns the cells of one program. Marks the shortest time, unless glibc's time is shorter.
 fn both(time: &Experiment, peak: Option<&Experiment>, shown: &[&String]) -> Vec<Cell> {
     let share = |e: &Experiment, contender: &str| Some(1.0 / e.gain(e.of(contender)?)?);
     let times: Vec<Option<f64>> = shown.iter().map(|c| share(time, c)).collect();

@@ -13,7 +13,7 @@ use crate::unpaired::{verdict, Bounds};
 use mallard_measure::verdict::Verdict;
 use serde::Serialize;
 
-/// The parts that are compared, each with title, suite, and the metric of memory, or "" for times.
+/// The parts of the comparison: title, suite, and the metric for memory, which is empty for times.
 const PARTS: [(&str, &str, &str); 5] = [
     (TITLES[0], "programs", ""),
     (TITLES[1], "programs", "peak_rss_kib"),
@@ -64,8 +64,8 @@ pub struct Part {
     pub won: usize,
     pub tied: usize,
     pub lost: usize,
-    /// The cases with their factors and verdicts: 1 for a gain, 0 for no difference, -1 for a loss. A
-    /// part with many cases lists only the losses, the largest first.
+    /// The cases with their factors and verdicts (1 for a gain, 0 for no difference, -1 for a
+    /// loss). If there are many cases, the list has only the losses, the largest first.
     pub cases: Vec<(String, f64, i8)>,
     pub whole: bool,
 }

@@ -11,7 +11,7 @@ use crate::rows::natural;
 use crate::rows::published::{Figure, Published};
 use crate::tables::{Cell, Table};
 
-/// The strategy in the tables of Lakos's talk.
+/// The strategy that the tables of Lakos's talk show.
 const OF_TALK: &str = "mallard/AS7";
 
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
@@ -40,13 +40,14 @@ fn is_diffusion(e: &Experiment) -> bool {
     e.part(0) == "diffusion" && e.part(2).starts_with("shuffles=")
 }
 
-/// Returns the name of a map: `2^21 elements` or `2^21 elements, shuffles=1`.
+/// Formats the name of a heat map: `2^21 elements` or `2^21 elements, shuffles=1`.
 fn map_name(e: &Experiment) -> String {
     let name = format!("{} elements, {}", e.part(0), e.part(3));
     name.trim_end_matches(", ").to_string()
 }
 
-/// Returns the maps without and with local allocators, and maps of the ratio for each allocator.
+/// Returns the heat maps without local allocators (AS1) and with local allocators (AS7), and a map
+/// of the ratio between AS1 and each local allocator.
 fn maps(slice: &Slice, name: &str, all: &[&Experiment], published: &Published) -> Vec<Table> {
     let base = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());
     let Some(base) = base else { return Vec::new() };
@@ -112,7 +113,8 @@ fn map(title: String, all: &[&Experiment], cell: impl Fn(&Experiment) -> Cell) -
     table
 }
 
-/// Returns the tables of diffusion, with subsystem sizes as lines and complete shuffles as columns.
+/// Returns the tables of diffusion, with subsystem sizes as lines and the number of complete
+/// shuffles as columns.
 fn diffusion(slice: &Slice, published: &Published) -> Vec<Table> {
     let all: Vec<&Experiment> = slice.all.iter().filter(|e| is_diffusion(e)).copied().collect();
     let is_of_talk = slice.metric == "degradation";

@@ -1,5 +1,5 @@
-//! Lays out benchmark V of Lakos's talk, with each allocator in a clean heap next to the same in
-//! fragmented heaps.
+//! Lays out benchmark V of Lakos's talk. The figure of each allocator in a clean heap is next to
+//! the figures of the same allocator in fragmented heaps.
 
 use super::{by_case, parts, slices};
 use crate::rows::contender::short;
@@ -19,8 +19,8 @@ pub fn tables(experiments: &[&Experiment]) -> Vec<Table> {
     tables
 }
 
-/// Returns the state of the heap, clean or freed=1/2, which follows `DS1/2^10/` in the name of a
-/// case.
+/// Returns the state of the heap (`clean` or `freed=1/2`), which follows `DS1/2^10/` in the name of
+/// a case.
 pub fn condition(e: &Experiment) -> &str {
     e.case.splitn(3, '/').nth(2).unwrap_or("")
 }

@@ -1,5 +1,5 @@
-//! Lays out the tables of each suite as the document about the suite does, with published figures
-//! next to ours.
+//! Lays out the tables of each suite in the same way as the suite's document, with published
+//! figures next to ours.
 
 pub mod general;
 pub mod lakos1;

@@ -1,5 +1,5 @@
-//! Lays out the tables of earlier reports and of the Rust crates' own benchmarks, with published
-//! figures first, then ours.
+//! Lays out figures that earlier reports and the benchmarks of Rust crates have published, followed
+//! by our figures.
 
 use super::general::by_first_part;
 use super::slices;
@@ -22,8 +22,8 @@ pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> 
     tables
 }
 
-/// Returns the table of published figures for which we have no result, because they are of another
-/// machine, or of an allocator that cannot run here.
+/// Returns the table of published figures that we did not measure. The figures are from another
+/// machine, or from an allocator that cannot run here.
 fn unmeasured(experiments: &[&Experiment], published: &Published) -> Table {
     let suite = experiments.first().map_or("", |e| &e.suite);
     let mut table = Table::new("Published, without a row here", &["case", "contender"])

@@ -1,5 +1,5 @@
-//! Lays out benchmarks III and IV of Lakos's talk, with AS1 as measured, and the other strategies
-//! in percent of AS1, as in the files of the talk. FAIL means that memory ran out.
+//! Lays out benchmarks III and IV of Lakos's talk. As in the files of Lakos's talk, AS1 is shown as
+//! measured, the other strategies in percent of AS1, and FAIL if memory ran out.
 
 use super::strategies::{peers, talk, Named, Unit};
 use super::{by_case, general, slices};
@@ -10,8 +10,8 @@ use crate::tables::Table;
 pub fn tables(experiments: &[&Experiment], published: &Published) -> Vec<Table> {
     let mut tables = Vec::new();
     for slice in slices(experiments) {
-        // The names of the talk's cases begin with a parameter and `=`. Other cases have no
-        // strategies.
+        // A case of Lakos's talk has a name that begins with a parameter and `=`. Other cases have
+        // no strategies.
         let (of_talk, others): (Vec<&Experiment>, Vec<&Experiment>) =
             slice.all.iter().partition(|e| e.part(0).contains('='));
         let lines: Vec<Named> = by_case(&of_talk).into_iter().map(|e| (heads(e), e)).collect();

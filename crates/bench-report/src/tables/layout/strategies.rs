@@ -102,8 +102,8 @@ fn best_of_line(e: &Experiment, published: &Published) -> [Cell; 2] {
     [name, cell]
 }
 
-/// Returns the table of all allocators that Lakos's talk does not have, with the ratio of Mallard's
-/// best result to the best competitor's.
+/// Returns the table of all allocators that are not in Lakos's talk. The table also has the ratio
+/// of Mallard's best result to the best competitor's result.
 pub fn peers(mut table: Table, lines: &[Named]) -> Table {
     let all: Vec<&Experiment> = lines.iter().map(|l| l.1).collect();
     let baseline = all.iter().find_map(|e| e.baseline()).map(|r| r.contender.clone());

@@ -16,15 +16,16 @@ use core::sync::atomic::AtomicUsize as PlainAtomicUsize;
 pub(crate) struct Line<T>(pub(crate) T);
 
 /// The header of a chunk. Two arrays of words follow the header, each with one bit for each slot.
-/// The remote words come first: any thread frees blocks by setting bits in them. The free words
-/// begin at the next cache line: only the owner writes them.
+/// The remote words come first. Any thread frees blocks by setting bits in the remote words. The
+/// free words begin at the next cache line. Only the owner writes the free words.
 ///
-/// A slot that was handed out before is in use, in some thread's cache, or free. A free slot has
-/// its bit set in its remote word or in its free word.
+/// A slot that was allocated at least once is in use, in some thread's cache, or free. A free slot
+/// has its bit set in its remote word or in its free word.
 #[repr(C)]
 pub(crate) struct Header {
     head: ChunkHead,
-    /// The owner of the chunk: the `ChunkOwner` in a thread cache. The owner never changes.
+    /// The owner of the chunk, which is the `ChunkOwner` in a thread cache. The owner never
+    /// changes.
     owner: *const ChunkOwner,
     words: usize,
     own: Line<Own>,
@@ -62,8 +63,8 @@ impl Deref for CachedChunk {
     type Target = Header;
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: the header exists for as long as its pool holds the chunk, and has only shared
-        // references.
+        // SAFETY: the header exists while its pool holds the chunk, and only shared references to
+        // the header are made.
         unsafe { self.0.as_ref() }
     }
 }
@@ -81,7 +82,7 @@ impl BitChunk for CachedChunk {
     #[inline(always)]
     fn word(&self, w: usize) -> &PlainAtomicUsize {
         debug_assert!(w < self.words);
-        // SAFETY: `begin` wrote the word, which exists for as long as the header.
+        // SAFETY: `begin` wrote the word, which exists while the header exists.
         unsafe { self.word_at(w, words_bytes(self.words)).cast().as_ref() }
     }
 }
@@ -104,7 +105,8 @@ impl CachedChunk {
         let chunk = Self(header.cast());
         let bits = Bits::new();
         let own = Own { bits, next: Cell::new(None), is_listed: Cell::new(false) };
-        // SAFETY: by the layout, the header fits in the chunk. No other thread knows of the chunk.
+        // SAFETY: by the layout, the header fits in the chunk. No other thread has the chunk's
+        // address.
         unsafe {
             let h = chunk.0.as_ptr();
             let words = words_for((*h).head.slots.end());
@@ -122,8 +124,9 @@ impl CachedChunk {
         chunk
     }
 
-    /// Returns the address of a word after the header. The address is made from the chunk's
-    /// address, because a reference to the header must not be used for memory after the header.
+    /// Returns the address of a word after the header. The address is derived from the chunk's
+    /// address, because Rust does not allow a reference to the header to access memory after the
+    /// header.
     #[inline(always)]
     fn word_at(self, w: usize, offset: usize) -> NonNull<AtomicUsize> {
         let bytes = size_of::<Header>() + offset + w * size_of::<AtomicUsize>();
@@ -132,7 +135,7 @@ impl CachedChunk {
     }
     fn remote_word(&self, w: usize) -> &AtomicUsize {
         debug_assert!(w < self.words);
-        // SAFETY: `begin` wrote the word, which exists for as long as the header.
+        // SAFETY: `begin` wrote the word, which exists while the header exists.
         unsafe { self.word_at(w, 0).as_ref() }
     }
 
@@ -145,7 +148,8 @@ impl CachedChunk {
     fn has_blocks(&self) -> bool {
         self.bits().has_free() || !self.is_fully_carved()
     }
-    /// Number of blocks that other threads freed, and that the owner has not collected yet.
+    /// Returns the number of blocks that other threads freed, and that the owner has not collected
+    /// yet.
     pub(crate) fn remote_blocks(&self) -> usize {
         (0..self.words).map(|w| self.remote_word(w).load(Relaxed).count_ones() as usize).sum()
     }
@@ -155,8 +159,8 @@ impl CachedChunk {
         self.is_free(slot) || remote >> (slot % WORD_BITS) & 1 != 0
     }
 
-    /// Hands out at most `room` slots that were never handed out before, and calls `write` with
-    /// each block, as `BitChunk::take_free` does.
+    /// Allocates at most `room` slots that were never allocated before, and calls `write` with each
+    /// block, as `BitChunk::take_free` does.
     fn carve(
         &self,
         layout: &ChunkLayout,
@@ -189,16 +193,16 @@ impl CachedChunk {
     }
 
     /// Frees several blocks whose bits are in word `w`. Any thread may call this function for
-    /// blocks that it owns.
+    /// blocks that belong to the thread.
     pub(crate) fn free_remotely(&self, w: usize, bits: usize) {
         if self.remote().free(self.remote_word(w), w, bits) {
-            // SAFETY: the inbox belongs to the chunk's owner. The chunk is not in the inbox, because
+            // SAFETY: the inbox belongs to the chunk's owner. The chunk is in no inbox, because
             // `free` returned `true`.
             unsafe { self.owner().inbox.0.post(self.0) }
         }
     }
 
-    /// Marks every slot as never handed out. Requires that no other thread is inside a call of the
+    /// Marks every slot as never allocated. Requires that no other thread is inside a call of the
     /// pool.
     pub(crate) fn reset(&self) {
         let _ = self.remote().take_summary();
@@ -238,24 +242,25 @@ impl ChunkOwner {
         self.chunks().count
     }
 
-    /// Sets bits of one word. Requires that all of them are clear.
+    /// Sets bits of one word. Requires that all these bits are clear.
     pub(crate) fn put_free(&self, bits: Bit) {
         self.chunks().put_free(bits);
     }
-    /// Returns a function that sets bits of one word at each call. Its first call takes the lock of
-    /// the chunks, and the lock is held until the function is dropped.
+    /// Returns a function that sets bits of one word at each call. The first call locks the owner's
+    /// chunks, and the lock is held until the function is dropped.
     pub(crate) fn putter(&self) -> impl FnMut(Bit) + '_ {
         let mut chunks = None;
         move |bits| chunks.get_or_insert_with(|| self.chunks()).put_free(bits)
     }
 
-    /// Collects the blocks that other threads freed.
+    /// Collects the blocks of the owner's chunks that other threads freed.
     pub(crate) fn collect(&self) {
         self.chunks().collect(&self.inbox.0);
     }
 
-    /// Takes at most `room` blocks: blocks whose bit is set, or else blocks that were never handed
-    /// out. Calls `write(index, block)` with each, and returns their number.
+    /// Allocates at most `room` blocks. Blocks whose bit is set come first, and blocks that were
+    /// never allocated before come last. Calls `write(index, block)` with each block, and returns
+    /// the number of blocks.
     pub(crate) fn take(
         &self,
         layout: &ChunkLayout,
@@ -273,10 +278,10 @@ impl ChunkOwner {
     }
 }
 
-/// Bits of one word: the chunk, the number of the word, and the bits.
+/// Bits of one word, as the chunk, the index of the word, and the bits.
 pub(crate) type Bit = (CachedChunk, usize, usize);
 
-/// The chunks of an owner. Used under a lock, which a thread takes once for many blocks.
+/// The chunks of an owner. They are used under a lock, which a thread locks once for many blocks.
 struct OwnedChunks {
     /// The list of chunks that have blocks. Chunks with free bits come first.
     available: Option<CachedChunk>,
@@ -300,7 +305,7 @@ impl OwnedChunks {
 
     fn collect(&mut self, inbox: &Inbox<Header>) {
         inbox.take_all(|header| {
-            // SAFETY: the inbox holds only chunks of this pool, posted by threads that freed
+            // SAFETY: the inbox contains only chunks of this pool, which threads posted that freed
             // blocks.
             let chunk = unsafe { CachedChunk::new(header.cast()) };
             chunk.collect();

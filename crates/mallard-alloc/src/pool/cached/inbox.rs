@@ -1,22 +1,22 @@
-//! Remote frees: how a block returns to the owner of its chunk when another thread frees the block.
+//! Remote frees. A block that another thread frees returns to the owner of the block's chunk.
 
 use crate::loom::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use core::ptr::NonNull;
 
-/// The part of a chunk's header through which other threads than the owner free blocks of the
-/// chunk.
+/// The part of a chunk's header through which threads free blocks of the chunk if they do not own
+/// the chunk.
 ///
-/// - words (stored outside this struct): a bit for each slot, set when another thread frees the
-///   slot.
-/// - summary: a bit for each word (word number modulo `usize::BITS`), set while the word may have
-///   bits.
+/// - words (stored outside this struct): a bit for each slot, which another thread sets when it
+///   frees the slot.
+/// - summary: a bit for each word (word number modulo `usize::BITS`), which is set while the word
+///   may have bits.
 ///
 /// The thread that changes a word from 0 sets the word's bit in the summary. The thread that
 /// changes the summary from 0 posts the chunk to its owner's inbox. The owner first reads and
-/// clears the summary, and then the words that the summary names. A bit that is set after the owner
-/// has cleared its word is not lost: the thread that set the first such bit found the word 0, and
-/// posts the chunk again. Until the owner clears the summary, a chunk is posted only once, so one
-/// link is enough.
+/// clears the summary, and then the words whose bits were set in the summary. A bit that is set
+/// after the owner has cleared its word is not lost, because the thread that set the first such bit
+/// found the word 0, and posts the chunk again. Until the owner clears the summary, a chunk is
+/// posted only once, so a chunk needs only one link.
 ///
 /// Every step is an atomic read-modify-write of one word. All threads agree on the order of such
 /// steps, so no fence between two words is needed.
@@ -30,22 +30,22 @@ impl<T> Remote<T> {
         Self { summary: AtomicUsize::new(0), next: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Sets `bits` in `word`, the word with the number `at`. Returns whether the caller has to post
-    /// the chunk.
+    /// Sets `bits` in `word`, which has the index `at`. Returns whether the caller has to post the
+    /// chunk.
     #[must_use]
     pub(crate) fn free(&self, word: &AtomicUsize, at: usize, bits: usize) -> bool {
         word.fetch_or(bits, AcqRel) == 0
             && self.summary.fetch_or(1 << (at % usize::BITS as usize), AcqRel) == 0
     }
 
-    /// Clears the summary of a posted chunk and returns its old value, which names the words that
-    /// the owner has to collect.
+    /// Clears the summary of a posted chunk and returns its old value, which has a bit for each
+    /// word that the owner has to collect.
     pub(crate) fn take_summary(&self) -> usize {
         self.summary.swap(0, AcqRel)
     }
 }
 
-/// The trait of a chunk that can be posted to an inbox.
+/// A chunk that can be posted to an inbox.
 pub(crate) trait Posted: Sized {
     fn remote(&self) -> &Remote<Self>;
 }
@@ -63,8 +63,9 @@ impl<T: Posted> Inbox<T> {
     /// Adds a chunk to the inbox.
     ///
     /// # Safety
-    /// This is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free` returned
-    /// that the caller has to post the chunk. The chunk exists until it is taken out of the inbox.
+    /// `self` is the inbox of the chunk's owner. `chunk` is in no inbox, and `Remote::free`
+    /// returned that the caller has to post the chunk. The chunk exists until it is removed from
+    /// the inbox.
     pub(crate) unsafe fn post(&self, chunk: NonNull<T>) {
         // SAFETY: the caller guarantees that the chunk exists.
         let next = &unsafe { chunk.as_ref() }.remote().next;
@@ -79,19 +80,19 @@ impl<T: Posted> Inbox<T> {
     }
 
     /// Returns whether the inbox is empty. This test is cheaper than `take_all`. `take_all` does
-    /// not start with the test, because loom would then not try the orders in which other threads
+    /// not begin with this test, because loom would then not try the orders in which other threads
     /// act before the test.
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Relaxed).is_null()
     }
 
-    /// Takes all chunks out of the inbox, and calls `f` with each. `f` has to call `take_summary`
-    /// for the chunk.
+    /// Removes all chunks from the inbox, and calls `f` with each chunk. `f` has to call
+    /// `take_summary` for the chunk.
     pub(crate) fn take_all(&self, mut f: impl FnMut(NonNull<T>)) {
         let mut at = self.head.swap(core::ptr::null_mut(), Acquire);
         while let Some(chunk) = NonNull::new(at) {
-            // SAFETY: a posted chunk exists, and its link does not change until `f` takes the
-            // summary.
+            // SAFETY: a posted chunk exists. No thread posts the chunk again before `f` has called
+            // `take_summary`, so its link does not change.
             at = unsafe { chunk.as_ref() }.remote().next.load(Relaxed);
             f(chunk);
         }
@@ -127,10 +128,11 @@ mod models {
     }
     // SAFETY: loom checks how threads use the blocks, and everything else is atomic.
     unsafe impl Sync for Pool {}
-    // SAFETY: as for `Sync`.
+    // SAFETY: the reasons are the same as for `Sync`.
     unsafe impl Send for Pool {}
 
-    /// Word and bit of the three blocks of a chunk: two in one word, one in another.
+    /// Word and bit of a chunk's three blocks. Two blocks have bits in one word, and the third
+    /// block in another.
     const PLACES: [(usize, usize); 3] = [(0, 1), (0, 2), (1, 1)];
 
     impl Pool {
@@ -176,8 +178,8 @@ mod models {
         }
     }
 
-    /// Each thread frees its blocks while the owner collects. The owner collects each block once,
-    /// after the thread that freed the block has finished with it.
+    /// Checks that the owner collects each block once, after the thread that freed the block has
+    /// finished with the block. The threads free their blocks while the owner collects.
     fn every_block_returns_once(chunks: usize, threads: &'static [&'static [(usize, usize)]]) {
         model(move || {
             let pool = Pool::new(chunks);

@@ -1,4 +1,5 @@
-//! The core of `sync::ThreadCached`: chunks that all threads share, and a cache for each thread.
+//! The core of `sync::ThreadCached`, with chunks that all threads share and a cache for each
+//! thread.
 
 pub(crate) mod chunk;
 pub(crate) mod inbox;
@@ -22,33 +23,34 @@ type Block = NonNull<u8>;
 /// The core of `sync::ThreadCached`.
 ///
 /// A thread allocates from its own cache and frees to that cache, without a lock and without an
-/// atomic read-modify-write. A thread whose cache is empty looks for free blocks in this order: in
-/// the chunks of its cache; among the blocks of those chunks that other threads freed; in abandoned
-/// caches; in memory from the source; in the chunks of other caches.
+/// atomic read-modify-write. If the cache is empty, the thread looks for free blocks in five
+/// places, in this order: the chunks of its cache, the blocks of those chunks that other threads
+/// freed, abandoned caches, memory from the source, and the chunks of other caches.
 ///
-/// A cache owns its chunks for good, and outlives its thread: a new thread reclaims the whole cache
+/// A cache owns its chunks for good, and continues to exist after its thread has exited. A new
+/// thread reclaims the whole cache
 /// (docs/decisions/0013-a-thread-cache-owns-its-chunks-for-good.md).
 ///
-/// Each cache has a magazine: a stack of free blocks. When the limit is reached or the source is
-/// exhausted, blocks may still be free in the magazines of other threads. Each magazine holds at
-/// most 1,024 blocks, at most 256 KiB, and at most a 16th of the blocks that the pool may have. A
-/// thread that finds no memory asks the other threads for these blocks, and each of them hands over
-/// its blocks at its next free.
+/// Each cache has a magazine, which is a stack of free blocks. When the limit is reached or the
+/// source is exhausted, blocks may still be free in the magazines of other threads. Each magazine
+/// holds at most 1,024 blocks, at most 256 KiB, and at most a 16th of the blocks that the pool may
+/// have. A thread that finds no memory asks the other threads for these blocks, and each of them
+/// returns its blocks to their chunks at its next free.
 ///
-/// A thread has no cache if there was no memory for one, or if the thread is ending. Such a thread
-/// works under the lock. A free never waits for a thread that calls the source.
+/// A thread has no cache if there was no memory for a cache, or if the thread is exiting. Such a
+/// thread works under the lock. A free never waits for a thread that calls the source.
 #[doc(hidden)]
 #[allow(missing_debug_implementations)] // not a public name
 #[repr(C)]
 pub struct CachedCore<S: Source> {
     key: ThreadKey,
     layout: ChunkLayout,
-    /// The data under the pool's lock, which is held while the source is called.
+    /// The data under the pool's lock. A thread holds this lock while it calls the source.
     shared: Locked<Shared>,
     source: S,
 }
 
-// These numbers agree between any two calls, with |x| for the number of blocks in x:
+// This equation holds between any two calls, where |x| is the number of blocks in x:
 //
 //   live + |magazines| + |free bits| + |remote bits| + |never used|  ==  capacity of all chunks
 struct Shared {
@@ -64,7 +66,7 @@ struct Shared {
 // SAFETY: `caches` points to caches that belong to this core.
 unsafe impl Send for Shared {}
 // SAFETY: a cache is used by its thread, or under the lock. Everything in `Shared`, and the source,
-// is used under the lock, so one thread at a time calls the source.
+// are used under the lock, so one thread at a time calls the source.
 unsafe impl<S: Source + Send> Sync for CachedCore<S> {}
 // SAFETY: nothing in the core depends on the thread that made the core.
 unsafe impl<S: Source + Send> Send for CachedCore<S> {}
@@ -79,7 +81,7 @@ impl<S: Source> CachedCore<S> {
     #[inline(always)]
     fn cache(&self) -> Option<&ThreadCache> {
         // SAFETY: a cache begins with its `ThreadPart`. The key finds only caches that exist,
-        // because `key.end` is called before the caches are returned to the source.
+        // because the key is deleted (`key.end`) before the caches are returned to the source.
         self.key.find().map(|part| unsafe { part.cast::<ThreadCache>().as_ref() })
     }
 
@@ -100,7 +102,7 @@ impl<S: Source> CachedCore<S> {
     fn grow(&self, shared: &mut Shared, cache: &ThreadCache) -> Option<Block> {
         let layout = &self.layout;
         let others = |shared| self.caches(shared).filter(|c| !core::ptr::eq(*c, cache));
-        // If the cache was reclaimed just now, it may have blocks.
+        // If the thread has just reclaimed the cache, the cache may have blocks.
         cache
             .take(layout)
             .or_else(|| self.abandoned(shared).find_map(|c| cache.take_from(c, layout)))
@@ -115,8 +117,8 @@ impl<S: Source> CachedCore<S> {
             })
     }
 
-    /// Allocates a block for a thread without a cache. If a new chunk is needed, the chunk is added
-    /// to a cache that no thread owns.
+    /// Allocates a block for a thread without a cache. If a new chunk is needed, it is added to a
+    /// cache that no thread owns.
     fn grow_without_cache(&self, shared: &mut Shared) -> Option<Block> {
         let layout = &self.layout;
         let lent = self.abandoned(shared).find_map(|c| c.take_one(layout));
@@ -160,7 +162,7 @@ impl<S: Source> CachedCore<S> {
         }
     }
 
-    /// Sets the cache of this thread to an abandoned cache or a new one. Requires that the thread
+    /// Makes an abandoned cache or a new cache the cache of this thread. Requires that the thread
     /// has no cache yet.
     fn get_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
         if !self.key.prepare() {
@@ -176,8 +178,8 @@ impl<S: Source> CachedCore<S> {
     fn make_cache(&self, shared: &mut Shared) -> Option<&ThreadCache> {
         let entries = cache_entries(&self.layout.shape, shared.chunks.growth.growth().limit);
         let taken = self.source.try_take(ThreadCache::layout(entries)?)?;
-        // SAFETY: the memory was just taken with the layout of a cache, and stays until the cache
-        // leaves the list.
+        // SAFETY: the source has just supplied the memory, with the layout of a cache. The memory
+        // is valid until the cache leaves the list.
         let cache = unsafe { ThreadCache::begin(taken, entries, shared.caches).as_ref() };
         shared.caches = cache;
         shared.cache_bytes += taken.layout.size();
@@ -185,7 +187,7 @@ impl<S: Source> CachedCore<S> {
     }
 
     fn caches<'a>(&'a self, shared: &Shared) -> impl Iterator<Item = &'a ThreadCache> {
-        // SAFETY: caches in the list exist while the lock is held.
+        // SAFETY: the caches in the list exist while the lock is held.
         let first = unsafe { shared.caches.as_ref() };
         // SAFETY: the next cache is in the list as well, so it exists while the lock is held.
         core::iter::successors(first, |c| unsafe { c.next().as_ref() })
@@ -194,7 +196,7 @@ impl<S: Source> CachedCore<S> {
         self.caches(shared).filter(|c| c.is_abandoned())
     }
 
-    // --- Functions that require that no other thread is inside a call. Other threads may end,
+    // --- Functions that require that no other thread is inside a call. Other threads may exit,
     // though.
 
     /// Returns all free blocks to their chunks, by setting their free bits.
@@ -204,7 +206,7 @@ impl<S: Source> CachedCore<S> {
         shared
     }
 
-    /// Builds the lists of chunks again, after some chunks were returned or emptied.
+    /// Rebuilds the lists of chunks, after some chunks were returned or emptied.
     fn list_all(&self, shared: &Shared) {
         self.caches(shared).for_each(ThreadCache::clear);
         for_each_chunk(shared, |chunk| chunk.owner().add(chunk));
@@ -249,8 +251,8 @@ fn for_each_chunk(shared: &Shared, mut f: impl FnMut(CachedChunk)) {
     shared.chunks.for_each(|header| f(chunk_of(header)));
 }
 
-// SAFETY: a block is a carved slot that has no bit and is in no cache, so nobody else has the block
-// until it is freed. All threads may call the `&self` functions.
+// SAFETY: a block is a carved slot that has no bit and is in no cache, so nobody else uses the
+// block until it is freed. All threads may call the `&self` functions.
 unsafe impl<S: Source> Core<S> for CachedCore<S> {
     fn new(shape: SlotShape, growth: Growth, source: S) -> Self {
         let layout = ChunkLayout::new(shape, header_bytes);

@@ -1,4 +1,4 @@
-//! The thread cache: the free blocks that one thread has of one pool.
+//! The thread cache, which holds the free blocks that one thread has of one pool.
 
 use super::chunk::{Bit, CachedChunk, ChunkOwner, Line};
 use crate::base::source::Chunk;
@@ -19,7 +19,7 @@ type Entry = AtomicPtr<u8>;
 const ENTRIES_FIRST: usize = 64;
 const ENTRIES_MIN: usize = 2;
 const ENTRIES_MAX: usize = 1024;
-/// The limit of the bytes of all blocks in a magazine.
+/// The maximum size of all blocks in a magazine together, in bytes.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// The cache of one thread: a magazine (a stack of free blocks), and the chunks that the cache
@@ -29,24 +29,24 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 /// chunk of the block. Owners are looked up only when the magazine overflows, and then for the
 /// older half of its blocks.
 ///
-/// Only the thread itself uses the magazine. While the cache is abandoned (its thread has ended), a
-/// thread that holds the lock of the pool may use the magazine. The chunks have a separate lock,
-/// which a thread takes once for many blocks. Other threads that find no memory elsewhere take that
-/// lock, and allocate from these chunks.
+/// Only the thread itself uses the magazine. After the thread has exited, the cache is abandoned,
+/// and a thread that holds the lock of the pool may use the magazine. The chunks have a separate
+/// lock, which a thread locks once for many blocks. Threads that find no memory elsewhere also lock
+/// it, and allocate from these chunks.
 #[repr(C, align(64))] // a cache line
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
 pub(crate) struct ThreadCache {
     thread: ThreadPart,
-    /// The entry above the last block. The entries stand after the `ThreadCache` in memory.
+    /// The entry above the last block. The entries are after the `ThreadCache` in memory.
     top: AtomicPtr<Entry>,
-    /// The entry at which the magazine is full. Null if another thread has found no memory: then
+    /// The entry at which the magazine is full. Null if another thread has found no memory. Then
     /// the next free by the owner of this cache returns the blocks of the magazine to their chunks.
     high: AtomicPtr<Entry>,
     base: *mut Entry,
     capacity: Cell<u32>,
     entries_max: u32,
     reloaded: Cell<bool>,
-    // Statistics read the following fields while the thread works:
+    // Other threads read the following fields for statistics while the thread works:
     refills: AtomicUsize,
     flushes: AtomicUsize,
     owner: ChunkOwner,
@@ -71,7 +71,7 @@ impl ThreadCache {
         crate::base::bits::layout(bytes, align_of::<Self>())
     }
 
-    /// Makes a cache that no thread owns yet, in front of the list `next`.
+    /// Makes a cache that no thread owns yet, and puts it in front of the list `next`.
     ///
     /// # Safety
     /// `taken` is unused memory with the layout for `entries_max`.
@@ -137,7 +137,7 @@ impl ThreadCache {
     fn low(&self) -> usize {
         (&raw const *self).addr() + size_of::<Self>()
     }
-    /// Number of blocks in the magazine.
+    /// Returns the number of blocks in the magazine.
     pub(crate) fn len(&self) -> usize {
         (self.top.load(Relaxed).addr() - self.low()) / size_of::<Entry>()
     }
@@ -146,7 +146,7 @@ impl ThreadCache {
     }
     fn entries(&self, count: usize) -> &[Entry] {
         debug_assert!(count <= self.entries_max as usize);
-        // SAFETY: at least `count` entries stand after the cache.
+        // SAFETY: at least `count` entries are in memory after the cache.
         unsafe { core::slice::from_raw_parts(self.base, count) }
     }
     /// Returns the oldest `count` blocks of the magazine.
@@ -190,8 +190,8 @@ impl ThreadCache {
     }
 
     /// Frees a block after `try_push` has failed. If the magazine was emptied since it was last
-    /// full, it is too small for this program, and its capacity doubles. Otherwise the older half
-    /// of its blocks returns to their chunks.
+    /// full, it is too small for this program, so its capacity doubles. Otherwise the older half of
+    /// its blocks returns to their chunks.
     pub(crate) fn push(&self, layout: &ChunkLayout, block: Block) {
         let is_closed = self.high.load(Relaxed).is_null();
         let (len, capacity) = (self.len(), self.capacity());
@@ -221,9 +221,9 @@ impl ThreadCache {
         self.flushes.store(self.flushes() + 1, Relaxed);
     }
 
-    /// Returns blocks to their chunks by setting their bits: free bits in chunks of this cache, and
-    /// remote bits in chunks of other caches. Successive blocks whose bits are in one word are
-    /// returned by one write.
+    /// Returns blocks to their chunks. For a chunk of this cache, the free bit of the block is set,
+    /// and for a chunk of another cache the remote bit. Successive blocks whose bits are in one
+    /// word are returned by one write.
     fn put_home(&self, layout: &ChunkLayout, blocks: impl Iterator<Item = Block>) {
         let mut put_own = self.owner.putter();
         let mut put = |(chunk, w, bits): Bit| match core::ptr::eq(chunk.owner(), &self.owner) {
@@ -251,8 +251,8 @@ impl ThreadCache {
         })
     }
 
-    /// Lets `f` write blocks to the empty magazine, and takes the last of them. Fills half of the
-    /// magazine, so that the next few frees do not overflow it.
+    /// Lets `f` write blocks to one half of the empty magazine, and allocates the last of them. The
+    /// other half stays empty, so that the next few frees do not overflow the magazine.
     fn load(&self, f: impl FnOnce(&[Entry]) -> usize) -> Option<Block> {
         debug_assert!(self.len() == 0);
         let room = self.entries(self.capacity() / 2);
@@ -264,18 +264,18 @@ impl ThreadCache {
         last
     }
 
-    /// Takes a block from the magazine or from the chunks of this cache.
+    /// Allocates a block from the magazine or from the chunks of this cache.
     pub(crate) fn take(&self, layout: &ChunkLayout) -> Option<Block> {
         self.try_pop().or_else(|| self.load(|room| self.take_own(layout, room)))
     }
 
-    /// Fills the magazine with blocks of the cache `other`, and takes the last of them. Requires
-    /// the lock of the pool.
+    /// Fills the magazine with blocks of the cache `other`, and allocates the last of them.
+    /// Requires the lock of the pool.
     pub(crate) fn take_from(&self, other: &Self, layout: &ChunkLayout) -> Option<Block> {
         self.load(|room| other.lend(layout, room))
     }
 
-    /// Takes a single block for a thread without a cache. Requires the lock of the pool.
+    /// Allocates a block for a thread without a cache. Requires the lock of the pool.
     pub(crate) fn take_one(&self, layout: &ChunkLayout) -> Option<Block> {
         let room = [Entry::new(null_mut())];
         self.lend(layout, &room);
@@ -321,13 +321,13 @@ impl ThreadCache {
     }
 }
 
-/// No cache: the end of a list.
+/// The null pointer at the end of a cache list.
 pub(crate) const NO_CACHE: *const ThreadCache = null();
 
-/// Returns the chunk of a block, the number of the block's word, and the block's bit.
+/// Returns the chunk of a block, the index of the block's word, and the block's bit.
 pub(crate) fn bit_of(layout: &ChunkLayout, block: Block) -> Bit {
     let slot = layout.slot_of(block);
-    // SAFETY: the layout finds the header of the chunk of a block of the pool.
+    // SAFETY: by the layout, the header of the block's chunk is at this address.
     let chunk = unsafe { CachedChunk::new(layout.header_of(block)) };
     (chunk, slot / WORD_BITS, 1 << (slot % WORD_BITS))
 }

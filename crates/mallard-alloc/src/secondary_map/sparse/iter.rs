@@ -8,7 +8,7 @@ use crate::slot_map::keyed::{debug_left, map_traits};
 use core::iter::FusedIterator;
 use core::slice;
 
-/// Iterator over all keys and values in any order, from [`SparseSecondaryMap::iter`].
+/// An iterator over all keys and values in any order, from [`SparseSecondaryMap::iter`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -22,7 +22,8 @@ pub struct SparseIter<'a, K: Key, V> {
     values: slice::Iter<'a, Place<V>>,
     left: usize,
 }
-/// Iterator over all keys and values, mutably, from [`SparseSecondaryMap::iter_mut`].
+/// An iterator over all keys and mutable values in any order, from
+/// [`SparseSecondaryMap::iter_mut`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -37,7 +38,7 @@ pub struct SparseIterMut<'a, K: Key, V> {
     values: slice::IterMut<'a, Place<V>>,
     left: usize,
 }
-/// Iterator that removes all values, from [`SparseSecondaryMap::drain`].
+/// An iterator that removes all values, from [`SparseSecondaryMap::drain`].
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -50,7 +51,7 @@ pub struct SparseDrain<'a, K: Key, V, S: Source = DefaultHeap>(
     pub(super) &'a mut SparseSecondaryMap<K, V, S>,
     pub(super) usize,
 );
-/// Iterator over the keys and values of a map by value.
+/// An iterator over the keys and values of a map by value.
 ///
 /// ```
 /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};

@@ -1,4 +1,4 @@
-//! The sparse secondary map, a hash table for values of few keys.
+//! The sparse secondary map, a hash table for the values of a few keys.
 
 mod iter;
 mod table;
@@ -12,8 +12,8 @@ use crate::slot_map::key::{Bits, Key, Words};
 use core::alloc::Layout;
 use table::Table;
 
-/// Stores values for a few keys of a [`SlotMap`](crate::SlotMap). The map is a hash table, which
-/// allocates memory only for keys that have a value.
+/// A map of additional values for a few keys of a [`SlotMap`](crate::SlotMap). The map is a hash
+/// table, which allocates memory only for keys that have a value.
 ///
 /// ```
 /// use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -25,12 +25,12 @@ use table::Table;
 /// ```
 ///
 /// A sparse map differs from a [`SecondaryMap`](crate::SecondaryMap) in three ways:
-/// - Values move when the table grows, which doubles its size.
-/// - Iterators have no order.
+/// - Values move when the table grows. Each time the table doubles its size.
+/// - Iterators return the values in no particular order.
 /// - A lookup costs a few cycles more.
 pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
-    // A place is used if its word is not 0; a used place has a value. The search for a key starts
-    // at the place that its index hashes to. All places from there up to the key's own place are
+    // A place is used, and has a value, if its word is not 0. The search for a key starts
+    // at the place that its index hashes to. All places from there up to the key's place are
     // used. At least one place is unused, so every search ends.
     table: Table<K, V>,
     len: usize,
@@ -39,7 +39,7 @@ pub struct SparseSecondaryMap<K: Key, V, S: Source = DefaultHeap> {
 
 // SAFETY: the map has exclusive use of its table and its values.
 unsafe impl<K: Key, V: Send, S: Source + Send> Send for SparseSecondaryMap<K, V, S> {}
-// SAFETY: through a shared reference nothing can be changed.
+// SAFETY: nothing can be changed through a shared reference.
 unsafe impl<K: Key, V: Sync, S: Source + Sync> Sync for SparseSecondaryMap<K, V, S> {}
 
 #[cfg(feature = "alloc")]
@@ -67,21 +67,21 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Returns the number of values for which there is memory, including those in the map.
+    /// Returns the number of values for which the map has memory, including the values in the map.
     pub fn capacity(&self) -> usize {
         self.table.places() / 4 * 3
     }
 
-    /// Stores the value of `key` and returns the old one. If the key is null, or if there is a value for
-    /// a newer key of the same slot, `value` is dropped.
+    /// Stores the value of `key` and returns the old value. If the key is null, or if a newer key
+    /// of the same slot has a value, `value` is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if !Self::is_outdated(key) && !self.try_reserve(1) {
             out_of_memory(Layout::new::<V>());
         }
         self.try_insert(key, value).ok().flatten()
     }
-    /// Stores the value of `key` and returns the old one. Returns `value` in the error if the key
-    /// is null, if there is a value for a newer key of the same slot, or if there is no memory.
+    /// Stores the value of `key` and returns the old value. Returns `value` in the error if the key
+    /// is null, if a newer key of the same slot has a value, or if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Full<V>> {
         let word = key.to_bits();
         if Self::is_outdated(key) {
@@ -110,8 +110,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         key.index() == 0 || key.generation() == 0 || key.to_bits().to_u64() > Words::<K>::VALUE_MAX
     }
 
-    /// Returns the value of `key`, and makes it with `make` if there is none. Returns `None` if the
-    /// key is null, or there is a value for a newer key of the same slot.
+    /// Returns the value of `key`, and makes it with `make` if the key has no value. Returns `None`
+    /// if the key is null, or if a newer key of the same slot has a value.
     ///
     /// ```
     /// # use mallard::{Key32, SlotMap, SparseSecondaryMap};
@@ -199,8 +199,8 @@ impl<K: Key, V, S: Source> SparseSecondaryMap<K, V, S> {
         self.table.remove(place)
     }
 
-    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics, the
-    /// remaining values stay.
+    /// Removes the values for which `keep(key, value)` is false. If `keep` or a destructor panics,
+    /// the remaining values stay in the map.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         // The loop starts at an unused place, so that a removal never moves a value from the end of
         // the table to its start.

@@ -1,5 +1,5 @@
-//! The table of a sparse secondary map: an array of words and an array of values. The word of a
-//! place is its key, or 0 if the place is unused. Collisions are resolved by linear probing.
+//! The table of a sparse secondary map, with one array for words and one array for values. The word
+//! of a place is its key, or 0 if the place is unused. Collisions are resolved by linear probing.
 
 use crate::base::bits::{align_up, layout};
 use crate::base::source::{Chunk, Source};
@@ -11,11 +11,11 @@ use core::ptr::NonNull;
 /// The value in a place. The value is initialised if the word of the place is not 0.
 pub(super) type Place<V> = MaybeUninit<V>;
 
-/// The table. Without memory it has one unused place, in which nothing is stored.
+/// The hash table. A table without memory has one unused place, in which nothing is stored.
 pub(super) struct Table<K: Key, V> {
     words: NonNull<K::Bits>,
     values: NonNull<Place<V>>,
-    /// The number of places: a power of two.
+    /// The number of places, which is a power of two.
     places: usize,
     taken: Option<Chunk>,
     marker: PhantomData<V>,
@@ -25,8 +25,8 @@ static NO_WORD: u64 = 0;
 
 impl<K: Key, V> Table<K, V> {
     pub(super) const NONE: Self = Self {
-        // SAFETY: the address of a `static` is not 0. The static is never written, because `put`
-        // needs memory.
+        // SAFETY: the address of a `static` is not 0. Nothing writes to the static, because `put`
+        // needs a table with memory.
         words: unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) },
         values: NonNull::dangling(),
         places: 1,
@@ -137,8 +137,8 @@ impl<K: Key, V> Table<K, V> {
         // SAFETY: the word was not 0, so the place was used.
         Some((word, unsafe { self.values()[place].assume_init_read() }))
     }
-    /// Removes the value in a used place, and moves later values into the gap, so that no search
-    /// ends too early.
+    /// Removes the value in a used place, and moves later values into the gap, so that searches for
+    /// these values do not end at the gap.
     pub(super) fn remove(&mut self, place: usize) -> V {
         let mask = self.places - 1;
         // SAFETY: the caller guarantees that the place is used.

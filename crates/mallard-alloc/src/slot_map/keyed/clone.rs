@@ -1,4 +1,4 @@
-//! Dropping and cloning all elements of a map.
+//! Functions that drop or clone all elements of a map.
 
 use super::{ChunkLayout, Slots, Walk};
 use crate::base::source::Source;
@@ -14,7 +14,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         impl<K: Key, V> Rest<K, V> {
             fn end(&mut self) {
                 while let Some(slot) = self.0.next() {
-                    // SAFETY: the walk returns each live slot once.
+                    // SAFETY: the walk over the live slots returns each live slot once.
                     unsafe { slot.value().drop_in_place() };
                 }
             }
@@ -29,7 +29,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Takes chunks for all slots of `other`, with the same words and bits, but without live
+    /// Allocates chunks for all slots of `other`, with the same words and bits, but without live
     /// elements. Returns `false` if there is not enough memory.
     pub(crate) fn mirror(&mut self, other: &Self) -> bool {
         if other.view.count != 0 && !self.make_room(other.direct, other.room) {
@@ -65,21 +65,21 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         true
     }
 
-    /// Clones the values. The caller has called `mirror`. If a clone panics, the elements before it
-    /// are live.
+    /// Clones the values of `other`. The caller has called `mirror`. If a clone panics, the
+    /// elements that were cloned before are live.
     pub(crate) fn clone_values(&mut self, other: &Self)
     where
         V: Clone,
     {
         let mut walk = other.walk();
         while let Some(from) = walk.next() {
-            // SAFETY: the walk returns live slots.
+            // SAFETY: the walk returns only live slots.
             let (key, value) = unsafe { (*from.word(), from.value().as_ref().clone()) };
             let index = Words::<K>::index(key);
             let Some(chunk) = self.chunk_of(index / ChunkLayout::<K, V>::SLOTS) else { return };
             let to = chunk.slot(index % ChunkLayout::<K, V>::SLOTS);
-            // SAFETY: `mirror` took a chunk for each chunk of `other`, and nothing else uses the
-            // new chunks.
+            // SAFETY: `mirror` allocated a chunk for each chunk of `other`, and nothing else uses
+            // the new chunks.
             unsafe {
                 to.begin(key, value);
                 to.mark();

@@ -7,22 +7,22 @@ use crate::slot_map::key::{Bits, Key};
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-/// Every directory may have at least this number of direct entries. A larger number must be in
+/// The number of direct entries that every directory may have. A larger number must be in
 /// proportion to the number of chunks.
 const BY_NUMBER_MIN: usize = 4096;
 
 // | direct entries: 0 .. direct | far entries: direct .. direct + far | .. room
 //
-// Direct entries are indexed by chunk number, and their number is a power of two. In a slot map all
-// entries are direct. Only a secondary map can get a key whose chunk number is far beyond all
-// others, such as a key of a very large map, or a made-up key. With direct entries alone, such a
-// key would use 64 MiB for one value (docs/decisions/0035-far-chunks.md). So the number of direct
-// entries is at most 1,024 times the number of chunks, or 4,096 if that is more. Chunks with larger
-// numbers are far. Their entries are sorted by number, and found by binary search. Far entries
-// become direct when there are enough chunks.
+// Direct entries are indexed by chunk number, and the number of direct entries is a power of two.
+// In a slot map all entries are direct. Only a secondary map can get a key whose chunk number is
+// far beyond all others, such as a key of a very large map, or a made-up key. With direct entries
+// alone, such a key would use 64 MiB for one value (docs/decisions/0035-far-chunks.md). So the
+// number of direct entries is at most 1,024 times the number of chunks, or 4,096 if that is more.
+// Chunks with larger numbers are called far. The entries of far chunks are sorted by number, and
+// found by binary search. Far entries become direct when there are enough chunks.
 impl<K: Key, V, S: Source> Slots<K, V, S> {
-    /// Returns the place of a chunk number: its direct entry, used or not, or the entry of the far
-    /// chunk.
+    /// Returns the directory place of a chunk number. The place is the direct entry, used or not,
+    /// or the entry of the far chunk.
     pub(crate) fn place_of(&self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);
@@ -31,7 +31,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (place < self.direct + self.far && self.number_at(place) == number).then_some(place)
     }
 
-    /// Returns the place where the entry of a far chunk number is, or would be inserted.
+    /// Returns the directory place of a far chunk, or the place where its entry would be inserted.
     fn far_place(&self, number: usize) -> usize {
         let (mut begin, mut end) = (self.direct, self.direct + self.far);
         while begin < end {
@@ -44,7 +44,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         begin
     }
 
-    /// Returns the number of the chunk at a place that has a chunk.
+    /// Returns the number of the chunk at a place of the directory. Requires that the place has a
+    /// chunk.
     fn number_at(&self, place: usize) -> usize {
         // SAFETY: entries point to chunks, and a chunk has a header.
         unsafe { (*SlotChunk::<K, V>::new(*self.view.directory.add(place)).header()).number }
@@ -56,8 +57,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.view.chunk(place)
     }
 
-    /// Returns the slot of a live element, in a direct or far chunk. The test for far chunks comes
-    /// first, so that the compiler can move it out of a loop.
+    /// Returns the slot of a key's live element, in a direct or far chunk. The test for far chunks
+    /// comes first, so that the compiler can move the test out of a loop.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         if self.far != 0 {
@@ -74,9 +75,9 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// Makes a place in the directory for a new chunk with this number. If the place is among the
-    /// far entries, it is a gap that the caller has to fill. Returns `None`, and changes nothing
-    /// visible, if there is no memory.
+    /// Makes a place in the directory for a new chunk with this number. A place among the far
+    /// entries is a gap that the caller has to fill. If there is no memory, returns `None`, and
+    /// leaves the elements and keys unchanged.
     pub(super) fn make_place(&mut self, number: usize) -> Option<usize> {
         if number < self.direct {
             return Some(number);
@@ -90,7 +91,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     /// Returns how many direct entries, and how many entries in all, the directory needs for a
-    /// chunk that has no place in it.
+    /// chunk that has no place in the directory yet.
     fn room_for(&self, number: usize) -> (usize, usize) {
         let first = ChunkLayout::<K, V>::CHUNKS_MAX.min(8);
         let wanted = (number + 1).next_power_of_two().max(first);
@@ -104,13 +105,15 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         let entry_bytes = size_of::<NonNull<u8>>() + size_of::<K::Bits>();
         room.checked_mul(entry_bytes).and_then(|bytes| layout(bytes, 8))
     }
-    /// Returns the bytes of the directory that a map without chunks still needs for this chunk.
+    /// Returns the size in bytes of the directory that a map without chunks still needs for this
+    /// chunk.
     pub(super) fn bytes_for(&self, number: usize) -> usize {
         let room = if number < self.direct { 0 } else { self.room_for(number).1 };
         Self::layout(room).map_or(usize::MAX, |layout| layout.size())
     }
 
-    /// Stores a chunk, whose header is initialised, at a place that `make_place` returned.
+    /// Stores a chunk at a directory place that `make_place` returned. The header of the chunk is
+    /// initialised.
     pub(super) fn enter(&mut self, place: usize, chunk: NonNull<u8>) {
         // SAFETY: the directory has memory for one more entry, and `far` of the far entries are in
         // use.
@@ -128,8 +131,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         };
     }
 
-    /// Removes a chunk. If the chunk is added again, its slots continue from the generation in
-    /// `resume`.
+    /// Removes a chunk from the directory. If a chunk with this number is added again, its slots
+    /// continue from the generation in `resume`.
     pub(super) fn leave(&mut self, number: usize, resume: K::Bits) {
         let Some(place) = self.place_of(number) else { return };
         // SAFETY: the directory has this entry and the entries after it.

@@ -8,8 +8,8 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// A stack of free keys, in blocks. All blocks except the current one are full. Without memory the
-/// stack looks empty to `pop` and full to `push`.
+/// A stack of free keys, in blocks. All blocks except the current block are full. Without memory
+/// the stack looks empty to `pop` and full to `push`.
 ///
 /// ```text
 ///         current block                        full blocks
@@ -22,10 +22,10 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// `remove` leaves the mark bit set and pushes a marked key. `insert` takes a marked key. So neither
 /// function writes a bit.
 ///
-/// The mark of a free slot is stale: an iterator that may meet a stale mark must test each slot. When it
-/// ends, the iterator removes all stale marks (`unmark_all`), so that the next iterator need not test.
-/// An iterator has only a shared reference to the map, so `unmark_all` changes only atomics: the mark
-/// bits, `low`, and the numbers of unmarked keys in full blocks.
+/// The mark of a free slot is stale, so an iterator that may meet a stale mark must test each slot.
+/// When the iterator ends, it removes all stale marks (`unmark_all`), so that the next iterator
+/// need not test. An iterator has only a shared reference to the map, so `unmark_all` changes only
+/// atomics. These are the mark bits, `low`, and the numbers of unmarked keys in full blocks.
 pub(crate) struct FreeKeys<W> {
     pub(crate) top: *mut W,
     low: AtomicPtr<W>,
@@ -37,8 +37,8 @@ pub(crate) struct FreeKeys<W> {
     stored_keys: usize,
     /// Whether a full block has marked keys.
     stored_marked: AtomicBool,
-    /// An empty block in reserve. It saves calls of the source when the top moves back and
-    /// forth between two blocks.
+    /// An empty block in reserve. It saves calls to the source when the top moves back and forth
+    /// between two blocks.
     spare: Option<NonNull<Block>>,
     unmarking: AtomicBool,
 }
@@ -46,11 +46,11 @@ pub(crate) struct FreeKeys<W> {
 /// The header of a block of keys.
 pub(crate) struct Block {
     next: Option<NonNull<Block>>,
-    /// The layout of the source's chunk in which the block is.
+    /// The layout of the source's chunk that contains the block.
     layout: Layout,
-    /// The largest number of keys of the block.
+    /// The maximum number of keys in the block.
     places: usize,
-    /// The number of unmarked keys, if the block is full.
+    /// The number of unmarked keys in the block, if the block is full.
     unmarked: AtomicUsize,
 }
 
@@ -64,7 +64,7 @@ impl Block {
     /// Makes a block in a chunk of the source.
     ///
     /// # Safety
-    /// The chunk has this layout and holds `places` keys, and nothing else uses it.
+    /// The chunk has this layout and has room for `places` keys, and nothing else uses the chunk.
     pub(crate) unsafe fn make(at: NonNull<u8>, layout: Layout, places: usize) -> NonNull<Block> {
         let block = at.cast::<Block>();
         let unmarked = AtomicUsize::new(0);
@@ -80,7 +80,7 @@ impl Block {
         // SAFETY: the caller meets the safety conditions of this function.
         unsafe { block.as_ref().next }
     }
-    /// Returns the chunk of the source in which the block is.
+    /// Returns the chunk of the source that contains the block.
     ///
     /// # Safety
     /// `block` points to a block.
@@ -122,7 +122,7 @@ impl<W: Copy> FreeKeys<W> {
     pub(crate) fn len(&self) -> usize {
         self.stored_keys + (self.top.addr() - self.bottom.addr()) / size_of::<W>()
     }
-    /// Returns the largest number of keys of the current block.
+    /// Returns the maximum number of keys in the current block.
     pub(crate) fn places(&self) -> usize {
         (self.high.addr() - self.bottom.addr()) / size_of::<W>()
     }
@@ -207,8 +207,9 @@ impl<W: Copy> FreeKeys<W> {
         }
     }
 
-    /// Makes up to `most` unmarked keys marked keys, and returns these keys. The caller has to mark
-    /// their slots. Requires that no key is marked yet, and that the current block is not empty.
+    /// Turns up to `most` unmarked keys into marked keys, and returns these keys. The caller has to
+    /// set the mark bits of their slots. Requires that no key is marked yet, and that the current
+    /// block is not empty.
     pub(crate) fn mark_some(&mut self, most: usize) -> &[W] {
         let len = self.keys().len();
         let count = most.min(len);
@@ -216,14 +217,14 @@ impl<W: Copy> FreeKeys<W> {
         &self.keys()[len - count..]
     }
 
-    /// Returns the keys of the current block, from the one used last to the one used next.
+    /// Returns the keys of the current block. The last key is used next.
     pub(crate) fn keys(&self) -> &[W] {
         let len = (self.top.addr() - self.bottom.addr()) / size_of::<W>();
         // SAFETY: there are keys from the bottom to the top.
         unsafe { core::slice::from_raw_parts(self.bottom, len) }
     }
-    /// Returns the keys of the current block, so that the caller can change their order. All of
-    /// them are marked.
+    /// Returns the keys of the current block, so that the caller can change the order of the keys.
+    /// All of these keys are marked.
     pub(crate) fn keys_mut(&mut self) -> &mut [W] {
         let len = self.keys().len();
         // SAFETY: there are keys from the bottom to the top, and access is exclusive.
@@ -253,7 +254,8 @@ impl<W: Copy> FreeKeys<W> {
         (self.low.get_mut().addr() - self.bottom.addr()) / size_of::<W>()
     }
 
-    /// Makes the empty block `empty` the current one, and stores the current block, which is full.
+    /// Moves the current block, which is full, to the full blocks, and makes the block `empty` the
+    /// current block.
     pub(crate) fn store(&mut self, empty: NonNull<Block>) {
         if let Some(mut full) = self.block {
             let unmarked = self.unmarked();
@@ -266,8 +268,8 @@ impl<W: Copy> FreeKeys<W> {
         }
         self.continue_in(empty, 0, 0);
     }
-    /// Makes the full block that was stored last the current one. Requires that the current block
-    /// is empty. Returns the empty block if it is not needed as the spare block.
+    /// Makes the full block that was stored last the current block. Requires that the present
+    /// current block is empty. Returns the empty block if it is not needed as the spare block.
     pub(crate) fn unstore(&mut self) -> Option<NonNull<Block>> {
         let mut full = self.stored?;
         let emptied = self.block;
@@ -315,7 +317,7 @@ impl<W: Copy> FreeKeys<W> {
         before
     }
 
-    /// Returns all blocks, as lists.
+    /// Returns all blocks, as up to three linked lists.
     pub(super) fn into_block_lists(self) -> [Option<NonNull<Block>>; 3] {
         [self.block, self.stored, self.spare]
     }

@@ -7,7 +7,7 @@ use core::fmt;
 /// `insert(key, value)`, and `Extend` and `FromIterator` are implemented too.
 macro_rules! map_traits {
     ($Map:ident, $Iter:ident, $IterMut:ident) => {
-        /// Panics if the key names no element.
+        /// Panics if the key has no element.
         impl<K: Key, V, S: Source> core::ops::Index<K> for $Map<K, V, S> {
             type Output = V;
             #[inline]
@@ -19,7 +19,7 @@ macro_rules! map_traits {
                 }
             }
         }
-        /// Panics if the key names no element.
+        /// Panics if the key has no element.
         impl<K: Key, V, S: Source> core::ops::IndexMut<K> for $Map<K, V, S> {
             #[inline]
             #[track_caller]
@@ -54,8 +54,8 @@ macro_rules! map_traits {
             }
         }
         impl<K: Key, V, S: Source> $Map<K, V, S> {
-            /// Calls `f` for each key that has an element both in this map and in `other`, with the
-            /// key and both elements. See [`Join`](crate::Join).
+            /// Calls `f` with the key and both elements, for each key that has an element both in
+            /// this map and in `other`. See [`Join`](crate::Join).
             #[inline]
             pub fn for_each_with<J: $crate::Join<K>>(
                 &mut self,
@@ -94,8 +94,8 @@ macro_rules! map_traits {
 }
 pub(crate) use map_traits;
 
-/// Implements `Debug` for an iterator: the output is the number of the remaining elements, which
-/// are not read.
+/// Implements `Debug` for an iterator. The output is the number of the remaining elements, and not
+/// their values.
 macro_rules! debug_left {
     ([$($generics:tt)*] $type:ty, $name:expr) => {
         impl<$($generics)*> core::fmt::Debug for $type {

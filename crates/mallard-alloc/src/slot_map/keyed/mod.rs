@@ -27,13 +27,14 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 use view::NO_WORD;
 
-/// The chunks of one map, and their source. This type uses words and bits, but cannot tell whether
-/// a slot has a value: the map that owns the chunks drops the values.
+/// The chunks of one map, and their source. This type cannot tell whether a slot has a value, so
+/// the map that owns the chunks drops the values.
 pub(crate) struct Slots<K: Key, V, S: Source> {
     pub(crate) view: View<K, V>,
     /// The number of directory entries that have a chunk.
     pub(crate) present: usize,
-    /// The number of direct entries: 0, or a power of two. Entries of far chunks follow.
+    /// The number of direct entries, which is 0 or a power of two. The entries of far chunks
+    /// follow.
     direct: usize,
     far: usize,
     /// The number of entries for which the directory has memory.
@@ -41,7 +42,7 @@ pub(crate) struct Slots<K: Key, V, S: Source> {
     entries: Option<Chunk>,
     /// The free keys of a slot map. Always empty in a secondary map.
     pub(crate) free_keys: FreeKeys<K::Bits>,
-    /// The chunk of the last growth step that is added to the directory next, unless
+    /// The next chunk of the last growth step that has no directory entry yet, unless
     /// `pending_count` is 0.
     pending: NonNull<u8>,
     pending_count: usize,
@@ -72,7 +73,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     pub(crate) fn growth(&self) -> &Growth {
         self.growth.growth()
     }
-    /// Returns the number of slots for which there is memory, including slot 0.
+    /// Returns the number of slots for which the map has memory, including slot 0.
     pub(crate) fn capacity(&self) -> usize {
         (self.present + self.pending_count).min(ChunkLayout::<K, V>::CHUNKS_MAX)
             * ChunkLayout::<K, V>::SLOTS
@@ -85,16 +86,17 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         Walk::new(&self.view, self.free_keys.has_stale_marks())
     }
 
-    /// Returns the address of a word that is kept for each chunk that is absent. When the chunk is
-    /// added again, its slots continue from the generation of this word. If the word is 0, the
-    /// slots start with the first generation.
+    /// Returns the address of a word that the directory stores for each absent chunk. When a chunk
+    /// with this number is added again, its slots continue from the generation in this word. If the
+    /// word is 0, the slots begin with the first generation.
     pub(crate) fn resume_at(&self, number: usize) -> *mut K::Bits {
         debug_assert!(number < self.direct);
         self.view.directory.wrapping_add(self.room).cast::<K::Bits>().wrapping_add(number)
     }
 
-    /// Adds a chunk with this number. Requires that there is none yet. All words and bits of the
-    /// chunk are 0. Returns `None`, and changes nothing visible, if there is no memory.
+    /// Adds a chunk with this number, whose words and bits are all 0. Requires that there is no
+    /// such chunk yet. If there is no memory, returns `None`, and leaves the elements and keys
+    /// unchanged.
     #[cold]
     #[inline(never)]
     pub(crate) fn put(&mut self, number: usize) -> Option<SlotChunk<K, V>> {
@@ -132,8 +134,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
     }
 
     /// Returns how many bytes a buffer lacks for the first chunk of the map, which would have this
-    /// number, and for `aside` bytes before that chunk: see `bytes_missing`. The alignment of a
-    /// chunk includes the padding of smaller alignments before it.
+    /// number, and for `aside` bytes before that chunk (see `bytes_missing`). The alignment of a
+    /// chunk includes the padding for smaller alignments before the chunk.
     pub(crate) fn missing(&self, number: usize, aside: usize) -> u32 {
         if self.present != 0 {
             return 0;
@@ -141,7 +143,8 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         let chunk = ChunkLayout::<K, V>::BYTES.saturating_add(self.bytes_for(number));
         bytes_missing(&self.source, chunk.saturating_add(aside), ChunkLayout::<K, V>::ALIGN)
     }
-    /// Returns why there was no memory for a chunk. The arguments are those of `missing`.
+    /// Returns the reason why there was no memory for a chunk. The arguments are those of
+    /// `missing`.
     #[cold]
     pub(crate) fn refusal(&self, number: usize, aside: usize) -> Cause {
         match self.missing(number, aside) {
@@ -161,7 +164,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Takes memory from the source for a block of keys.
+    /// Allocates memory from the source for a block of keys.
     pub(crate) fn take_block(&mut self, places: usize) -> Option<NonNull<Block>> {
         let taken = self.take_aside(Block::layout::<K::Bits>(places)?)?;
         // SAFETY: the memory was just taken, with this layout.
@@ -173,12 +176,12 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         self.give_aside(chunk);
     }
 
-    /// Returns to the source every growth step whose chunks are all idle. For an idle chunk,
-    /// `is_idle` returns the word from which its slots continue if the chunk is added again. The
-    /// chunk to which empty directory entries point stays.
+    /// Returns to the source each growth step whose chunks are all idle. For an idle chunk,
+    /// `is_idle` returns the word from which the slots continue if the chunk is added again. The
+    /// chunk to which empty directory entries point is never returned.
     pub(crate) fn trim(&mut self, is_idle: impl Fn(SlotChunk<K, V>) -> Option<K::Bits>) {
-        // Runs from the last chunk to the first, because removing the entry of a far chunk moves
-        // later entries.
+        // The loop runs from the last chunk to the first, because removing the entry of a far chunk
+        // moves later entries.
         for place in (0..self.view.count).rev() {
             let there = (place < self.view.count).then(|| self.view.chunk(place)).flatten();
             let Some(first) = there else { continue };
@@ -218,7 +221,7 @@ impl<K: Key, V, S: Source> Slots<K, V, S> {
         }
     }
 
-    /// Returns all memory to the source. Afterwards this value is as if it had just been made.
+    /// Returns all memory to the source. Afterwards this value is in its initial state.
     pub(crate) fn release(&mut self) {
         // A list of the growth steps is made first, because returning a growth step frees the
         // headers of all its chunks.

@@ -1,4 +1,4 @@
-//! The chunks of a map, as lookups and iterators see them.
+//! The view of a map's chunks that lookups and iterators use.
 
 use super::chunk::{ChunkLayout, Slot, SlotChunk};
 use crate::slot_map::key::{Bits, Key};
@@ -6,11 +6,12 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 struct NoChunk([NonNull<u8>; 1]);
-// SAFETY: nothing writes to the value, or to what it points to.
+// SAFETY: nothing writes to the value, or to the word that it points to.
 unsafe impl Sync for NoChunk {}
 
-/// The directory of a map without memory: one chunk with one slot, whose word equals no key. A
-/// lookup in such a map fails like any other, so no hot path tests whether there is memory.
+/// The directory of a map without memory. It has one chunk with one slot, whose word equals no key.
+/// So a lookup in such a map fails like any other lookup, and no hot path tests whether the map has
+/// memory.
 static NO_CHUNK: NoChunk = NoChunk([NO_WORD]);
 pub(super) const NO_WORD: NonNull<u8> = {
     static NO_WORD: u64 = 0;
@@ -18,17 +19,18 @@ pub(super) const NO_WORD: NonNull<u8> = {
     unsafe { NonNull::new_unchecked((&raw const NO_WORD).cast_mut().cast()) }
 };
 
-/// The chunks of a map, as lookups and iterators see them.
+/// The view of a map's chunks that lookups and iterators use.
 pub(crate) struct View<K, V> {
     pub(super) directory: *mut NonNull<u8>,
     /// The number of slots that the direct entries cover, minus 1.
     pub(super) mask: usize,
-    /// The number of directory entries up to the last chunk. Direct entries, which the mask can
-    /// reach, are indexed by chunk number. The entries of far chunks follow them (see `directory`).
+    /// The number of directory entries up to the last chunk. Direct entries are indexed by chunk
+    /// number, and the mask limits an index to them. The entries of far chunks follow (see
+    /// `directory`).
     pub(crate) count: usize,
-    /// A real chunk of the map. Directory entries that have no separate chunk point to it. So a
-    /// lookup of a key whose chunk is absent reads a word of this chunk. No word there has the
-    /// index of the key, so the lookup fails.
+    /// A real chunk of the map, to which the directory entries of absent chunks point. So a lookup
+    /// of a key whose chunk is absent reads a word of this chunk. No word there has the index of
+    /// the key, so the lookup fails.
     pub(super) stand_in: NonNull<u8>,
     marker: PhantomData<(K, V)>,
 }
@@ -42,8 +44,8 @@ impl<K: Key, V> View<K, V> {
         marker: PhantomData,
     };
 
-    /// Returns the slot that a key addresses. The word of the slot may always be read. Everything
-    /// else may be used only if the word equals the key.
+    /// Returns the slot that a key addresses. The caller may always read the word of the slot. The
+    /// caller may use everything else only if the word equals the key.
     #[inline(always)]
     pub(crate) fn slot_of(&self, key: K::Bits) -> Slot<K, V> {
         let i = key.to_u64() as usize & self.mask;
@@ -52,7 +54,7 @@ impl<K: Key, V> View<K, V> {
         SlotChunk::new(chunk).slot(i % ChunkLayout::<K, V>::SLOTS)
     }
 
-    /// Returns the slot of a live element.
+    /// Returns the slot of a key's live element.
     #[inline(always)]
     pub(crate) fn find(&self, key: K) -> Option<Slot<K, V>> {
         let slot = self.slot_of(key.to_bits());
@@ -60,8 +62,8 @@ impl<K: Key, V> View<K, V> {
         (unsafe { *slot.word() } == key.to_bits()).then_some(slot)
     }
 
-    /// Returns the chunk at a place below `count`, if there is one. In a slot map the place is the
-    /// chunk number.
+    /// Returns the chunk at a directory place below `count`, if there is a chunk. In a slot map the
+    /// place is the chunk number.
     #[inline]
     pub(crate) fn chunk(&self, place: usize) -> Option<SlotChunk<K, V>> {
         debug_assert!(place < self.count);

@@ -7,18 +7,19 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// A walk over the live slots of a map, in order. A chunk is read when the walk reaches it.
+/// An iteration over the live slots of a map, in order. A chunk is read when the iteration reaches
+/// it.
 pub(crate) struct Walk<K, V> {
     directory: *const NonNull<u8>,
     stand_in: NonNull<u8>,
     /// The number of directory entries, and how many of them are direct.
     count: usize,
     direct: usize,
-    /// The number of the entry to visit next.
+    /// The number of the directory entry to visit next.
     number: usize,
     chunk: NonNull<u8>,
     group: usize,
-    /// The mark bits of those slots of the current group that are not visited yet.
+    /// The mark bits for those slots of the current group that were not visited yet.
     bits: usize,
     /// Whether mark bits of slots without an element may be set.
     stale_marks: bool,
@@ -32,8 +33,8 @@ impl<K, V> Clone for Walk<K, V> {
 }
 
 impl<K: Key, V> Walk<K, V> {
-    /// Makes a walk over the chunks of `view`. While the walk is used, the chunks must stay in
-    /// place, and none may be removed.
+    /// Makes an iteration over the chunks of `view`. While the iteration is used, the chunks must
+    /// stay in place, and no chunk may be removed.
     #[inline]
     pub(crate) fn new(view: &View<K, V>, stale_marks: bool) -> Self {
         Self {
@@ -50,8 +51,8 @@ impl<K: Key, V> Walk<K, V> {
         }
     }
 
-    /// Returns the next live slot (slot with an element). The caller may remove the element of this
-    /// slot. No element may be removed before the walk has returned its slot.
+    /// Returns the next live slot (slot with an element). The caller may remove the element of the
+    /// returned slot. The elements of slots that were not returned yet must not be removed.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Slot<K, V>> {
         while self.find_group() {
@@ -67,7 +68,8 @@ impl<K: Key, V> Walk<K, V> {
     pub(crate) fn fold<A>(mut self, mut sum: A, mut f: impl FnMut(A, Slot<K, V>) -> A) -> A {
         while self.find_group() {
             if self.bits == !0 && !self.stale_marks {
-                // All slots of the group are live. This is a loop that the compiler can unroll.
+                // All slots of the group are live, so the loop has no test, and the compiler can
+                // unroll it.
                 let (chunk, first) = (SlotChunk::new(self.chunk), self.group * GROUP);
                 self.bits = 0;
                 sum = (first..first + GROUP).fold(sum, |sum, place| f(sum, chunk.slot(place)));
@@ -81,14 +83,14 @@ impl<K: Key, V> Walk<K, V> {
         sum
     }
 
-    /// Moves to the next group of slots that has unvisited mark bits, unless the current group has
-    /// some. Returns `false` if there is no such group.
+    /// Moves to the next group of slots with unvisited mark bits, unless the current group has such
+    /// bits. Returns `false` if there is no such group.
     #[inline(always)]
     fn find_group(&mut self) -> bool {
         while self.bits == 0 {
             self.group += 1;
             if self.group == ChunkLayout::<K, V>::GROUPS {
-                self.group -= 1; // at the end the walk stays at the last group
+                self.group -= 1; // at the end, the last group stays the current group
                 let at = (self.directory, self.stand_in, self.direct);
                 let next = next_chunk::<K, V>(at, self.number, self.count);
                 let Some((chunk, number)) = next else { return false };
@@ -101,8 +103,8 @@ impl<K: Key, V> Walk<K, V> {
         true
     }
 
-    /// Visits the next marked slot of the current group. Requires that there is one. Returns the
-    /// slot if it is live.
+    /// Visits the next marked slot of the current group. Requires that the group has a marked slot.
+    /// Returns the slot if it is live.
     #[inline(always)]
     fn take(&mut self) -> Option<Slot<K, V>> {
         let place = self.group * GROUP + self.bits.trailing_zeros() as usize;
@@ -113,8 +115,8 @@ impl<K: Key, V> Walk<K, V> {
     }
 }
 
-/// Returns the next chunk from an entry on, and the number of the following entry. This is a
-/// function and not a method, so that the fields of a walk can be in registers.
+/// Returns the next chunk, from a directory entry on, and the number of the entry after it. This
+/// function is not a method, so that the fields of a `Walk` can be in registers.
 #[inline(never)]
 fn next_chunk<K: Key, V>(
     (directory, stand_in, direct): (*const NonNull<u8>, NonNull<u8>, usize),

@@ -1,5 +1,5 @@
-//! Decides what the cards recommend, before any text is written. The decision is the last of the
-//! four values from which advice is made.
+//! Decides what the cards (recommendations) contain, before any text is written. The last of the
+//! four `mallard advise` steps begins with this decision.
 
 use super::choose::{chosen, is_alternative, lacking_recording, unrun, unsettled, why_not, Change};
 use crate::advise::candidate::{Candidate, Dropped, Name};
@@ -18,8 +18,8 @@ const ALTERNATIVES_MAX: usize = 3;
 pub enum Advice<'a> {
     /// Nothing, because the user asked for a strategy, and no other change was considered.
     Forced,
-    /// To make these changes, the most useful first, each with what its card reports about other
-    /// changes.
+    /// To make these changes, the most useful change first. Each change comes with the other
+    /// changes that its card mentions.
     Change(Vec<(Change<'a>, Vec<Other<'a>>)>),
     /// To change nothing.
     Leave(Vec<Other<'a>>),
@@ -83,7 +83,7 @@ pub enum Drawback {
     NoGain,
     /// The candidate saves less memory.
     LessMemory,
-    /// The candidate winks out, so no block is freed on its own.
+    /// The candidate uses wink-out, so that no block is freed individually.
     FreesNone,
     /// The candidate saves as much as the change.
     NoMore,
@@ -91,8 +91,8 @@ pub enum Drawback {
     Less,
     /// The candidate needs this many bytes more.
     MoreBytes(u64),
-    /// The candidate saves more as measured, but the change probably saves more than its replay
-    /// shows.
+    /// The candidate has a larger measured saving, but the change probably saves more in the
+    /// program than its replay shows.
     LikelyLess,
 }
 
@@ -115,8 +115,9 @@ pub fn decide(evidence: &Measured) -> Advice<'_> {
     }
 }
 
-/// Returns why the measurements do not decide whether a change helps. If the bound, which leaves
-/// out locality, shows that no change can help, only doubts about the recorded run count.
+/// Returns why the measurements do not decide whether a change helps. The upper limit of any saving
+/// leaves out locality. If this limit shows that no change can help, only doubts about the recorded
+/// run count.
 fn open(evidence: &Measured) -> Vec<Open<'_>> {
     let mut all: Vec<Open> = evidence.doubts().map(Open::Doubt).collect();
     if evidence.bound().share.is_some_and(|share| share < evidence.facts.min_gain) {
@@ -133,8 +134,8 @@ fn open(evidence: &Measured) -> Vec<Open<'_>> {
     all
 }
 
-/// Returns why other changes are not recommended: candidates for the same function, and rules that
-/// do not apply.
+/// Returns the reasons why other changes are not recommended. The other changes are candidates for
+/// the same function, and rules that do not apply.
 fn others_of_change<'a>(evidence: &'a Measured, change: &Change<'a>) -> Vec<Other<'a>> {
     let of = change.candidate;
     let alternatives = evidence.candidates.iter();
@@ -185,8 +186,9 @@ fn drawback(
     }
 }
 
-/// Returns why wink-out is not recommended for a region: a condition fails, a second recording is
-/// missing, or no plan with wink-out was measured. `None` if no reason is known.
+/// Returns the reason why wink-out is not recommended for a region. Either a condition fails, a
+/// second recording is missing, or no plan with wink-out was measured. Returns `None` if no reason
+/// is known.
 fn no_wink_out<'a>(evidence: &'a Measured, region: &Region) -> Option<Other<'a>> {
     let rule = rules::rule("wink-out-arena")?;
     let failure = rule.failures(&evidence.facts, &Subject::Region(region)).next();
@@ -203,8 +205,8 @@ fn no_wink_out<'a>(evidence: &'a Measured, region: &Region) -> Option<Other<'a>>
     evidence.dropped.iter().find(is_it).map(Other::Unmeasured)
 }
 
-/// Returns what was measured if nothing is recommended: the candidates that save most, and the
-/// numbers of others.
+/// Returns what a card mentions if nothing is recommended, which is the candidates that save most
+/// and the number of the other candidates.
 pub fn others_of_program(evidence: &Measured) -> Vec<Other<'_>> {
     let measured = evidence.candidates.iter().filter(|of| of.cpu.saving.is_finite());
     let mut best: Vec<&Candidate> = measured.collect();

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// A run with less CPU time than this is too short to show small differences.
 const SHORT_RUN_NS: f64 = 50e6;
-/// If the noise is less than this share of the CPU time, the answer proposes a larger `--min-gain`:
-/// that noise, rounded up.
+/// If the noise is less than this share of the CPU time, the answer proposes the rounded-up noise
+/// as a larger `--min-gain`.
 const NOISE_TO_ACCEPT: f64 = 0.1;
 
 /// Describes why the measurements do not decide whether a change helps.
@@ -97,8 +97,8 @@ pub fn undecided(evidence: &Measured, open: &[Open]) -> String {
     format!("It is not decided whether {name} should change its allocator: {why}.")
 }
 
-/// Describes the upper limit of what any allocator can save, as the end of a sentence. Empty if the
-/// limit is near the whole CPU time, because such a limit is of no use.
+/// Describes the upper limit of what any allocator can save, as the end of a sentence. Returns an
+/// empty text if the limit is close to the whole CPU time, because such a limit is of no use.
 fn most(share: Option<f64>) -> String {
     match share {
         Some(share) if share < BOUND_MAX => {
@@ -173,7 +173,7 @@ fn behind(of: &Candidate, drawback: &Drawback) -> String {
     }
 }
 
-/// Describes what a candidate does to the CPU time: a saving, or more time.
+/// Describes how much CPU time a candidate saves or costs.
 fn saves(of: &Candidate) -> String {
     let (name, cpu) = (named(&of.name), &of.cpu);
     match cpu.saving {
@@ -220,7 +220,7 @@ fn unsettled(of: &Candidate) -> String {
 }
 
 /// Describes that a malloc which saves enough in replays is not recommended, because the program
-/// did not run under it.
+/// did not run under that malloc.
 fn not_run(evidence: &Measured, of: &Candidate) -> String {
     let why = evidence.cannot_run().map_or(String::new(), |why| format!(" ({why})"));
     format!(
@@ -237,8 +237,8 @@ fn needs_recording(evidence: &Measured, of: &Candidate) -> String {
     format!("{} would save {} of CPU time, but {why}", named(&of.name), judged(&of.cpu))
 }
 
-/// Returns the command that measures one malloc alone, for `time` or the budget that the advice
-/// proposes. `None` if the command line of the program is unknown.
+/// Returns the command that measures one malloc alone, with the budget that the advice proposes, or
+/// else with the budget `time`. `None` if the command line of the program is unknown.
 pub fn try_alone(evidence: &Measured, of: &Candidate, time: Duration) -> Option<String> {
     let command = evidence.facts.program.command.as_deref()?;
     let time = budget(evidence.proposed.unwrap_or(time));

@@ -1,4 +1,5 @@
-//! The data of a card. JSON has the members of [`Card`] as keys.
+//! The data of a card, which is one recommendation. The keys of a card in JSON are the members of
+//! [`Card`].
 
 use crate::advise::candidate::By;
 use crate::advise::code::{Code, Language};
@@ -18,11 +19,11 @@ pub struct Card {
     pub strategy: Option<String>,
     /// The strategy in words.
     pub strategy_words: Option<String>,
-    /// The malloc or the setting, as `mallard try` names it.
+    /// The malloc or the setting, under the name that `mallard try` uses.
     pub allocator: Option<String>,
-    /// The region of the change.
+    /// The region that the change is for.
     pub region: Option<RegionPart>,
-    /// The site of the change.
+    /// The site that the change is for.
     pub site: Option<SitePart>,
     /// The saving of CPU time.
     pub saving: Saving,
@@ -38,7 +39,7 @@ pub struct Card {
     pub hazards: Vec<String>,
     /// Why other changes are not recommended, or why this change is not certain.
     pub why_not: Vec<String>,
-    /// How many frees, and so at most how many destructors, a wink-out skips.
+    /// The number of frees that a wink-out skips, together with at most as many destructors.
     pub destructors_skipped: Option<u64>,
     /// The functions that free most blocks of the region, such as destructors.
     pub freed_by: Vec<String>,
@@ -54,7 +55,7 @@ pub struct Card {
     pub plan: Option<String>,
 }
 
-/// The region of a card.
+/// The region of the program that a card is about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RegionPart {
     /// The name by which a plan selects the function.
@@ -69,38 +70,39 @@ pub struct RegionPart {
     pub module: String,
     /// The event that ends an instance.
     pub ends: &'static str,
-    /// The number of instances.
+    /// The number of region instances.
     pub instances: u64,
     /// The number of threads that have instances.
     pub threads: u32,
-    /// The number of different inputs.
+    /// The number of different inputs. An input is a sequence of sizes that an instance allocates.
     pub inputs: u64,
-    /// The number of blocks.
+    /// The number of blocks that the instances allocate.
     pub blocks: u64,
-    /// Bytes of the blocks.
+    /// The total size of these blocks in bytes.
     pub bytes: u64,
     /// The number of blocks that outlive their instance.
     pub escapes: u64,
     /// The sites that allocate the most blocks that outlive their instance.
     pub escape_sites: Vec<EscapeSite>,
-    /// The number of blocks that another thread frees.
+    /// The number of blocks that a thread frees after another thread has allocated them.
     pub foreign_frees: u64,
-    /// The median over the instances of the peak of bytes in use.
+    /// The median, over all instances, of the peak bytes in use.
     pub peak_p50: f64,
-    /// The median of the bytes that an instance allocates.
+    /// The median of the bytes that one instance allocates.
     pub total_p50: f64,
-    /// The property U (utilisation), from 0 to 1.
+    /// The property U (utilisation, docs/glossary.md), from 0 to 1.
     pub utilisation: f64,
-    /// The property V (variation), in bits.
+    /// The property V (variation of block sizes, docs/glossary.md), in bits.
     pub variation_bits: f64,
 }
 
-/// The site of a card.
+/// The allocation site that a card is about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SitePart {
-    /// The name by which a plan selects the function. For a leak, the function of the program.
+    /// The name by which a plan selects the function. For a leak, the name of the program's
+    /// function.
     pub function: String,
-    /// The function of the program, in short form.
+    /// The short name of the program's function that allocates, perhaps through a library.
     pub shown: String,
     /// The source file.
     pub file: Option<String>,
@@ -110,26 +112,27 @@ pub struct SitePart {
     pub module: String,
     /// The functions of the call stack, innermost first.
     pub stack: Vec<String>,
-    /// The number of blocks.
+    /// The number of blocks that the site allocates.
     pub blocks: i64,
-    /// Bytes of the blocks.
+    /// The total size of these blocks in bytes.
     pub bytes: i64,
-    /// The peak of the bytes in use.
+    /// The peak of the bytes in use that this site allocated.
     pub peak_bytes: i64,
-    /// Bytes in use at the end.
+    /// The bytes of this site that are in use at the end of the recording.
     pub live_bytes: i64,
 }
 
-/// The saving of CPU time, in total and in three parts with different causes. Each is a share of the
-/// CPU time of the program, or null if it is unknown.
+/// The saving of CPU time, in total and in three parts with different causes. Each part is a share
+/// of the program's CPU time, or null if the part is unknown.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Saving {
-    /// Work of the allocator itself.
+    /// The saving of work in the allocator itself.
     pub allocator: Option<Part>,
-    /// Work of the operating system for pages.
+    /// The saving of the operating system's work for pages.
     pub pages: Option<Part>,
-    /// Time that the program's own accesses save because blocks lie at other addresses. A replay does
-    /// not estimate this part; in runs of the program, the total contains it.
+    /// The saving of time in the program's own memory accesses, because blocks lie at other
+    /// addresses. A replay does not estimate this part. If the program ran, the total contains this
+    /// part.
     pub locality: Option<Part>,
     /// The whole saving, as measured. Null on a card that changes nothing.
     pub total: Option<Part>,
@@ -147,12 +150,12 @@ pub struct Saving {
 /// Results of runs of the program with the plan applied, without a change of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Applied {
-    /// The saving compared with the control, which decides about each block as the plan does, but
-    /// allocates all blocks from malloc.
+    /// The saving compared with a control run. The control run decides about each block as the plan
+    /// does, but allocates all blocks from malloc.
     pub saving: Part,
     /// The saving compared with the unchanged program. This is what `mallard run --plan` saves.
     pub as_it_is: Part,
-    /// The share of the CPU time for calls that inline allocator code would avoid.
+    /// The interval for the share of the CPU time that inline allocator code would save.
     pub calls: Expected,
     /// The share of the CPU time for frees and destructors that wink-out skips.
     pub ends: f64,
@@ -183,8 +186,8 @@ pub struct Expected {
 /// The change of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// How the peaks were measured: a replay measures the heap, and runs measure the resident
-    /// memory.
+    /// The source of the peaks. A replay measures the heap, and runs of the program measure the
+    /// resident memory.
     pub measured_by: By,
     /// The peak of the memory before the change.
     pub before_bytes: u64,
@@ -198,7 +201,7 @@ pub struct Memory {
     pub high: f64,
     /// The verdict on the saving of memory.
     pub verdict: Verdict,
-    /// The memory of the heap after the last call, from a replay. `None` if it is unknown.
+    /// The bytes of the heap after the last call, from a replay. `None` if they are unknown.
     pub at_end: Option<AtEnd>,
 }
 

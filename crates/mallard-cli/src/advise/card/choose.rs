@@ -14,7 +14,8 @@ use std::cmp::Reverse;
 
 /// The maximum number of cards.
 const CARDS_MAX: usize = 5;
-/// Savings that differ by less than this share of the remaining time count as equal.
+/// Savings count as equal if the CPU times that remain after the changes differ by less than this
+/// share.
 const LEVEL: f64 = 0.03;
 /// If the growing memory of a function is at least `MOST_OF_LIVE` of the live bytes at the peak,
 /// the leak counts as a change that saves up to `LEAK` of the CPU time. A change that saves more
@@ -22,10 +23,11 @@ const LEVEL: f64 = 0.03;
 /// the program ends.
 const MOST_OF_LIVE: f64 = 0.5;
 const LEAK: f64 = 0.1;
-/// If a change saves this share of the peak memory more than the change of the first card, the
-/// former gets the second card.
+/// If a change saves more peak memory than the change of the first card, by at least this share of
+/// the peak, that change gets the second card.
 const MUCH_LESS_MEMORY: f64 = 0.1;
-/// A change that needs less than this multiple of the smallest memory counts as equal in memory.
+/// The memory of a change counts as small if it is below this multiple of the smallest memory that
+/// any of the compared changes needs.
 const MUCH_MEMORY: f64 = 1.1;
 
 /// A change that may get a card.
@@ -39,14 +41,14 @@ pub struct Change<'a> {
     pub site: Option<&'a Site>,
     /// Whether the card is for the memory that the change saves, and not for CPU time.
     pub is_for_memory: bool,
-    /// The share of CPU time or memory that the change probably saves in the program, which is more
-    /// than a replay shows.
+    /// The share of CPU time or memory that the change probably saves in the program. This share is
+    /// larger than the share that a replay shows.
     likely: f64,
 }
 
 /// Chooses the changes that get a card, the most useful first. If another change saves much more
-/// memory than the first change, it comes second. Empty if nothing should change, or if the
-/// measurements do not decide.
+/// memory than the first change, that other change comes second. The list is empty if nothing
+/// should change, or if the measurements do not decide.
 pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
     let all = if evidence.facts.is_broken { Vec::new() } else { changes(evidence) };
     let (mut left, mut chosen): (Vec<Change>, Vec<Change>) = (all.clone(), Vec::new());
@@ -62,8 +64,8 @@ pub fn chosen(evidence: &Measured) -> Vec<Change<'_>> {
     chosen
 }
 
-/// Finds the change that saves the most memory, if it saves much more than `first` and is for
-/// another place.
+/// Finds the change that saves the most memory. Returns `None` unless that change saves much more
+/// memory than `first` and is for another place.
 fn best_for_memory<'a>(
     evidence: &Measured,
     first: &Change<'a>,
@@ -76,8 +78,8 @@ fn best_for_memory<'a>(
     is_for_memory.then_some(Change { is_for_memory, ..*best })
 }
 
-/// Returns the memory that a change saves, as a share of the peak. For a leak, this is the memory
-/// that grows.
+/// Returns the memory that a change saves, as a share of the peak. A leak saves the memory that
+/// grows.
 fn saved_memory(evidence: &Measured, change: &Change) -> f64 {
     let memory = &evidence.facts.memory;
     match (change.candidate, change.site) {
@@ -150,8 +152,8 @@ fn strategy<'a>(evidence: &'a Measured, of: &'a Candidate) -> Option<Change<'a>>
     ((gains_time || saves_memory) && why_not(evidence, rule, of).is_empty()).then_some(change)
 }
 
-/// Returns why a strategy must not be recommended, however much it saves. Empty if there is no
-/// reason.
+/// Returns the reasons why a strategy must not be recommended, even if the strategy saves much. The
+/// list is empty if there is no reason.
 pub fn why_not(evidence: &Measured, rule: &Rule, of: &Candidate) -> Vec<Refusal> {
     let reasons = why_never(&evidence.facts, rule, of);
     match reasons.is_empty() && winks_out(of) {
@@ -199,7 +201,7 @@ pub fn lacking_recording(evidence: &Measured) -> impl Iterator<Item = &Candidate
     all.filter(|_| evidence.recordings < RECORDINGS_MIN)
 }
 
-/// Whether the plan is for several sites.
+/// Returns whether the plan is for several sites.
 fn is_for_many(of: &Candidate) -> bool {
     of.site.is_some() && of.plan.as_ref().is_some_and(|plan| plan.rules.len() > 1)
 }
@@ -251,16 +253,16 @@ fn first<'a>(evidence: &Measured, all: &[Change<'a>]) -> Option<Change<'a>> {
     })
 }
 
-/// Whether `pool` is a pool for sites, and `other` is for a region and saves about as much. Savings
-/// are about the same if their intervals overlap, or if they differ by less than `LEVEL`.
+/// Returns whether `pool` is a pool for sites, and `other` is for a region and saves about as much.
+/// Savings are about the same if their intervals overlap, or if they differ by less than `LEVEL`.
 fn is_level_region(pool: &Change, other: &Change) -> bool {
     let (Some(of), Some(region)) = (pool.candidate, other.candidate) else { return false };
     let is_near = region.cpu.high >= of.cpu.low || of.cpu.saving - region.cpu.saving < LEVEL;
     pool.rule.about == About::Site && other.rule.about == About::Region && is_near
 }
 
-/// Whether the frees at the ends of a region take so much time that the destructors which call them
-/// matter. A replay of a plan with wink-out does not show the time of destructors.
+/// Returns whether the frees at the ends of a region take so much time that the destructors which
+/// call them matter. A replay of a plan with wink-out does not show the time of destructors.
 fn saves_destructors(evidence: &Measured, change: &Change) -> bool {
     let region = change.candidate.and_then(|of| of.region);
     let region = region.and_then(|place| evidence.facts.regions.get(place));
@@ -270,8 +272,8 @@ fn saves_destructors(evidence: &Measured, change: &Change) -> bool {
     }
 }
 
-/// Returns the kind of change that a card recommends. If the candidate is a setting, a rule for
-/// another malloc needs only the setting.
+/// Returns the kind of change that a card recommends. For a setting, the user only has to set
+/// variables, even if the rule is about mallocs.
 pub fn action(change: &Change) -> Action {
     match change.candidate.map(|of| of.kind) {
         Some(Kind::Variable) => Action::Set,
@@ -292,9 +294,9 @@ fn function_of<'a>(evidence: &'a Measured, of: &Candidate) -> Option<&'a str> {
     region.map(|region| region.function.as_str()).or(site.map(|site| site.owner.function.as_str()))
 }
 
-/// Whether `other` is another candidate of the same kind for the place of a change. The place is
-/// the same if both are for the same function, for functions of which one calls the other, or for
-/// the whole program. Such candidates share one card.
+/// Returns whether `other` is another candidate of the same kind for the place of a change. The
+/// place is the same if both are for the same function, for functions of which one calls the other,
+/// or for the whole program. Such candidates share one card.
 pub fn is_alternative(evidence: &Measured, change: &Change, other: &Candidate) -> bool {
     let Some(chosen) = change.candidate else { return false };
     let is_same_place = match (function_of(evidence, chosen), function_of(evidence, other)) {
@@ -305,8 +307,9 @@ pub fn is_alternative(evidence: &Measured, change: &Change, other: &Candidate) -
     is_same_place && chosen.kind == other.kind && !std::ptr::eq(chosen, other)
 }
 
-/// Whether one card is enough for two changes. True for local allocators of the same function, or of
-/// two functions if one calls the other, and for changes of the same kind to the whole program.
+/// Returns whether one card is enough for two changes. True for local allocators of the same
+/// function, or of two functions if one calls the other, and for changes of the same kind to the
+/// whole program.
 fn is_same(evidence: &Measured, one: &Change, other: &Change) -> bool {
     let kind = |change: &Change| change.candidate.map(|of| of.kind);
     match (function(evidence, one), function(evidence, other)) {
@@ -316,7 +319,7 @@ fn is_same(evidence: &Measured, one: &Change, other: &Change) -> bool {
     }
 }
 
-/// Whether some call stack has both functions.
+/// Returns whether both functions occur in the same call stack of a site.
 fn calls(evidence: &Measured, one: &str, other: &str) -> bool {
     let (one, other) = (short(one), short(other));
     let has = |stack: &[String], name: &String| stack.contains(name);
@@ -324,15 +327,15 @@ fn calls(evidence: &Measured, one: &str, other: &str) -> bool {
 }
 
 /// Returns the malloc or setting that saves the most in replays, if the program did not run under
-/// it.
+/// that malloc or setting.
 pub fn unrun(evidence: &Measured) -> Option<&Candidate> {
     let gains = |of: &&Candidate| of.never_ran() && of.gains(evidence.facts.min_gain);
     evidence.candidates.iter().filter(gains).max_by(|a, b| a.cpu.saving.total_cmp(&b.cpu.saving))
 }
 
 /// Returns the malloc or setting that seems to save the most, if the measurements do not decide
-/// about it. More runs of the program may decide. `None` if no undecided malloc or setting seems to
-/// save enough.
+/// about it. More runs of the program may decide. Returns `None` if no such malloc or setting seems
+/// to save enough.
 pub fn to_try(evidence: &Measured) -> Option<&Candidate> {
     let whole = unsettled(evidence).filter(|of| of.kind != Kind::Strategy).chain(unrun(evidence));
     let promising = whole.filter(|of| of.cpu.saving >= evidence.facts.min_gain);

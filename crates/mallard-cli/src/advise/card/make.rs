@@ -25,8 +25,8 @@ const TRIED_ALONE: Duration = Duration::from_secs(300);
 /// The words on a card for how long the pool of a site lives in a replay.
 const OUTLIVES: &str = "one for the program or used again";
 
-/// Makes the cards of an advice, the most useful first. There is always one, unless the user asked
-/// for a strategy.
+/// Makes the cards of the advice, the most useful card first. Makes at least one card, unless the
+/// user asked for a strategy.
 pub fn cards(evidence: &Measured, advice: &Advice) -> Vec<Card> {
     match advice {
         Advice::Forced => Vec::new(),
@@ -83,7 +83,7 @@ fn change(evidence: &Measured, change: &Change, others: &[Other]) -> Card {
     card
 }
 
-/// Describes what gets a pool: the nodes of a container, or a structure.
+/// Describes what gets a pool, which is the nodes of a container or a structure.
 fn what(site: Option<&Site>, of: Option<&Candidate>, function: &str) -> String {
     let has_nodes = |site: &Site| {
         site.made.is_some_and(Made::has_nodes) && site.figures.size_min == site.figures.size_max
@@ -201,9 +201,10 @@ fn measured(card: &mut Card, of: &Candidate, language: Language) {
     card.plan = of.plan.as_ref().map(toml);
 }
 
-/// Returns what most of the blocks below a function are for. Strings count only if there is nothing
-/// else, because most strings are elements of a container, and an example with that container shows
-/// strings as well. In Rust, a hash map decides, because the change replaces it by another type.
+/// Returns the purpose for which a function and its callees allocate most blocks. Strings count
+/// only if there is nothing else, because most strings are elements of a container, and an example
+/// with that container shows strings as well. In Rust, a hash map decides, because the change
+/// replaces the hash map by another type.
 fn made_in(facts: &Facts, function: &str, language: Language) -> Option<Made> {
     let mut blocks: BTreeMap<Made, i64> = BTreeMap::new();
     for site in facts.sites.iter().filter(|site| site.stack.iter().any(|at| at == function)) {
@@ -249,7 +250,7 @@ fn names(facts: &Facts) -> impl Iterator<Item = &str> {
     of_sites.chain(of_regions).map(String::as_str)
 }
 
-/// Whether functions of a library written in C allocate at least half of the blocks of a region.
+/// Returns whether functions of a library written in C allocate at least half of a region's blocks.
 /// The program cannot change these functions. Names of C functions have no parameters and no
 /// scopes.
 fn is_in_c_library(facts: &Facts, region: &Region) -> bool {

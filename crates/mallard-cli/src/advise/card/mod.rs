@@ -1,10 +1,10 @@
-//! Makes cards. A card recommends what to change and where. It has what the change saves, and how
-//! to check the change.
+//! Makes cards, which are the recommendations of `mallard advise`. A card names a change, the place
+//! of the change, and the saving. A card also shows how to check the change.
 //!
 //! `choose` selects the changes, and `advice` decides what the cards recommend. `make` fills the
-//! cards, whose data are in `card`. `words` writes the sentences of changes, `answer` those of
-//! cards that change nothing, and `phrases` has the parts that both use. `text` formats a card for
-//! the terminal.
+//! cards, whose data types are in `card`. `words` writes the sentences about changes, `answer`
+//! writes the sentences of cards that change nothing, and `phrases` has phrases for both modules.
+//! `text` formats a card for the terminal.
 
 mod advice;
 mod answer;

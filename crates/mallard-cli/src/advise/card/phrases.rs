@@ -8,7 +8,8 @@ use mallard_measure::output::units::{bytes, percent, percents};
 use mallard_measure::verdict::Judgement;
 use mallard_trace::replay::{Allocator, Strategy};
 
-/// A bound of at least this share of the CPU time is not shown.
+/// A card does not show an upper limit of the savings if the limit is at least this share of the
+/// CPU time.
 pub const BOUND_MAX: f64 = 0.9;
 
 fn word_of(allocator: Allocator) -> &'static str {
@@ -63,7 +64,8 @@ pub fn judged(of: &Judgement) -> String {
     share(of.saving, of.low, of.high)
 }
 
-/// Describes that a candidate needs much more memory. `None` if it does not.
+/// Describes that a candidate needs much more memory. Returns `None` if the candidate does not need
+/// much more.
 pub fn too_large(of: &Candidate) -> Option<String> {
     let (before, after) = of.peak_bytes;
     is_too_large(of).then(|| format!("needs {} instead of {}", bytes(after), bytes(before)))

@@ -1,4 +1,4 @@
-//! Tests which cards are made from each kind of evidence, and the order of the cards.
+//! Tests which changes are recommended for each kind of evidence, and in which order.
 
 use super::{cards, Card};
 use crate::advise::candidate::{Account, By, Dropped, Kind};
@@ -61,7 +61,7 @@ fn the_second_recommendation_is_about_memory_if_it_saves_much_more_than_the_firs
     arena.peak_bytes = (100 << 20, 60 << 20);
     arena.memory = sample::judged(0.4, Verdict::Gain);
     assert_eq!(rules(&evidence), [("malloc-switch", false), ("wink-out-arena", true)]);
-    // A plan that saves memory alone has a card, too, unless it costs time.
+    // A plan that saves only memory is recommended, too, unless the plan costs time.
     let mut alone = sample::document();
     alone.candidates.truncate(1);
     let arena = &mut alone.candidates[0];
@@ -268,7 +268,7 @@ fn noise_leaves_advice_undecided_only_if_a_candidate_is_not_ruled_out() {
     let expected =
         "two measurements of the unchanged program differ by up to 5.0 %, too much to detect a saving of 2.0 %.";
     assert!(card.sentence.ends_with(expected), "{}", card.sentence);
-    // The interval ends below the least gain, even when noise widens it.
+    // Even when noise widens the interval of the saving, the interval ends below the minimum gain.
     evidence.candidates[0].cpu = sample::judged(0.002, Verdict::NotMeasurable);
     evidence.candidates[0].margin = 0.007;
     assert_eq!(first(&evidence).action, Action::Leave);
@@ -440,8 +440,8 @@ fn a_malloc_under_which_the_program_did_not_run_is_not_recommended() {
                under it (--no-try was given)";
     assert!(card.sentence.contains(why), "{}", card.sentence);
     assert!(card.check.unwrap().starts_with("mallard try --allocator mimalloc"));
-    // If other changes are recommended, the first card reports that the program did not run under
-    // the malloc.
+    // If other changes are recommended, the first recommendation reports that the program did not
+    // run under the malloc.
     malloc.candidates.extend(sample::document().candidates);
     malloc.facts_mut().regions = sample::document().facts.regions.clone();
     let cards = cards(&malloc);

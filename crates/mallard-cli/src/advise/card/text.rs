@@ -121,8 +121,8 @@ impl Card {
         Some(lines)
     }
 
-    /// Describes the saving: that of runs of the program, or else the expected saving, because a
-    /// replay shows only a part of the saving.
+    /// Describes the saving as runs of the program measured it. Without such runs, describes the
+    /// expected saving, because a replay shows only a part of the saving.
     fn saves(&self) -> Option<String> {
         let total = self.saving.total.filter(|_| self.action.is_change())?;
         let by = match self.saving.measured_by {
@@ -142,7 +142,7 @@ impl Card {
         Some(format!("probably {share} of the program's CPU time ({replay})"))
     }
 
-    /// Describes the saving in three parts. `None` if it was not measured in parts.
+    /// Describes the saving in three parts. Returns `None` if the saving was not measured in parts.
     fn parts(&self) -> Option<String> {
         let (allocator, pages) = (self.saving.allocator?, self.saving.pages?);
         let locality = match (self.saving.locality, self.saving.measured_by) {

@@ -178,7 +178,7 @@ pub fn bounds(evidence: &Measured) -> Vec<String> {
     all
 }
 
-/// Whether runs of the program save more than all recorded calls and page faults take.
+/// Returns whether runs of the program save more than all recorded calls and page faults take.
 fn saves_more_than_recorded(evidence: &Measured, of: &Candidate) -> bool {
     of.by == By::Try && evidence.bound().share.is_some_and(|share| of.cpu.low > share)
 }
@@ -218,8 +218,8 @@ pub fn hazards(
 }
 
 /// Returns the command that makes a change without new code, and the command that checks a change.
-/// `mallard run` itself takes time, so the check of another malloc measures the program under that
-/// malloc alone.
+/// The check of another malloc measures the program under that malloc alone, because `mallard run`
+/// itself takes time.
 pub fn commands(evidence: &Measured, of: Option<&Candidate>) -> (Option<String>, String) {
     let (program, typed) = (&evidence.facts.program, &evidence.facts.typed);
     let command = program.command.as_deref().unwrap_or(&program.name);
@@ -241,8 +241,8 @@ pub fn commands(evidence: &Measured, of: Option<&Candidate>) -> (Option<String>,
     (Some(typed.run(&how)), typed.measure("try", &check))
 }
 
-/// Whether a plan is worth applying to the unchanged program, because it saves more than every
-/// malloc.
+/// Returns whether a plan is worth applying to the unchanged program, because it saves more than
+/// every malloc.
 fn is_ahead(evidence: &Measured, of: &InProgram) -> bool {
     let mallocs = evidence.candidates.iter().filter(|of| of.kind != Kind::Strategy);
     let best = mallocs.filter(|of| of.by == By::Try).map(|of| of.cpu.saving).fold(0.0, f64::max);
@@ -336,7 +336,7 @@ fn saved(of: &Candidate) -> String {
     }
 }
 
-/// Describes what shows a saving, and what would show it better.
+/// Describes which measurement shows a saving, and which measurement would show the saving better.
 fn proof(evidence: &Measured, by: By, kind: Kind) -> String {
     let shows = match kind {
         Kind::Strategy => "only the changed program can show the real saving",

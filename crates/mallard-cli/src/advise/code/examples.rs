@@ -6,8 +6,9 @@ macro_rules! examples {
     };
 }
 
-/// The examples, each with the name of its file and its text. The name has a rule, then what the
-/// blocks are for or who allocates them, and the ending of the language.
+/// The examples as pairs of file name and text. A file name consists of a rule, a word for the
+/// purpose of the blocks or for the code that allocates them, and the file extension of the
+/// language.
 pub const EXAMPLES: &[(&str, &str)] = examples! {
     "tests/compile/advice":
         "arena.c" "arena.cpp" "arena_hash_map.cpp" "arena_hash_map_pmr.cpp" "arena_library.c"

@@ -1,9 +1,10 @@
-//! Finds what the blocks of a call stack are for, as far as the call stack shows that.
+//! Finds the purpose of the blocks that a call stack allocates, as far as function names show the
+//! purpose.
 
 use mallard_trace::names::{is_standard, is_wrapper, short};
 use mallard_trace::trace::FrameInfo;
 
-/// What blocks are for.
+/// The purpose of the blocks that a call stack allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Made {
     /// The elements of a vector or a similar container.
@@ -20,8 +21,8 @@ pub enum Made {
 
 use Made::*;
 
-/// Parts of the names of functions in standard libraries. The innermost function with such a part
-/// in its name decides.
+/// Parts of function names in standard libraries, and the purpose that each part stands for. The
+/// innermost function with such a part in its name decides.
 const NAMES: [(&[&str], Made); 5] = [
     (&["_Rb_tree", "std::map", "_List_base", "std::list", "forward_list", "btree"], Map),
     (&["_Hashtable", "unordered_", "__hash_table", "hashbrown"], HashMap),
@@ -29,12 +30,12 @@ const NAMES: [(&[&str], Made); 5] = [
     (&["basic_string", "stringstream", "alloc::string", "alloc::fmt", "alloc::str"], Text),
     (&["std::make_unique", "std::make_shared", "_Sp_counted", "alloc::boxed", "alloc::rc"], Object),
 ];
-/// Parts of the names of Rust's vectors. They come last, because strings are made with them, too.
+/// Name parts of Rust's vectors. These parts are tried last, because strings use vectors, too.
 const VECTORS: [&str; 2] = ["alloc::vec", "alloc::raw_vec"];
 
 impl Made {
-    /// Returns what the blocks of a call stack are for. `frames` has the innermost function first.
-    /// `None` if the call stack does not show that.
+    /// Returns the purpose of the blocks that a call stack allocates. `frames` has the innermost
+    /// function first. Returns `None` if the call stack does not show the purpose.
     pub fn of(frames: &[FrameInfo]) -> Option<Made> {
         let is_of_library = |name: &str| is_wrapper(name) || is_standard(name);
         let inner: Vec<String> = frames
@@ -55,7 +56,7 @@ impl Made {
         })
     }
 
-    /// Returns the word for this value in the name of an example.
+    /// Returns the word for this purpose in the file name of an example.
     pub fn word(self) -> &'static str {
         match self {
             Vector => "vector",
@@ -66,12 +67,12 @@ impl Made {
         }
     }
 
-    /// Whether the blocks belong to a container, which can use an allocator.
+    /// Returns whether the blocks belong to a container, which can use an allocator.
     pub fn is_container(self) -> bool {
         self != Object
     }
 
-    /// Whether each block is a node of a container.
+    /// Returns whether each block is a node of a container.
     pub fn has_nodes(self) -> bool {
         matches!(self, Map | HashMap)
     }

@@ -15,7 +15,7 @@ pub use made::Made;
 use examples::EXAMPLES;
 use serde::Serialize;
 
-/// Where a change is made.
+/// The place in the program where a change is made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     /// The short form of the function's name.
@@ -29,7 +29,7 @@ pub struct Place {
     pub in_c_library: bool,
     /// The language of the function.
     pub language: Language,
-    /// What most blocks of the function are for. `None` if that is not known.
+    /// The purpose of most blocks that the function allocates. `None` if the purpose is not known.
     pub made: Option<Made>,
 }
 
@@ -115,7 +115,8 @@ const RESERVED: &str =
 const SAMPLE: &str = "render_document";
 const SAMPLE_PLACE: &str = "render_document (render.cpp:40)";
 
-/// Returns the example code of a rule for a place. A rule without a local allocator has none.
+/// Returns the example code of a rule for a place. Returns no code for a rule without a local
+/// allocator.
 pub fn of(rule: &str, place: &Place) -> Code {
     let name = rule.replace('-', "_");
     let of_made = place.made.map_or("", Made::word);
@@ -133,7 +134,8 @@ pub fn of(rule: &str, place: &Place) -> Code {
     }
 }
 
-/// Finds the first example of a rule whose file exists, among these kinds.
+/// Finds an example of a rule. Tries `kinds` in order, and returns the first example whose file
+/// exists.
 fn example(rule: &str, kinds: &[&str], ending: &str) -> Option<&'static str> {
     let file = |kind: &&str| match *kind {
         "" => format!("{rule}{ending}"),

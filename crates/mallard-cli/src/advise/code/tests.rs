@@ -13,7 +13,7 @@ fn place(function: &str, file: &str) -> Place {
 #[test]
 fn lines_that_cannot_be_wrapped_fit_80_columns() {
     for (name, text) in EXAMPLES {
-        // A card must not wrap a string or a directive. The card indents code by 4 columns.
+        // The advice must not wrap a string or a directive, and indents code by 4 columns.
         let is_whole = |line: &&str| line.contains('"') || line.starts_with('#');
         let wide: Vec<_> = text.lines().filter(is_whole).filter(|line| line.len() > 76).collect();
         assert_eq!(wide, [] as [&str; 0], "{name}");

@@ -1,5 +1,5 @@
-//! Facts about the program, from the recording. They are the first of the four values from which
-//! advice is made.
+//! Facts about the program, from the recording. The first of the four `mallard advise` steps finds
+//! these facts.
 //!
 //! `read` makes the facts from a trace. `region` finds the regions of the function that the user
 //! asks for. `baseline` adds the CPU time of the program without the recorder.
@@ -28,7 +28,8 @@ pub struct Facts {
     pub bound: Bound,
     /// The resident memory.
     pub memory: Memory,
-    /// The largest sites by several properties, and the growing sites, in the order of call time.
+    /// The sites that rank highest by several properties, and the growing sites. The site whose
+    /// calls take the most time comes first.
     pub sites: Vec<Site>,
     /// The regions that were found in the trace.
     pub regions: Vec<Region>,
@@ -71,9 +72,9 @@ pub struct Program {
     pub source: Option<String>,
     /// The command line, quoted for a shell. `None` if the trace does not have it.
     pub command: Option<String>,
-    /// Why the program cannot run again; `None` if it can.
+    /// The reason why the program cannot run again. `None` if the program can run again.
     pub cannot_run: Option<CannotRun>,
-    /// The malloc of the program: `glibc`, or the name of another one.
+    /// The malloc of the program, which is `glibc` or the name of another malloc.
     pub malloc: String,
     /// CPU time of the program without the time of the recorder, in ns. `None` if it is unknown.
     pub cpu_ns: Option<f64>,
@@ -95,7 +96,7 @@ pub struct Program {
     pub threads_at_once: u64,
     /// The number of CPUs of this machine.
     pub cores: u64,
-    /// The exit status of the program, as `wait` returns it. `None` if it is unknown.
+    /// The status of the program in the format of `wait`. `None` if the status is unknown.
     pub status: Option<i32>,
     /// How the recorded run failed, such as `ended with status 3`. `None` if it did not fail.
     pub failure: Option<String>,
@@ -110,9 +111,10 @@ pub struct Program {
 /// unknown. Effects of locality are not included.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bound {
-    /// The sum of `calls`, `faults` and `teardown`, or `replayed` if that is more; at most 1.
+    /// The sum of `calls`, `faults` and `teardown`, or `replayed` if `replayed` is larger. At most
+    /// 1.
     pub share: Option<f64>,
-    /// Calls of `malloc`, `free` and related functions.
+    /// The share for calls of `malloc`, `free` and related functions.
     pub calls: Option<f64>,
     /// All calls in a replay under the program's own malloc, including page faults. A replay makes
     /// the calls back to back, so it times them better than the recorder. But this share is no
@@ -141,10 +143,10 @@ pub struct Memory {
     pub leaked: u64,
 }
 
-/// A site: a call stack that allocates.
+/// An allocation site, which is one call stack that allocates.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The call stack, as the number of a node in the table `stacks`.
+    /// The call stack, as the index of a node in the table `stacks`.
     pub node: i32,
     /// The innermost function that is not an allocation wrapper. Plans use this name.
     pub function: String,
@@ -157,7 +159,7 @@ pub struct Site {
     /// The program or library file that contains the function.
     pub module: String,
     /// The innermost function of the call stack that belongs to no standard library and is not an
-    /// allocation wrapper. A user looks for this function.
+    /// allocation wrapper. This is the function that a user would change.
     pub owner: Owner,
     /// The functions of the call stack, innermost first, in short form.
     pub stack: Vec<String>,
@@ -168,7 +170,8 @@ pub struct Site {
     /// Whether the function allocates blocks of many sizes for many callers, as a malloc does, or
     /// no function of the call stack belongs to the program.
     pub passes_on: bool,
-    /// What the blocks are for, such as a hash map. `None` if the call stack does not show that.
+    /// The purpose of the blocks, such as a hash map. `None` if the call stack does not show the
+    /// purpose.
     pub made: Option<Made>,
 }
 
@@ -186,8 +189,8 @@ pub struct Owner {
 }
 
 impl Program {
-    /// Returns the word before a figure that depends on the CPU time: `about` if this time is an
-    /// estimate.
+    /// Returns the word before a figure that depends on the CPU time. The word is `about` if this
+    /// CPU time is an estimate, and otherwise empty.
     pub fn about(&self) -> &'static str {
         match self.cpu_measured {
             Some(_) => "",

@@ -35,13 +35,13 @@ const DEPTH: usize = 12;
 /// `CALLERS_MAX` and more block sizes than `SIZES_MAX`. Its blocks belong to no single structure.
 const CALLERS_MAX: usize = 3;
 const SIZES_MAX: usize = 3;
-/// If the replayed process has a smaller share of the events or of the CPU time, it is not
-/// representative.
+/// If the replayed process has a smaller share of the events or CPU time, this process does not
+/// represent the program.
 const MOST_OF_WORK: f64 = 0.5;
 /// If a larger share of the events has an incomplete call stack, blocks of a region may be missed.
 const CUT_MAX: f64 = 0.001;
 /// If programs that were not recorded used more than this share of the CPU time, the recorded calls
-/// show little.
+/// show little about the whole run.
 const MOSTLY: f64 = 0.5;
 /// A run with less CPU time than this is mostly process startup.
 const SHORT_NS: f64 = 10e6;
@@ -93,8 +93,8 @@ pub fn facts(trace: &Trace, options: &Options, words: &[OsString]) -> Result<Fac
     Ok(Facts { bound, regions, ..facts })
 }
 
-/// Whether programs that were not recorded used most of the CPU time, so that the recorded calls
-/// show little.
+/// Returns whether programs that were not recorded used most of the CPU time, so that the recorded
+/// calls show little.
 fn is_mostly_missing(manifest: &Manifest) -> bool {
     let may_be_recorded = part(manifest).is_some() && own_allocator(manifest).is_none();
     may_be_recorded && unrecorded(manifest).is_some_and(|share| share > MOSTLY)
@@ -199,7 +199,8 @@ pub fn return_to(manifest: &Manifest) -> Option<PathBuf> {
     (is_other && std::env::set_current_dir(&folder).is_ok()).then_some(folder)
 }
 
-/// Whether a variable belongs to the shell, the terminal or to Mallard, and not to the program.
+/// Returns whether a variable belongs to the shell, the terminal or to Mallard, and not to the
+/// program.
 fn belongs_to_session(name: &str) -> bool {
     ["PWD", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS", "LINES", "LD_PRELOAD"].contains(&name)
         || name.starts_with("MALLARD_")
@@ -213,20 +214,21 @@ fn crash(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     Some(CannotRun::Ended { status, like_a_server: was_ended(manifest) })
 }
 
-/// Describes how the recorded run failed. `None` if it succeeded, or if it was a server, which may
-/// end with any status.
+/// Describes how the recorded run failed. Returns `None` if the run succeeded, or if the program
+/// was a server, which may exit with any status.
 fn failed(manifest: &Manifest, work: &ServerWork) -> Option<String> {
     let is_server = was_loaded(manifest) || work.load.is_some() && was_ended(manifest);
     failure(manifest.notes.status?).filter(|_| !is_server)
 }
 
-/// Whether the program was a server whose load has succeeded. `mallard record` then terminates the
-/// server.
+/// Returns whether the program was a server whose load has succeeded. `mallard record` then
+/// terminates the server.
 fn was_loaded(manifest: &Manifest) -> bool {
     manifest.notes.loads.is_some()
 }
 
-/// Whether the user terminated the program as one terminates a server: by Ctrl-C or a plain `kill`.
+/// Returns whether the user terminated the program as users terminate servers, by Ctrl-C or a plain
+/// `kill`.
 fn was_ended(manifest: &Manifest) -> bool {
     let Some(status) = manifest.notes.status else { return false };
     let signal = nix::libc::WTERMSIG(status);
@@ -242,7 +244,8 @@ fn notes(manifest: &Manifest) -> Vec<Note> {
     warnings.into_iter().map(Note::of_warning).chain(cpu.map(Note::ShortRun)).collect()
 }
 
-/// Returns why the program of a trace cannot run again here. `None` if it can.
+/// Returns the reason why the program of a trace cannot run again on this machine. Returns `None`
+/// if the program can run.
 fn cannot_run(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
     if let Some(crash) = crash(manifest, work) {
         return Some(crash);
@@ -266,7 +269,7 @@ fn cannot_run(manifest: &Manifest, work: &ServerWork) -> Option<CannotRun> {
 }
 
 /// Computes the largest share of the CPU time that an allocator could save. `measured` is the CPU
-/// time of the program without the recorder. If it is `None`, this time is estimated.
+/// time of the program without the recorder. If `measured` is `None`, this CPU time is estimated.
 pub fn bound(manifest: &Manifest, facts: &Facts, measured: Option<f64>) -> Bound {
     let shares = match shares(manifest, measured) {
         Ok(shares) => shares,
@@ -291,7 +294,8 @@ pub fn bound(manifest: &Manifest, facts: &Facts, measured: Option<f64>) -> Bound
 
 fn memory(manifest: &Manifest) -> Memory {
     let highest = manifest.memory.peak.parts.resident.max(0) as u64;
-    // The memory of blocks that are older than the recording seems to be free, so only growth is known.
+    // A recording that begins late does not contain the older blocks, whose memory therefore seems
+    // to be free. So only the growth of memory is known.
     let MemorySummary { growing, growing_sites, growing_bytes, .. } = manifest.memory.clone();
     let growth = MemorySummary { growing, growing_sites, growing_bytes, ..Default::default() };
     let begins_late = manifest.notes.attached_after.is_some() || manifest.notes.window.is_some();
@@ -322,8 +326,8 @@ fn sites(trace: &Trace, stacks: &Stacks) -> Result<Vec<Site>, Failure> {
     Ok(rows.into_iter().map(|row| site(row, stacks, &growing, &passing)).collect())
 }
 
-/// A site as one call of its function: the function, its caller, and the smallest and the largest
-/// block.
+/// One call at a site, as a tuple of the function, the caller of the function, and the smallest and
+/// the largest block size in bytes.
 type Call<'a> = (&'a str, &'a str, [i64; 2]);
 
 /// Finds allocation wrappers such as `xmalloc`: functions with many callers and many block sizes.
@@ -394,8 +398,8 @@ pub fn program_name(manifest: &Manifest) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Returns a doubt if the process that is replayed does less than half of the work, so that it is
-/// not representative of the others.
+/// Returns a doubt if the replayed process does less than half of the work, because such a process
+/// does not represent the other processes.
 fn one_process(trace: &Trace) -> Result<Option<Doubt>, Failure> {
     let process = default_process(trace)?.filter(|(.., share)| *share < MOST_OF_WORK);
     Ok(process.map(|(number, file, share)| Doubt::OneProcess { number, file, share }))

@@ -35,14 +35,15 @@ pub fn regions_of(trace: &Trace, function: &str) -> Result<Vec<Region>, Failure>
 }
 
 /// Chooses the region of a function that shows all dangling blocks. The regions of a function
-/// differ in what ends their instances. If the program marks the ends, they are exact, and that
-/// region is chosen. Otherwise, the region with the most escapes is chosen.
+/// differ in the event that ends their instances. If the program marks the ends, the ends are
+/// exact, and the region with marked ends is chosen. Otherwise, the region with the most escapes is
+/// chosen.
 pub fn truest(regions: &[Region]) -> Option<&Region> {
     regions.iter().max_by_key(|region| (region.ends == End::Exact, region.escapes))
 }
 
-/// Returns up to three functions with regions whose names contain `word`. If there are none,
-/// returns the functions that allocate most.
+/// Returns up to three functions with regions whose names contain `word`. If no name contains
+/// `word`, returns the functions that allocate most.
 fn similar<'a>(all: &'a [Region], word: &str) -> Vec<&'a str> {
     let has_similar = all.iter().any(|region| region.function.contains(word));
     let is_it = |region: &&Region| !has_similar || region.function.contains(word);

@@ -11,15 +11,15 @@ use mallard_trace::names::{is_standard, short};
 use mallard_trace::regions::Region;
 use mallard_trace::replay::End;
 
-/// A change for CPU time may need at most this multiple of the memory before.
+/// A change that saves CPU time may need at most this multiple of the previous memory.
 pub const MEMORY_RATIO_MAX: f64 = 1.5;
-/// If a change needs at least this multiple of the memory before, the user has to choose.
+/// If a change needs at least this multiple of the previous memory, the user has to choose.
 pub const MEMORY_TRADE: f64 = 1.1;
 /// The smallest difference of memory that counts, in bytes.
 pub const MEMORY_NOISE: u64 = 1 << 20;
 /// A malloc may need this many bytes more than `MEMORY_RATIO_MAX` allows, because a small program
-/// that needs some MiB more is still small. A plan is compared with other plans, so it may need
-/// only `MEMORY_NOISE` more.
+/// that needs some MiB more is still small. A plan may need only `MEMORY_NOISE` bytes more, because
+/// it competes with other plans.
 const MEMORY_SMALL: u64 = 16 << 20;
 /// The smallest saving of a change for memory, as a share of the peak.
 const MEMORY_GAIN_MIN: f64 = 0.1;
@@ -44,7 +44,8 @@ pub enum Subject<'a> {
 pub enum Condition {
     /// The trace shows the whole run.
     WholeRun,
-    /// The trace shows the whole run, or all events of a process since a moment when it was already running.
+    /// The trace shows the whole run, or all events of a process that was already running when the
+    /// recording began.
     ToTheEnd,
     /// No thread frees a block that another thread has allocated.
     NoForeignFrees,
@@ -56,11 +57,11 @@ pub enum Condition {
     Instances(u64),
     /// The region has at least this many different inputs.
     Inputs(u64),
-    /// U (utilisation) is at least this.
+    /// The property U (utilisation) is at least this value.
     UtilisationFrom(f64),
-    /// U is below this.
+    /// The property U (utilisation) is below this value.
     UtilisationBelow(f64),
-    /// V (variation) is at most this many bits.
+    /// The property V (variation) is at most this many bits.
     VariationUpTo(f64),
     /// All blocks have one size.
     OneSize,
@@ -95,7 +96,7 @@ pub enum Condition {
 use Condition::*;
 
 impl Condition {
-    /// Whether the condition holds.
+    /// Returns whether the condition holds.
     pub fn holds(self, facts: &Facts, subject: &Subject) -> bool {
         match subject {
             _ if self == WholeRun => facts.validity.is_empty(),
@@ -165,7 +166,7 @@ impl Condition {
     }
 
     /// Returns a sentence for a card that names the condition as a reason, with the figures of the
-    /// subject. `None` if there is nothing to say.
+    /// subject. Returns `None` for a condition that has no such sentence.
     pub fn sentence(self, facts: &Facts, subject: &Subject) -> Option<String> {
         match subject {
             Subject::Region(region) => self.of_region(region),
@@ -281,9 +282,9 @@ pub fn finished(of: &Region) -> u64 {
     of.instances.saturating_sub(of.unfinished)
 }
 
-/// Returns the regions of the same function as `of`. They differ in what ends their instances. They
-/// include marks of the program, whose authors usually choose the name of the function, with or
-/// without its scopes.
+/// Returns the regions of the same function as `of`. These regions differ in the event that ends
+/// their instances. Regions that the program marks count as well. The authors of marks usually
+/// choose the name of the function, with or without its scopes.
 fn twins<'a>(facts: &'a Facts, of: &'a Region) -> impl Iterator<Item = &'a Region> {
     let same = move |twin: &&Region| {
         let is_namesake = match (twin.ends == End::Exact, of.ends == End::Exact) {
@@ -296,14 +297,14 @@ fn twins<'a>(facts: &'a Facts, of: &'a Region) -> impl Iterator<Item = &'a Regio
     facts.regions.iter().filter(same).chain([of])
 }
 
-/// Whether the blocks of a site belong to a container. An unknown function of the standard library
-/// counts as a container, because the program cannot change what this function calls.
+/// Returns whether the blocks of a site belong to a container. An unknown function of the standard
+/// library counts as a container, because the program cannot change what this function calls.
 fn is_of_container(of: &Site) -> bool {
     of.made.map_or(is_standard(&of.function), Made::is_container)
 }
 
-/// Whether the name of a mark means a function, as `f` and `ns::f` do for `int
-/// ns::f<…>[abi:cxx11]`.
+/// Returns whether the name of a mark stands for a function. For example, `f` and `ns::f` stand for
+/// `int ns::f<…>[abi:cxx11]`.
 pub fn names(mark: &str, function: &str) -> bool {
     let mut depth = 0;
     let outside = |c: &char| {
@@ -338,8 +339,8 @@ fn utilisation(of: &Site) -> f64 {
     of.figures.u.value.unwrap_or(computed.min(1.0))
 }
 
-/// Whether the function of a site makes blocks of one size only, on all of its call stacks. They
-/// must all agree, because a plan gives them one pool.
+/// Returns whether the function of a site allocates blocks of one size only, on all of its call
+/// stacks. All call stacks must have that size, because a plan gives them one pool.
 fn has_one_size(facts: &Facts, of: &Site) -> bool {
     let size = of.figures.size_min;
     let same = facts.sites.iter().filter(|site| site.function == of.function);
@@ -355,7 +356,7 @@ pub fn growing_bytes(facts: &Facts, of: &Site) -> u64 {
     sum.max(of.figures.live_bytes).max(0) as u64
 }
 
-/// Whether a candidate saves time but needs so much memory that the user must choose.
+/// Returns whether a candidate saves time but needs so much memory that the user must choose.
 pub fn is_a_trade(of: &Candidate) -> bool {
     let (before, after) = of.peak_bytes;
     after as f64 > MEMORY_TRADE * before as f64 && more_bytes(of) > MEMORY_NOISE
@@ -366,7 +367,7 @@ pub fn more_bytes(of: &Candidate) -> u64 {
     of.peak_bytes.1.saturating_sub(of.peak_bytes.0)
 }
 
-/// Whether a candidate needs so much memory that its saving of time hardly counts.
+/// Returns whether a candidate needs so much memory that its saving of time hardly counts.
 pub fn is_too_large(of: &Candidate) -> bool {
     let (before, after) = of.peak_bytes;
     let room = if of.kind == Kind::Strategy { MEMORY_NOISE } else { MEMORY_SMALL };
@@ -374,7 +375,7 @@ pub fn is_too_large(of: &Candidate) -> bool {
 }
 
 /// Returns the share of the resident memory that is free memory held by the malloc (fragmented or
-/// kept), averaged over time. `None` if this share is unknown or means few bytes.
+/// retained), averaged over time. `None` if this share is unknown or is only a few bytes.
 pub fn held_share(facts: &Facts) -> Option<f64> {
     let summary = &facts.memory.summary;
     let parts = &summary.mean.parts;

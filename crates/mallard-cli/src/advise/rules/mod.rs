@@ -1,5 +1,5 @@
-//! The rules from which advice is made, as data. Each rule has conditions, a strategy to measure,
-//! and the text of its card.
+//! The rules by which `mallard advise` recommends changes, as data. Each rule has conditions, a
+//! strategy to measure, and the text of its card.
 //!
 //! `condition` decides whether a rule applies.
 
@@ -33,7 +33,7 @@ pub enum Action {
     Pool,
     /// To use another malloc.
     Switch,
-    /// To set a variable of the environment.
+    /// To set an environment variable.
     Set,
     /// To correct the program, because no allocator helps.
     Fix,
@@ -57,7 +57,7 @@ impl Action {
         }
     }
 
-    /// Whether the action changes the program or how it is started.
+    /// Returns whether the action changes the program or how it is started.
     pub fn is_change(self) -> bool {
         !matches!(self, Action::Leave | Action::Undecided)
     }
@@ -74,7 +74,7 @@ impl Action {
     }
 }
 
-/// What a rule is applied to.
+/// The kind of subject that a rule is applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// Each region.
@@ -98,7 +98,8 @@ pub struct Rule {
     pub action: Action,
     /// The parts of a program to which the rule is applied.
     pub about: About,
-    /// The number of the strategy that is measured; 0 for a rule without a strategy.
+    /// The number of the strategy that is measured, such as 4 for AS4. 0 for a rule without a
+    /// strategy.
     pub strategy: usize,
     /// The conditions that must all hold.
     pub when: &'static [Condition],
@@ -108,7 +109,7 @@ pub struct Rule {
     pub why: &'static str,
     /// The risks of the change.
     pub hazards: &'static [&'static str],
-    /// The further risks in languages that have destructors and containers: C++ and Rust.
+    /// The further risks in C++ and Rust, which have destructors and containers.
     pub hazards_of_objects: &'static [&'static str],
 }
 
@@ -316,7 +317,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.id == id)
 }
 
-/// Whether a rule with wink-out applies to a region.
+/// Returns whether a rule with wink-out applies to a region.
 pub fn may_wink_out(facts: &Facts, region: &Region) -> bool {
     let subject = Subject::Region(region);
     let is_for_regions = |rule: &&Rule| rule.about == About::Region && rule.winks_out();
@@ -324,13 +325,13 @@ pub fn may_wink_out(facts: &Facts, region: &Region) -> bool {
 }
 
 impl Rule {
-    /// Whether the rule applies to a subject.
+    /// Returns whether the rule applies to a subject.
     pub fn applies(&self, facts: &Facts, subject: &Subject) -> bool {
         self.when.iter().all(|condition| condition.holds(facts, subject))
     }
 
-    /// Returns why safety conditions fail, in the order of the conditions. Empty if all of them
-    /// hold.
+    /// Returns why safety conditions fail, in the order of the conditions. Returns nothing if all
+    /// safety conditions hold.
     pub fn failures<'a>(
         &'a self,
         facts: &'a Facts,
@@ -350,7 +351,7 @@ impl Rule {
         Strategy::new(self.strategy)
     }
 
-    /// Whether the strategy skips destructors.
+    /// Returns whether the strategy skips destructors.
     pub fn winks_out(&self) -> bool {
         self.strategy().is_some_and(Strategy::winks_out)
     }

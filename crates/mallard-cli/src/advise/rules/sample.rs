@@ -49,7 +49,7 @@ pub fn program() -> Measured {
     Measured { recordings: 2, ..Measured::begin(facts) }
 }
 
-/// Changes the facts of some results.
+/// Changes the facts in some measurement results.
 pub fn with(mut evidence: Measured, change: impl FnOnce(&mut Facts)) -> Measured {
     change(evidence.facts_mut());
     evidence
@@ -161,7 +161,7 @@ pub fn strategy(number: usize, rule: &'static str, scope: Scope, saving: f64) ->
     }
 }
 
-/// Returns a candidate that needs no change of code: a malloc or a setting.
+/// Returns a candidate that needs no change of code, which is a malloc or a setting.
 pub fn whole(name: &str, kind: Kind, cpu: (f64, Verdict), memory: (f64, Verdict)) -> Candidate {
     let before = 100u64 << 20;
     Candidate {

@@ -52,7 +52,7 @@ pub fn name(text: &str) -> Result<String, String> {
         .to_string())
 }
 
-/// Parses a day: 2026-11-26.
+/// Parses a day such as 2026-11-26.
 pub fn date(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('-').collect();
     let has_digits = |part: &&str, digits| {

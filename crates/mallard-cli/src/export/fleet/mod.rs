@@ -1,4 +1,5 @@
-//! `mallard export --fleet`: adds a trace to the tables of many runs of many services.
+//! Implements `mallard export --fleet`, which adds a trace to the tables of many runs of many
+//! services.
 //!
 //! The files of a fleet are `TABLE/service=S/date=D/run=R/part-*.parquet` in a directory. The name
 //! of the table comes before the keys, because Spark reads each table from one directory.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub struct Addition<'a> {
     pub trace: &'a Trace,
     pub key: Key,
-    /// Whether to add the events and the blocks, too.
+    /// Whether to add the tables of the events and the blocks, too.
     pub events: bool,
     /// Whether to replace the same run if the fleet already has it.
     pub force: bool,
@@ -105,8 +105,8 @@ impl Addition<'_> {
         let written = tables
             .finish()
             .map_err(|error| unwritable(fleet, &io::Error::other(error.what().to_string())));
-        // A write error also stops the reading. The write error is more informative, so it is
-        // returned.
+        // A write error also stops the reading. The write error explains more than the read error,
+        // so the write error is returned first.
         let written = written?;
         read?;
         Ok(Added { bytes: written.iter().map(|table| table.bytes).sum(), tables: written.len() })
@@ -147,7 +147,7 @@ impl Addition<'_> {
     }
 }
 
-/// Directories that were renamed, in order.
+/// The old and the new paths of renamed directories, in the order of renaming.
 #[derive(Default)]
 struct Moves(Vec<(PathBuf, PathBuf)>);
 
@@ -161,7 +161,7 @@ impl Moves {
     /// Renames the directories back.
     fn undo(self) {
         for (from, to) in self.0.into_iter().rev() {
-            // If this fails too, there is nothing else to try.
+            // If renaming back fails too, nothing else can be done.
             let _ = fs::rename(to, from);
         }
     }

@@ -1,5 +1,5 @@
-//! Writes the heap as call stacks, with what each one allocated and freed until the end, and its
-//! live bytes at the peak.
+//! Writes the heap as call stacks. Each call stack has the memory that it allocated and freed until
+//! the end, and its live bytes at the peak.
 
 use super::proto::{
     Callstack, Dump, Frame, HeapSample, InternedString, Mapping, Packet, ProfilePacket,
@@ -78,7 +78,8 @@ fn at_end(callstack: u64, site: &SiteRow) -> HeapSample {
     }
 }
 
-/// The tables of a profile. Each packet has only the rows that are new since the packet before.
+/// The tables of a profile. Each packet has only the entries that are new since the previous
+/// packet.
 struct Tables<'a> {
     calls: &'a Calls,
     modules: &'a [(String, String)],

@@ -12,11 +12,11 @@ use prost::Message;
 use proto::{Clock, ClockSnapshot, Packet, CLOCK_BOOT, CLOCK_DUMPS, CLOCK_REAL};
 use std::io::{self, Write};
 
-/// The timestamp of the start of the program. It is not 0, because readers treat a time of 0 as
-/// missing.
+/// The timestamp at which the program starts. The timestamp is not 0, because readers of the file
+/// treat a time of 0 as missing.
 const BEGIN_NS: i64 = 1_000_000_000;
 
-/// Writes the trace. Ignores the weight in `options`: a file for Perfetto has all weights.
+/// Writes the trace. Ignores the weight in `options`, because a file for Perfetto has all weights.
 pub fn write(trace: &Trace, options: &Options, to: &mut dyn Write) -> Result<()> {
     let mut packets = Packets { to, has_begun: false };
     packets.write(clocks(trace.manifest()))?;
@@ -44,7 +44,7 @@ fn clocks(manifest: &Manifest) -> Packet {
     Packet { clocks: Some(clocks), timestamp: Some(begin), ..Packet::default() }
 }
 
-/// Writes all packets as those of one writer.
+/// An output to which packets are written, all with the same writer ID.
 struct Packets<'a> {
     to: &'a mut dyn Write,
     has_begun: bool,

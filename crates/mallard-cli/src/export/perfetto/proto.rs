@@ -4,15 +4,15 @@
 
 use prost::Message;
 
-/// The clocks of all timestamps, of heap dumps, and of the calendar.
+/// The IDs of the clock for all timestamps, the clock for heap dumps, and the real-time clock.
 pub const CLOCK_BOOT: u32 = 6;
 pub const CLOCK_DUMPS: u32 = 4;
 pub const CLOCK_REAL: u32 = 1;
-/// The kinds of events.
+/// The IDs of event types.
 pub const SLICE_BEGIN: i32 = 1;
 pub const SLICE_END: i32 = 2;
 pub const COUNTER: i32 = 4;
-/// The units of counters.
+/// The IDs of counter units.
 pub const UNIT_COUNT: i32 = 2;
 pub const UNIT_BYTES: i32 = 3;
 
@@ -22,7 +22,7 @@ pub struct Packet {
     pub clocks: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// The number of the packet's writer. The packets of one writer are in order.
+    /// The ID of the packet's writer. The packets of one writer are in order.
     #[prost(uint32, optional, tag = "10")]
     pub sequence: Option<u32>,
     #[prost(message, optional, tag = "11")]
@@ -65,7 +65,7 @@ pub struct TrackEvent {
     pub value: Option<i64>,
 }
 
-/// A line of the display, for a process, a thread or a counter.
+/// A line in Perfetto's display, for a process, a thread or a counter.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
@@ -108,7 +108,7 @@ pub struct CounterDescriptor {
     pub unit_name: Option<String>,
 }
 
-/// Dumps of the heap, and the tables to which the dumps refer. Ids begin with 1.
+/// Dumps of the heap, and the tables to which the dumps refer. The IDs in the tables begin with 1.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilePacket {
     #[prost(message, repeated, tag = "1")]
@@ -164,7 +164,7 @@ pub struct Mapping {
     pub id: Option<u64>,
     #[prost(uint64, optional, tag = "2")]
     pub build_id: Option<u64>,
-    /// The parts of the path.
+    /// The directory names and the file name of the path, as IDs of strings.
     #[prost(uint64, repeated, packed = "false", tag = "7")]
     pub path: Vec<u64>,
 }
@@ -186,7 +186,7 @@ pub struct Dump {
     pub sampling_interval_bytes: Option<u64>,
 }
 
-/// What a call stack allocated and freed.
+/// The memory that a call stack allocated and freed.
 #[derive(Clone, PartialEq, Message)]
 pub struct HeapSample {
     #[prost(uint64, optional, tag = "1")]

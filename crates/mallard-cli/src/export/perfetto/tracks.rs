@@ -22,14 +22,14 @@ const COUNTERS: [(&str, &str, i32); 6] = [
     ("major_faults", "page faults that read a file", UNIT_COUNT),
 ];
 
-/// The processes of a trace with their ids in Perfetto.
+/// The processes of a trace with their IDs in Perfetto.
 pub(super) struct Processes {
-    /// For each process, its number in the trace, its id in the system, and its track.
+    /// For each process, its number in the trace, its process ID, and its track.
     all: Vec<(i64, i32, u64)>,
 }
 
 impl Processes {
-    /// Returns the id of the first process.
+    /// Returns the ID of the first process.
     pub fn first_pid(&self) -> i32 {
         self.all.first().map_or(1, |&(_, pid, _)| pid)
     }
@@ -61,7 +61,7 @@ pub(super) fn write(trace: &Trace, packets: &mut Packets) -> Result<Processes> {
     Ok(processes)
 }
 
-/// Writes tracks, each with a new number.
+/// A writer of tracks, which gives each track a new number.
 struct Tracks<'a, 'b> {
     packets: &'a mut Packets<'b>,
     next: u64,
@@ -95,8 +95,8 @@ impl Tracks<'_, '_> {
         let (numbers, pids) = (table.i64s("proc")?, table.i64s("pid")?);
         let mut all = Vec::new();
         for ((number, pid), path) in numbers.into_iter().zip(pids).zip(table.texts("path")?) {
-            // An imported trace has no process ids. Perfetto treats process 0 as the idle process,
-            // so the id is at least 1.
+            // An imported trace has no process IDs. Perfetto treats process 0 as the idle process,
+            // so the ID is at least 1.
             let pid = if pid > 0 { pid as i32 } else { number.max(1) as i32 };
             let name = path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_string);
             let process = Some(ProcessDescriptor { pid: Some(pid), name: name.clone() });
@@ -106,7 +106,7 @@ impl Tracks<'_, '_> {
         Ok(Processes { all })
     }
 
-    /// Writes the bytes and blocks that the whole program has in use: at the start, at each sample,
+    /// Writes the bytes and blocks that the whole program has in use at the start, at each sample,
     /// at the peak, and at the end.
     fn live(&mut self, samples: &Table, manifest: &Manifest, of: &Processes) -> Result<()> {
         let totals = &manifest.totals;

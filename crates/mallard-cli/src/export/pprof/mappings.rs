@@ -14,7 +14,8 @@ struct Part {
     file_offset: u64,
 }
 
-/// The mapped parts of all files. If a file was mapped several times, its first mapping counts.
+/// The mapped parts of all files. For a file that was mapped several times, only the first mapping
+/// is used.
 #[derive(Default)]
 pub(super) struct Mappings {
     parts: Vec<Part>,
@@ -49,7 +50,7 @@ impl Mappings {
         self.parts.push(part);
     }
 
-    /// Returns the id of the mapping and the address for an offset in the file of a module. If no
+    /// Returns the ID of the mapping and the address for an offset in the file of a module. If no
     /// mapping contains the offset, returns 0 and the offset.
     pub fn find(&mut self, module: usize, offset: u64) -> (u64, u64) {
         let parts = self.of_module.get(&module).map_or(&[][..], Vec::as_slice);
@@ -61,7 +62,7 @@ impl Mappings {
         inside.unwrap_or((0, offset))
     }
 
-    /// Returns the parts as messages of the profile.
+    /// Converts the parts into messages of the profile.
     pub fn into_messages(self, mut string: impl FnMut(String) -> i64) -> Vec<Mapping> {
         let mut messages = Vec::new();
         for (part, id) in self.parts.iter().zip(1..) {

@@ -19,7 +19,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The types of the values, as name and unit. The first four have the names of Go's heap profiles.
+/// The types of the values, as name and unit. The first four types have the same names as in Go's
+/// heap profiles.
 const TYPES: [(&str, &str); 7] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
@@ -78,10 +79,10 @@ struct Builder<'a> {
     mappings: Mappings,
     profile: Profile,
     strings: HashMap<Cow<'a, str>, i64>,
-    /// The ids of the locations. The key is a frame, and how many of the frame's functions are
-    /// kept, because wrappers may be left out.
+    /// The IDs of the locations. The key is a frame, and the number of the frame's functions that
+    /// are kept, because wrappers may be left out.
     locations: HashMap<(Option<u32>, usize), u64>,
-    /// The ids of the functions. The key is the name as in the trace, and the file.
+    /// The IDs of the functions. The key is the function name as in the trace, and the source file.
     functions: HashMap<(&'a str, &'a str), u64>,
 }
 

@@ -1,6 +1,6 @@
-//! The messages of a pprof profile, with the numbers of their fields. A string is an index in
-//! `Profile::strings`, whose first string is empty. Ids of mappings, locations and functions begin
-//! with 1.
+//! The messages of a pprof profile, with the numbers of their fields. A string is stored as an
+//! index in `Profile::strings`, whose first string is empty. IDs of mappings, locations and
+//! functions begin with 1.
 #![allow(missing_docs)] // The names are those of pprof's format.
 
 use prost::Message;

@@ -11,16 +11,16 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The size of the first part of an encoded image, which is four numbers of 4 bytes.
+/// The size in bytes of the fixed head of an encoded image: four numbers of 4 bytes each.
 pub const HEAD_BYTES: usize = 16;
 
-/// What to start.
+/// The program to start, and how to start it.
 pub struct Program<'a> {
     /// The path of the program.
     pub path: &'a Path,
     /// The name and the arguments of the program.
     pub words: Vec<&'a OsStr>,
-    /// Environment variables to set, or to remove (`None`), in the environment of this process.
+    /// Environment variables to set, or to remove if the value is `None`. The others are inherited.
     pub variables: &'a [(OsString, Option<OsString>)],
     /// The stdin, stdout and stderr of the program.
     pub streams: [BorrowedFd<'a>; 3],
@@ -29,13 +29,13 @@ pub struct Program<'a> {
     pub is_measured: bool,
 }
 
-/// What a new process executes, in the form that the system calls need, because a new process must
-/// not allocate memory.
+/// What a new process executes, in the form that system calls need. The image is complete before
+/// the new process exists, because the new process must not allocate memory.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Image {
     path: CString,
     words: Vec<CString>,
-    /// `NAME=VALUE`
+    /// The environment variables in the form `NAME=VALUE`.
     variables: Vec<CString>,
     /// The process group of the new process. 0 means a new group.
     group: c_int,
@@ -48,8 +48,8 @@ pub struct Image {
 pub struct Made {
     /// The process id, or 0 if there is no process.
     pub process: c_int,
-    /// 0, or the error of the system call that failed. A process with an error has ended, and its
-    /// parent must still wait for it.
+    /// The error of the system call that failed, or 0. If `error` is not 0 but there is a process,
+    /// the process has already exited, and its parent must still wait for it.
     pub error: c_int,
 }
 
@@ -105,7 +105,7 @@ impl Image {
         (encode([bytes, words, group, self.dies_with_parent.into()]), body)
     }
 
-    /// Decodes an image. Returns `None` if the bytes are not those that `encode` returns.
+    /// Decodes an image. Returns `None` if `encode` cannot have produced these bytes.
     pub fn decode(head: [u8; HEAD_BYTES], body: &[u8]) -> Option<Image> {
         let [_, words, group, dies_with_parent] = decode(head);
         let mut strings = body
@@ -121,8 +121,8 @@ impl Image {
     }
 
     /// Makes a process that executes the program with these descriptors as stdin, stdout and
-    /// stderr. Returns after the start of the program. `flag` is 0, or CLONE_PARENT if the parent
-    /// of this process should be the parent of the new process.
+    /// stderr. Returns when the program has been started. `flag` is 0, or CLONE_PARENT if the new
+    /// process should be a child of this process's parent instead of this process.
     #[allow(unsafe_code)]
     pub fn make(&self, streams: [RawFd; 3], flag: c_int) -> Made {
         // The pipe closes on exec, so the read below ends when the program starts.
@@ -149,7 +149,7 @@ impl Image {
         Made { process, error: if has_failed { c_int::from_ne_bytes(error) } else { 0 } }
     }
 
-    /// Executes the program. If that fails, writes the error to a pipe and ends the process.
+    /// Executes the program. If a system call fails, writes its error to a pipe and exits.
     #[allow(unsafe_code)]
     unsafe fn execute(
         &self,
@@ -167,7 +167,8 @@ impl Image {
             }
             let are_set = (0..).zip(streams).all(|(to, from)| libc::dup2(from, to) >= 0);
             if are_set {
-                // Rust's runtime ignores SIGPIPE, and a program inherits ignored signals.
+                // Rust's runtime ignores SIGPIPE, and exec would pass this setting on to the
+                // program.
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                 let mut none = std::mem::zeroed();
                 libc::sigemptyset(&mut none);
@@ -181,7 +182,7 @@ impl Image {
     }
 }
 
-/// Returns the number of bytes that follow a head.
+/// Returns the number of bytes that follow the head of an encoded image.
 pub fn body_bytes(head: [u8; HEAD_BYTES]) -> usize {
     let [bytes, ..] = decode::<4, HEAD_BYTES>(head);
     bytes as usize

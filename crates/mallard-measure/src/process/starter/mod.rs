@@ -1,15 +1,15 @@
 //! Starts programs from a small process, so that the measured peak memory and CPU time of a program
 //! do not include those of this process.
 //!
-//! Until a new process executes its program, the process is a copy of the process that made it. The
-//! kernel counts the pages of this copy in the peak memory of the new process (`ru_maxrss`), and
-//! the time to discard the copy in its CPU time. `mallard advise` holds some 100 MiB of a trace in
-//! memory, which is more than many programs need.
+//! Before a new process executes its program, the process is a copy of the process that made it.
+//! The kernel counts the pages of this copy in the peak memory of the new process (`ru_maxrss`),
+//! and the time to discard the copy in its CPU time. `mallard advise` has some 100 MiB of a trace
+//! in memory, which is more than many programs need.
 //!
-//! So `prepare` forks the *starter* before this process needs much memory. The starter makes the
-//! new processes with CLONE_PARENT. They are then children of this process, which waits for them as
-//! if it had made them itself. If the kernel rejects CLONE_PARENT, as qemu-user does, this process
-//! makes them itself.
+//! So `prepare` forks a small process, the *starter*, before this process needs much memory. The
+//! starter makes new processes with CLONE_PARENT. Such a process is a child of this process, which
+//! waits for it in the usual way. If the kernel rejects CLONE_PARENT, as qemu-user does, this
+//! process makes the new processes itself.
 
 mod image;
 
@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, OnceLock};
 
-/// The starter, which is a small process that starts programs, and the socket to it.
+/// The starter process, which starts programs, and the socket over which it receives requests.
 struct Starter {
     process: Pid,
     socket: Mutex<UnixStream>,
@@ -101,12 +101,13 @@ impl Starter {
     }
 }
 
-/// Makes the processes that are requested over the socket, until the other end is closed. The
-/// starter has a separate process group, so signals of the terminal do not reach it.
+/// Makes the processes that are requested over the socket, until the other side closes the socket.
+/// The starter has a separate process group, so that it receives no signals from the terminal.
 fn serve(mut socket: UnixStream) {
     let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
     let _ = nix::sys::prctl::set_name(c"mallard-starter");
-    // A reader of mallard's output must not wait for the starter to close the output.
+    // The starter closes its copy of mallard's stdout. Otherwise, a program that reads mallard's
+    // output would have to wait until the starter exits.
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null));
     }
@@ -119,7 +120,7 @@ fn serve(mut socket: UnixStream) {
     }
 }
 
-/// Receives what `Starter::make` sends.
+/// Receives the image and the descriptors that `Starter::make` sends.
 #[allow(unsafe_code)]
 fn receive(socket: &mut UnixStream) -> io::Result<(Image, [OwnedFd; 3])> {
     let mut head = [0; image::HEAD_BYTES];
@@ -167,8 +168,9 @@ mod tests {
         (ended.exit_code().into(), text)
     }
 
-    /// Runs a starter in a thread. With CLONE_PARENT, a process made by such a thread would be a
-    /// child of this process's parent, so this starter makes processes without CLONE_PARENT.
+    /// Runs a starter in a thread. It makes processes without CLONE_PARENT. A process made with
+    /// CLONE_PARENT would be a child of this process's parent, because the starter is a thread of
+    /// this process.
     fn in_a_thread() -> Starter {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
