@@ -21,8 +21,8 @@
 
 namespace mallard::bench {
 
-/// How much work a run does: a full run, a short run, or a smoke run, which only checks that every
-/// case works.
+/// The amount of work in a run. It is a full run, a short run, or a smoke run, which only checks
+/// that every case works.
 struct effort {
     enum class size { full, brief, smoke } kind = size::full;
     bool alone = false;   ///< this process measures the memory of one contender
@@ -35,7 +35,7 @@ struct effort {
     /// clock.
     double batch_ns() const noexcept { return is_smoke() ? 0 : 1e6; }
 
-    /// Returns the number of blocks or rounds: `wanted`, or a small number in a smoke run.
+    /// Returns the number of blocks or rounds, which is `wanted`, or a small number in a smoke run.
     std::size_t count(std::size_t wanted) const noexcept
     {
         return is_smoke() && wanted > 128 ? 128 : wanted;
@@ -52,9 +52,9 @@ struct cannot_run : std::runtime_error {
 /// contender: when the function is destroyed, every block is freed and the allocator is destroyed.
 using round_function = std::function<void(std::span<double> figures)>;
 
-/// The resident memory of a contender: the peak, and what remains after every block was freed and
-/// the allocator destroyed. The memory that the process held before the contender was prepared is
-/// subtracted, and so are the harness's tables.
+/// The resident memory of an allocator under test at the peak, and what remains after every block
+/// was freed and the allocator destroyed. The memory that the process held before the allocator was
+/// prepared is subtracted, and so are the harness's tables.
 struct child_result {
     double peak_kib = 0;
     double after_kib = 0;
@@ -123,7 +123,7 @@ using rows_function = std::function<void(experiment const&, std::vector<row> con
 void run(suite const&, effort, selection const&, rows_function const& report);
 void list(suite const&, selection const&);
 
-/// Called in a child process: does the `task` that the parent requested, and prints the result.
+/// Called in a child process. Does the `task` that the parent requested, and prints the result.
 int run_child(std::span<const suite> suites, effort, std::string const& task);
 
 } // namespace mallard::bench

@@ -1,5 +1,5 @@
 // Benchmark IV of J. Lakos (ACCU 2017): threads that allocate at the same time, each from a
-// separate allocator. Lakos did not measure the further cases: threads that share an allocator,
+// separate allocator. Lakos did not measure the further cases, such as threads that share an allocator,
 // that free each other's blocks, or that write to blocks in the same cache line.
 #pragma once
 
@@ -62,7 +62,7 @@ struct of_boost_shared : of_boost {
     using pool = boost::container::pmr::synchronized_pool_resource;
 };
 
-/// Measures the loop without an allocator: every thread has one block and never frees it.
+/// Measures the loop without an allocator. Every thread has one block and never frees it.
 class no_allocator {
 public:
     explicit no_allocator(budget) {}

@@ -8,7 +8,7 @@
 namespace mallard::bench::lab {
 namespace {
 
-// Measures as Lakos does: whole programs are timed, and the times of the phases are computed as
+// Measures as Lakos does. Whole programs are timed, and the times of the phases are computed as
 // differences.
 //
 //     A = create, shuffle, access    B = create, access, shuffle    C = create, shuffle
@@ -60,11 +60,11 @@ private:
     double ns_ = 0;
 };
 
-/// Measures the corrected variant: one process accesses the same lists before and after the
+/// Measures the corrected variant, in which one process accesses the same lists before and after the
 /// shuffle.
 ///
-/// Writes these figures for each measurement: the degradation, the ns of an access, and cache
-/// misses if they are counted. Then writes these for the whole run: the ns to build, shuffle and
+/// For each measurement, writes the degradation, the ns of an access, and cache
+/// misses if they are counted. Then writes, for the whole run, the ns to build, shuffle and
 /// destroy an element, page faults for 1,000 elements, and the peak in KiB.
 template <class Memory>
 void look_before_and_after(locality_cell const& cell, figures out)

@@ -123,8 +123,8 @@ private:
     key last_ = 0;
 };
 
-/// A plf::colony, for the case that visits elements. It does not take part in other cases, because
-/// its iterators can dangle, so they are not keys.
+/// A plf::colony, for the case that visits elements. Other cases do not use this class, because its
+/// iterators can dangle, so they are not keys.
 class colony {
 public:
     static std::string name() { return "plf-colony-7.10"; }

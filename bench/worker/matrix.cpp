@@ -1,5 +1,5 @@
-// Measures hakozuna's remote matrix and its mix of sizes: many threads, random sizes, and a given
-// share of blocks that another thread frees.
+// Measures hakozuna's remote matrix and its mix of sizes, with many threads, random sizes, and a
+// given share of blocks that another thread frees.
 #include <bench/patterns.hpp>
 #include <bench/threads/ring.hpp>
 #include <bench/worker/blocks.hpp>
@@ -33,7 +33,7 @@ std::size_t another(std::size_t thread, std::size_t threads, random_numbers& ran
     return threads == 1 ? 0 : (thread + 1 + random.below(threads - 1)) % threads;
 }
 
-// The matrix as hakozuna published it: each thread is started for a number of steps. Blocks are
+// The matrix as hakozuna published it. Each thread is started for a number of steps. Blocks are
 // sent to other threads through a vector with a lock. The measured allocator supplies the vector's
 // memory. The blocks in the vector are freed while the lock is held.
 class through_vectors {
@@ -101,9 +101,9 @@ private:
     std::atomic<std::size_t> sent_ = 0;
 };
 
-// The corrected matrix: the same threads serve all rounds, and run for a fixed time. Blocks are
-// sent to other threads through ring buffers of the benchmark. If all are full, a thread yields
-// instead of freeing the block itself, so that the share of remote frees is as specified.
+// The corrected matrix, in which the same threads serve all rounds, and run for a fixed time.
+// Blocks are sent to other threads through ring buffers of the benchmark. If all are full, a thread
+// yields instead of freeing the block itself, so that the share of remote frees is as specified.
 //
 // Each thread has `count` live blocks, and each step replaces a random one. If `count` is 0, the
 // thread frees each block immediately.

@@ -1,5 +1,5 @@
-// Measures threads that use only their own blocks. In other jobs, blocks outlive the threads that
-// allocated them.
+// Measures threads that use only their own blocks. In some jobs of this file, blocks outlive the
+// threads that allocated them.
 #include <bench/worker/blocks.hpp>
 #include <bench/worker/crews.hpp>
 #include <bench/worker/job.hpp>

@@ -224,7 +224,7 @@ TEST(c_arena, supports_many_threads_only_with_thread_caches)
                    "MALLARD_SYNC_LOCK_FREE");
 }
 
-TEST(c_arena, with_thread_caches_does_not_support_marks)
+TEST(c_arena, an_arena_with_thread_caches_does_not_support_marks)
 {
     auto options = sized<mallard_arena_options>();
     options.sync = MALLARD_SYNC_THREAD_CACHED;

@@ -49,7 +49,7 @@ TEST(c_buffer, is_the_only_memory_that_its_pool_uses)
         }
 }
 
-TEST(c_buffer, exhaustion_is_explained)
+TEST(c_buffer, the_error_of_an_exhausted_buffer_explains_the_cause)
 {
     std::vector<char> bytes(8192);
     auto const options = pool_in(bytes, 48);
@@ -60,7 +60,7 @@ TEST(c_buffer, exhaustion_is_explained)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_buffer, too_small_for_a_handle_makes_create_fail)
+TEST(c_buffer, create_fails_if_the_buffer_is_too_small_for_the_handle)
 {
     std::vector<char> bytes(100);
     auto const options = pool_in(bytes, 48);
@@ -84,7 +84,7 @@ TEST(c_buffer, may_have_any_size_and_address)
         }
 }
 
-TEST(c_buffer, of_the_computed_size_has_room_for_all_blocks)
+TEST(c_buffer, a_buffer_of_the_computed_size_has_room_for_all_blocks)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX})
         for (int const check : {MALLARD_CHECK_OFF, MALLARD_CHECK_ON})

@@ -37,7 +37,7 @@ struct newer_options {
 
 } // namespace
 
-TEST(c_options, of_a_pool_need_block_bytes)
+TEST(c_options, the_options_of_a_pool_must_set_block_bytes)
 {
     expect_refused(sized<mallard_pool_options>(), MALLARD_ERROR_OPTION, "block_bytes is 0");
 }
@@ -74,7 +74,7 @@ TEST(c_options, begin_with_the_size_of_their_struct)
                                          "mallard_multipool_options has that size");
 }
 
-TEST(c_options, of_an_older_caller_use_defaults_for_missing_members)
+TEST(c_options, members_that_an_older_caller_lacks_have_default_values)
 {
     auto options = pool_of(48);
     std::memset(&options.align, 0xee, sizeof options - offsetof(mallard_pool_options, align));
@@ -91,7 +91,7 @@ TEST(c_options, of_an_older_caller_use_defaults_for_missing_members)
     mallard_arena_destroy(made);
 }
 
-TEST(c_options, of_a_newer_caller_may_have_unknown_members_that_are_zero)
+TEST(c_options, a_newer_caller_may_pass_unknown_members_that_are_zero)
 {
     newer_options options{pool_of(48), {}};
     options.known.struct_bytes = sizeof options;
@@ -367,7 +367,7 @@ TEST(c_options, allow_a_first_step_above_the_default_maximum)
     mallard_arena_destroy(arena);
 }
 
-TEST(c_options, without_growth_make_a_pool_request_only_one_chunk)
+TEST(c_options, a_pool_without_growth_requests_only_one_chunk)
 {
     auto options = pool_of(64);
     options.growth = MALLARD_GROWTH_NONE;

@@ -28,7 +28,7 @@ mallard_stats stats_of(const mallard_pool* pool)
 
 } // namespace
 
-TEST(c_source, that_fails_when_the_handle_is_allocated_makes_create_fail)
+TEST(c_source, create_fails_if_the_source_has_no_memory_for_the_handle)
 {
     recording_source source;
     source.refuse_every = 1;
@@ -102,7 +102,7 @@ TEST(c_source, failure_is_not_reported_when_a_limit_is_reached_later)
     mallard_pool_destroy(pool);
 }
 
-TEST(c_source, that_fails_sometimes_causes_no_leak_in_pools)
+TEST(c_source, a_pool_leaks_nothing_if_its_source_sometimes_fails)
 {
     for (int const sync : {MALLARD_SYNC_NONE, MALLARD_SYNC_MUTEX, MALLARD_SYNC_THREAD_CACHED})
         for (std::size_t every = 2; every < 12; ++every) {
@@ -146,7 +146,7 @@ TEST(c_source, that_fails_sometimes_causes_no_leak_in_pools)
         }
 }
 
-TEST(c_source, that_fails_sometimes_causes_no_leak_in_arenas)
+TEST(c_source, an_arena_leaks_nothing_if_its_source_sometimes_fails)
 {
     for (std::size_t every = 2; every < 12; ++every) {
         recording_source source;
@@ -164,7 +164,7 @@ TEST(c_source, that_fails_sometimes_causes_no_leak_in_arenas)
     }
 }
 
-TEST(c_source, that_fails_during_a_batch_causes_no_leak)
+TEST(c_source, a_batch_leaks_nothing_if_the_source_fails)
 {
     auto options = pool_of(1000);
     recording_source source;

@@ -108,7 +108,7 @@ void run_program(std::uint64_t seed, bool may_fail)
     in_a_thread([&] { market.clear(); });
 }
 
-/// Checks that all committed memory is free: it must be one span in the only reservation.
+/// Checks that all committed memory is free and is one span in the only reservation.
 void expect_nothing_lost()
 {
     // Freeing the block also unmaps mappings that the system could not unmap before.

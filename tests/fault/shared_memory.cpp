@@ -120,7 +120,7 @@ TEST(a_root, is_constructed_again_if_its_constructor_died_and_the_pid_was_reused
     EXPECT_EQ(root->answer, 42U);
 }
 
-TEST(a_segment, with_another_version_is_rejected_with_a_message_about_it)
+TEST(a_segment, a_segment_of_another_version_is_rejected_and_the_message_says_why)
 {
     segment_file const file;
     file.flip(offsetof(segment_header, version), 3);

@@ -82,7 +82,7 @@ TYPED_TEST(heaps, allocate_adjacent_blocks_again_after_frees_in_random_order)
     EXPECT_GE(neighbours, 9'500);
 }
 
-TEST(heap, of_the_process_allocates_adjacent_blocks_again_after_frees_in_random_order)
+TEST(heap, the_heap_of_the_process_allocates_adjacent_blocks_again_after_frees_in_random_order)
 {
     std::vector<std::byte*> blocks(300'000); // about 1,200 slabs
     std::mt19937 random(1);
@@ -275,7 +275,7 @@ TYPED_TEST(heaps, fail_requests_larger_than_the_address_space)
     EXPECT_EQ(h.stats().bytes_taken, 0u);
 }
 
-TYPED_TEST(heaps, that_were_moved_from_fail_all_requests)
+TYPED_TEST(heaps, a_moved_from_heap_fails_all_requests)
 {
     TypeParam h;
     void* const block = h.allocate(10);
@@ -358,7 +358,7 @@ TEST(heap, data_of_a_destroyed_heap_is_reused_by_a_later_heap)
     }
 }
 
-TEST(heap, that_is_confined_to_another_thread_stops_the_process)
+TEST(heap, the_use_of_a_heap_that_is_confined_to_another_thread_stops_the_process)
 {
     heap h;
     EXPECT_DEATH(

@@ -102,7 +102,7 @@ TEST(limits, the_callback_at_the_hard_limit_may_free_blocks)
     EXPECT_EQ(what.limits, std::vector(2, 1000 * kib));
 }
 
-TEST(limits, of_a_shared_heap_are_reported_while_no_lock_is_held)
+TEST(limits, limits_of_a_shared_heap_are_reported_while_no_lock_is_held)
 {
     told what;
     mallard::shared_heap h({.limit = 500 * kib, .met = remember, .context = &what});

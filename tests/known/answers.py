@@ -5,14 +5,14 @@ from dataclasses import dataclass
 # Strategies that differ only in their binding make the same allocator calls.
 SAME = {"AS5": "AS3", "AS6": "AS4", "AS9": "AS7", "AS10": "AS8", "AS13": "AS11", "AS14": "AS12"}
 WINK_OUT = ("AS4", "AS8", "AS12") # no destructor runs, so no block may outlive its call
-OF_A_PLACE = ("convert", "pool", "fix") # actions whose card (recommendation) names a function
+OF_A_PLACE = ("convert", "pool", "fix") # actions whose recommendation (`card` in JSON) names a function
 ACTIONS = ("convert", "pool", "switch", "set", "fix", "leave")
 NEAR = 0.03 # a strategy counts too if its saving is this near to the best one
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The right answers for a program: pairs of action and strategy, and the function that the card must name."""
+    """The right answers for a program: pairs of action and strategy, and the function that the advice must name."""
 
     pairs: tuple
     function: str = ""
@@ -34,8 +34,8 @@ class Judged:
     why: str # what differs, as a text for a reader
 
 
-def parse(line, begin="// advises: "):
-    """Parses `// advises: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None for any other text."""
+def parse(line, begin="// expected advice: "):
+    """Parses `// expected advice: ACTION [STRATEGY] [or ...] [in FUNCTION]`. Returns None for any other text."""
     match = re.fullmatch(re.escape(begin) + r"(.+?)(?: in (\S+))?", line)
     if match is None:
         return None
@@ -57,7 +57,7 @@ def binding_apart(strategy):
 
 
 def function_of(card):
-    """Returns the function that a card (recommendation) names, or an empty text."""
+    """Returns the function that a recommendation (`card`) names, or an empty text."""
     place = card.get("region") or card.get("site") or {}
     return place.get("function") or ""
 
@@ -79,8 +79,8 @@ def is_near(advice, card, strategy):
 
 
 def is_level_switch(expected, advice):
-    """Returns whether the first card recommends another malloc, and an expected strategy saves about the same by
-    replay. Among such equal changes, the card for the change with the least work comes first."""
+    """Returns whether the first recommendation is another malloc, and an expected strategy saves about the same by
+    replay. Among such equal changes, the advice recommends the change with the least work first."""
     card = advice["cards"][0]
     if card["action"] != "switch":
         return False
@@ -94,16 +94,16 @@ def is_level_switch(expected, advice):
 
 
 def winks_out_wrongly(expected, advice):
-    """Returns whether a card recommends wink-out although no expected strategy does. Such a card is wrong in any
-    place, because the changed program would use freed memory."""
+    """Returns whether the advice recommends wink-out although no expected strategy does. Such a recommendation is
+    wrong for any function, because the changed program would use freed memory."""
     is_expected = any(binding_apart(strategy) in WINK_OUT for _, strategy in expected.pairs)
     return not is_expected and any(binding_apart(card.get("strategy")) in WINK_OUT for card in advice["cards"])
 
 
 def judge(expected, advice):
-    """Compares the first card of an advice with what is expected."""
+    """Compares the first recommendation of an advice with the expected one."""
     if winks_out_wrongly(expected, advice):
-        return Judged(False, False, False, "a card asks for wink-out, which is wrong in this program")
+        return Judged(False, False, False, "the advice recommends wink-out, which is wrong in this program")
     if is_level_switch(expected, advice):
         return Judged(True, True, False, "")
     is_undecided = advice["verdict"] == "undecided"
@@ -113,12 +113,12 @@ def judge(expected, advice):
     near = any(not wanted or binding_apart(wanted) == strategy or is_near(advice, card, wanted)
                for wanted in of_action)
     here = not expected.function or action not in OF_A_PLACE or names(function_of(card), expected.function)
-    why = "" if of_action and near and here else f"the first card says {shown(advice)}"
+    why = "" if of_action and near and here else f"the first recommendation is {shown(advice)}"
     return Judged(not why and not is_undecided, bool(of_action), is_undecided, why)
 
 
 def shown(advice):
-    """Returns the first card in a few words."""
+    """Describes the first recommendation in a few words."""
     card = advice["cards"][0]
     words = [card["action"], card.get("strategy") or card.get("allocator") or ""]
     if function_of(card):
@@ -146,7 +146,7 @@ def predicted(followed, advice):
 
 def in_program(followed, advice):
     """Returns the saving of the change in the unchanged program, which was measured in runs with the plan in force
-    and with its control, or None. Only cards have that saving. It does not depend on wink-out."""
+    and with its control, or None. Only recommendations contain this saving, which does not depend on wink-out."""
     (action, _), = followed.pairs
     for card in advice["cards"]:
         measured = (card.get("saving") or {}).get("in_program")

@@ -20,20 +20,20 @@ def advice(action, strategy=None, function=None, saving=0.2, matrix=(), verdict=
 
 
 def is_right(line, given):
-    return answers.judge(answers.parse(f"// advises: {line}"), given).is_right
+    return answers.judge(answers.parse(f"// expected advice: {line}"), given).is_right
 
 
 class Answers(unittest.TestCase):
     def test_an_answer_line_is_parsed_and_written_back_unchanged(self):
         for line in ("convert AS4 in render_document", "pool AS7", "switch", "fix in remember", "leave",
                      "convert AS11 or leave in read_document", "convert AS3 or convert AS4 in a::b"):
-            self.assertEqual(str(answers.parse(f"// advises: {line}")), line)
+            self.assertEqual(str(answers.parse(f"// expected advice: {line}")), line)
 
     def test_a_strategy_without_an_action_uses_the_preceding_action(self):
-        self.assertEqual(answers.parse("// advises: convert AS4 or AS12").pairs, (("convert", "AS4"), ("convert", "AS12")))
+        self.assertEqual(answers.parse("// expected advice: convert AS4 or AS12").pairs, (("convert", "AS4"), ("convert", "AS12")))
 
     def test_lines_with_other_content_are_not_answers(self):
-        for line in ("// advises: AS4", "// advises: improve", "// advises: convert AS4 AS5", "advises: leave", ""):
+        for line in ("// expected advice: AS4", "// expected advice: improve", "// expected advice: convert AS4 AS5", "expected advice: leave", ""):
             self.assertIsNone(answers.parse(line), line)
 
     def test_an_answer_is_right_only_with_the_right_action_strategy_and_function(self):
@@ -85,7 +85,7 @@ class Answers(unittest.TestCase):
         self.assertFalse(is_right(line, advice("convert", "AS12", "other")))
 
     def test_an_undecided_advice_is_neither_right_nor_a_wrong_action(self):
-        judged = answers.judge(answers.parse("// advises: leave"), advice("leave", verdict="undecided"))
+        judged = answers.judge(answers.parse("// expected advice: leave"), advice("leave", verdict="undecided"))
         self.assertTrue(judged.is_undecided and not judged.is_right and judged.is_action_right)
 
     def test_recommending_wink_out_is_wrong_if_no_accepted_answer_has_it(self):
@@ -144,7 +144,7 @@ class Answers(unittest.TestCase):
         wrong, undecided = advice("leave"), advice("leave")
         undecided["verdict"] = "undecided"
         def program(name, line, advices, verified=None):
-            return SimpleNamespace(name=name, expected=answers.parse(f"// advises: {line}"), advices=advices, verified=verified,
+            return SimpleNamespace(name=name, expected=answers.parse(f"// expected advice: {line}"), advices=advices, verified=verified,
                                    used=[SimpleNamespace(ru_maxrss=1)], predicted=lambda: (0.2, 0.6),
                                    followed=answers.parse(line, ""), replayed=verified and advice("convert", matrix=matrix))
         known = program("p", "convert AS4 in f", [level, wrong, undecided, right], {"saving": 0.4, "low": 0.3, "high": 0.5})
@@ -162,7 +162,7 @@ class Answers(unittest.TestCase):
 
     def test_a_wrong_answer_is_retried_with_twice_the_budget(self):
         def budgets(runs, *given):
-            known = known_test.Known("p", ["p"], answers.parse("// advises: pool"))
+            known = known_test.Known("p", ["p"], answers.parse("// expected advice: pool"))
             asked, given = [], list(given)
 
             def advise(mallard, budget, folder):
@@ -176,8 +176,8 @@ class Answers(unittest.TestCase):
         right, wrong = advice("pool"), advice("leave")
         self.assertEqual(budgets(1, right), ("", [60]))
         self.assertEqual(budgets(1, wrong, right), ("", [60, 120]))
-        self.assertEqual(budgets(1, wrong, wrong), ("the first card says leave", [60, 120]))
-        self.assertEqual(budgets(5, wrong), ("the first card says leave", [60]))
+        self.assertEqual(budgets(1, wrong, wrong), ("the first recommendation is leave", [60, 120]))
+        self.assertEqual(budgets(5, wrong), ("the first recommendation is leave", [60]))
 
 
 if __name__ == "__main__":

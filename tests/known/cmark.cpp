@@ -1,4 +1,4 @@
-// advises: convert AS4 in render_document
+// expected advice: convert AS4 in render_document
 //
 // Converts the Markdown documents of docs/ to HTML with the library cmark-gfm. All blocks of a
 // document are freed before the next one begins.

@@ -1,4 +1,4 @@
-// advises: leave
+// expected advice: leave
 //
 // Computes edit distances between words. Each comparison allocates two arrays of numbers, and the
 // computation takes a hundred times as long as the allocations.

@@ -1,4 +1,4 @@
-// advises: switch
+// expected advice: switch
 //
 // Two threads make messages and two others free them. No allocator that belongs to one thread can
 // serve these blocks.

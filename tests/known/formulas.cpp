@@ -1,4 +1,4 @@
-// advises: convert AS4 in value_of
+// expected advice: convert AS4 in value_of
 //
 // Makes a tree of each formula and computes the value twice. The nodes have one size and are freed
 // together.

@@ -1,4 +1,4 @@
-// advises: switch
+// expected advice: switch
 //
 // Makes drafts, and pages from the drafts, drops the drafts, and continues with drafts that are a
 // little longer. In a malloc that puts blocks of all sizes next to each other, the dropped drafts

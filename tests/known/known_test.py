@@ -5,18 +5,18 @@
                   [--json] [--keep FOLDER]
     known_test.py --same FOLDER NAME
 
-The first line of a program is its answer, `// advises: ACTION [STRATEGY] [in FUNCTION]`. Further right answers
+The first line of a program is its answer, `// expected advice: ACTION [STRATEGY] [in FUNCTION]`. Further right answers
 follow after `or`. NAME_advised.cpp is the program that followed the advice.
 
 Once (--runs 1, the default), this is a test: the status is 1 if an action is wrong twice, the second time with twice
-the budget. An advice is a measurement, so noise alone makes about one in twenty wrong. A test on a machine that is
-too noisy to decide passes. With more runs, the script prints in how many runs the first card is right, also in its
-strategy and function, and in how many runs a change is advised although nothing can be gained. --verify also
-measures each advised program, and compares the saving with the interval that was predicted for the change in its
-first line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --replay also asks for an advice without runs of
-the program, whose intervals are from replays alone. --json prints results of the suite `advise`, with the seconds of
-each stage and the peak memory until its end, and writes the table to stderr. --keep saves the JSON of each advice in
-a directory.
+the budget. An advice is a measurement, so noise alone makes about one in twenty wrong. A test on a machine that is too
+noisy to decide passes. With more runs, the script prints in how many runs the first recommendation is right, also in
+its strategy and function, and in how many runs a change is advised although nothing can be gained. --verify also
+measures each advised program, and compares the saving with the interval that was predicted for the change in its first
+line, `// follows the advice: ACTION STRATEGY [in FUNCTION]`. --replay also asks for an advice without runs of the
+program, whose intervals are from replays alone. --json prints results of the suite `advise`, with the seconds of each
+stage and the peak memory until its end, and writes the table to stderr. --keep saves the JSON of each advice in a
+directory.
 
 --set measured asks about the programs of measured/ instead, and --set held_out about those of held_out/, which
 measure_truth.py builds. Use --set held_out only to judge finished code of `mallard advise`, and not while that code
@@ -121,7 +121,7 @@ def programs_of(folder, wanted):
         expected = answers.parse(first)
         if expected is None:
             fail(f"{source.name} begins with '{first}'", "nothing was checked",
-                 "write its answer there, for example: // advises: convert AS4 in parse")
+                 "write its answer there, for example: // expected advice: convert AS4 in parse")
         known = Known(name, [f"{folder}/{prefix}{name}"], expected)
         advised = source.with_stem(f"{name}_advised")
         if advised.exists():
@@ -129,7 +129,7 @@ def programs_of(folder, wanted):
             known.followed = answers.parse(advised.open().readline().strip(), "// follows the advice: ")
         found.append(known)
     if wanted == "known":
-        found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// advises: leave")))
+        found.append(Known("cmake", ["cmake", "--help-full"], answers.parse("// expected advice: leave")))
     return found
 
 
@@ -156,7 +156,7 @@ def totals(programs):
     """Returns the lines below the table."""
     pairs = [(known, advice) for known in programs for advice in known.advices]
     right = sum(answers.judge(known.expected, advice).is_right for known, advice in pairs)
-    yield f"first card right: {right} of {len(pairs)}"
+    yield f"first recommendation right: {right} of {len(pairs)}"
     left = [advice for known, advice in pairs if known.expected.is_leave]
     if left:
         alone = sum(advice["verdict"] != "change" for advice in left)

@@ -1,4 +1,4 @@
-// advises: fix in remember
+// expected advice: fix in remember
 //
 // Answers requests, and remembers each one although no request comes twice. The table grows until
 // the program ends, and no allocator makes it smaller.

@@ -1,4 +1,4 @@
-// advises: pool AS7
+// expected advice: pool AS7
 //
 // A cache that holds the last 20,000 of many documents. Its blocks are allocated and freed one by
 // one, until the program ends.

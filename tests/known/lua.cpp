@@ -1,4 +1,4 @@
-// advises: convert AS12 or switch in run_script
+// expected advice: convert AS12 or switch in run_script
 //
 // Runs the scripts of scripts/ with the library of Lua, each in a separate state. A script makes
 // and collects many objects, and closing its state frees what is left.

@@ -1,4 +1,4 @@
-// advises: leave
+// expected advice: leave
 //
 // Solves systems of equations by the method of conjugate gradients. A solution needs a few vectors
 // and many multiplications, so no allocator can save time.

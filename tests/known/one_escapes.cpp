@@ -1,4 +1,4 @@
-// advises: switch or convert AS11 or pool AS7
+// expected advice: switch or convert AS11 or pool AS7
 //
 // Parses documents into trees, and keeps one string of each tree, its title. So the memory of a
 // tree must not be freed as a whole, and wink-out (AS4, AS8, AS12) is always wrong. A pool for all

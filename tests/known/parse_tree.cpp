@@ -1,4 +1,4 @@
-// advises: switch
+// expected advice: switch
 //
 // Parses the text of bench/demo into a tree in each round, walks the tree and destroys it. A
 // multipool over an arena for each round saves a third of the time in user mode. But the saving is

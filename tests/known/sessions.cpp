@@ -1,4 +1,4 @@
-// advises: pool AS7
+// expected advice: pool AS7
 //
 // A server with 30,000 sessions, which open and close in random order. All have the same type.
 #include "known.hpp"

@@ -1,4 +1,4 @@
-// advises: leave
+// expected advice: leave
 //
 // Sorts records by their text. Each text is so short that the string object itself holds the text.
 #include "known.hpp"

@@ -1,4 +1,4 @@
-// advises: convert AS4 in different_words
+// expected advice: convert AS4 in different_words
 //
 // Counts the different words of each document in a map that lives for one call, as in
 // docs/guide/advise.md. An arena for each call saves all frees, and a pool half of that time.

@@ -88,7 +88,7 @@ TEST(alignment, holds_in_memory_that_had_other_alignments)
     }
 }
 
-TEST(alignment, that_is_invalid_makes_posix_memalign_return_einval)
+TEST(alignment, posix_memalign_returns_einval_for_an_invalid_alignment)
 {
     int mine = 0;
     for (std::size_t const align : {0, 1, 2, 3, 4, 7, 9, 12, 24, 48, 4095, 4097}) {
@@ -113,7 +113,7 @@ TEST(error_number, is_enomem_after_posix_memalign_without_memory)
         }
 }
 
-TEST(alignment, of_half_the_address_space_fails)
+TEST(alignment, a_request_with_an_alignment_of_half_the_address_space_fails)
 {
     std::size_t const half = SIZE_MAX / 2 + 1;
     void* block = nullptr;
@@ -124,10 +124,10 @@ TEST(alignment, of_half_the_address_space_fails)
     std::free(hidden(::aligned_alloc(hidden(std::size_t{1}), 64)));
 }
 
-TEST(alignment, that_is_invalid_makes_aligned_alloc_fail)
+TEST(alignment, aligned_alloc_fails_for_an_invalid_alignment)
 {
     if (!is_preloaded())
-        GTEST_SKIP() << "glibc rounds it up before 2.38";
+        GTEST_SKIP() << "before version 2.38, glibc rounds the alignment up";
     for (std::size_t const align : {0, 3, 7, 9, 12, 24, 48, 4095, 4097}) {
         errno = 0;
         EXPECT_EQ(::aligned_alloc(hidden(align), 64), nullptr) << align;
@@ -135,7 +135,7 @@ TEST(alignment, that_is_invalid_makes_aligned_alloc_fail)
     }
 }
 
-TEST(alignment, above_two_mebibytes_holds_or_fails)
+TEST(alignment, a_request_with_an_alignment_above_two_mebibytes_is_aligned_or_fails)
 {
     for (std::size_t align = std::size_t{4} << 20; align != 0; align *= 2)
         for (std::size_t const bytes : {1, 5000, 3 << 20}) {

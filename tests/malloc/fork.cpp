@@ -281,7 +281,7 @@ TEST(fork, works_in_a_signal_handler_while_threads_allocate)
               "fine");
 }
 
-TEST(fork, of_many_children_does_not_increase_the_memory_of_the_parent)
+TEST(fork, many_forks_do_not_increase_the_memory_of_the_parent)
 {
     allocate_some(1);
     std::size_t early = 0;

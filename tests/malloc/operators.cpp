@@ -65,7 +65,7 @@ void try_form(form const& f)
     f.deallocate(nullptr, 0);
 }
 
-TEST(operator_new, and_the_matching_delete_work_in_every_form)
+TEST(operator_new, every_form_of_operator_new_works_with_the_matching_delete)
 {
     for (form const& f : throwing)
         try_form(f);
@@ -169,7 +169,7 @@ TEST(operator_new, works_after_a_throw)
     }
 }
 
-TEST(operator_delete, and_free_accept_each_others_blocks)
+TEST(operator_delete, operator_delete_and_free_accept_each_others_blocks)
 {
     std::free(hidden(::operator new(100)));
     ::operator delete(hidden(std::malloc(100)));

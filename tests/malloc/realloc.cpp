@@ -26,7 +26,7 @@ bool is_written(const void* block, std::size_t bytes)
     return true;
 }
 
-TEST(realloc, of_null_allocates_and_to_zero_frees)
+TEST(realloc, realloc_of_null_allocates_and_realloc_to_0_bytes_frees)
 {
     void* const block = std::realloc(hidden<void*>(nullptr), 100);
     ASSERT_NE(block, nullptr);
@@ -76,7 +76,7 @@ TEST(realloc, grows_a_block_whose_neighbours_are_in_use)
         std::free(neighbour);
 }
 
-TEST(realloc, that_fails_leaves_the_block_unchanged)
+TEST(realloc, a_failed_realloc_leaves_the_block_unchanged)
 {
     for (std::size_t const bytes : {1, 100, 5000, 300'000, 40 << 20}) {
         void* const block = std::malloc(bytes);
@@ -94,7 +94,7 @@ TEST(realloc, that_fails_leaves_the_block_unchanged)
     }
 }
 
-TEST(realloc, of_many_random_blocks_never_makes_them_overlap)
+TEST(realloc, blocks_never_overlap_after_random_reallocs)
 {
     seeded random(5);
     struct {

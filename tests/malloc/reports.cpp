@@ -143,7 +143,7 @@ void expect_sums_in_malloc_info()
     EXPECT_GE(numbers(text, "system type=\"max", "size")[0], current);
 }
 
-TEST(reports, of_all_statistics_functions_are_consistent_in_random_programs)
+TEST(reports, all_statistics_functions_are_consistent_in_random_programs)
 {
     seeded random(7);
     struct {

@@ -21,7 +21,7 @@ std::vector<std::size_t> ladder()
     return sizes;
 }
 
-TEST(sizes, above_half_the_address_space_fail_in_every_function)
+TEST(sizes, every_function_fails_for_sizes_above_half_the_address_space)
 {
     for (member const& by : family)
         for (std::size_t const limit : {std::size_t{PTRDIFF_MAX}, SIZE_MAX})
@@ -38,7 +38,7 @@ TEST(sizes, above_half_the_address_space_fail_in_every_function)
         }
 }
 
-TEST(sizes, whose_product_overflows_fail)
+TEST(sizes, requests_whose_total_size_overflows_fail)
 {
     std::size_t const half = std::size_t{1} << 32;
     struct {
@@ -60,7 +60,7 @@ TEST(sizes, whose_product_overflows_fail)
     std::free(block);
 }
 
-TEST(sizes, of_zero_return_distinct_blocks)
+TEST(sizes, requests_of_0_bytes_return_distinct_blocks)
 {
     std::set<void*> blocks;
     for (member const& by : family)
@@ -96,12 +96,12 @@ TEST(sizes, are_writable_up_to_the_usable_size)
         }
 }
 
-TEST(usable_size, of_null_is_zero)
+TEST(usable_size, malloc_usable_size_returns_0_for_null)
 {
     EXPECT_EQ(::malloc_usable_size(nullptr), 0);
 }
 
-TEST(sizes, are_cleared_by_calloc_in_reused_memory)
+TEST(sizes, calloc_clears_reused_memory)
 {
     for (std::size_t const bytes : ladder())
         for (int round = 0; round < 3; ++round) {
@@ -114,7 +114,7 @@ TEST(sizes, are_cleared_by_calloc_in_reused_memory)
         }
 }
 
-TEST(sizes, are_cleared_by_calloc_after_blocks_of_other_sizes)
+TEST(sizes, calloc_clears_the_memory_of_freed_blocks_of_other_sizes)
 {
     for (std::size_t const large : {1 << 16, 1 << 20, 1 << 25})
         for (std::size_t const small : {16, 100, 1000, 10000, 100000}) {
@@ -132,7 +132,7 @@ TEST(sizes, are_cleared_by_calloc_after_blocks_of_other_sizes)
         }
 }
 
-TEST(error_number, is_unchanged_by_success_and_by_free)
+TEST(error_number, errno_is_unchanged_by_successful_calls_and_by_free)
 {
     constexpr int untouched = 4242;
     for (member const& by : family)

@@ -20,7 +20,7 @@ from preload import preloadable  # noqa: E402
 # The tests that each program runs. Tests that take long or need hundreds of MiB are left out.
 programs = {
     "random": "*",                  # every function of the family, threads that swap blocks
-    "threads": "*-*short_lived_ones*:*stack*:*outlive*:*reallocated*",
+    "threads": "*-*short_lived*:*stack*:*outlive*:*reallocated*",
     "fork": "*-*signal_handler*",   # a test for processes that never had threads
     "realloc": "*random*",
 }

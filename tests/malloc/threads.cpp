@@ -141,13 +141,13 @@ void pass_on(std::size_t threads)
         end_of(b);
 }
 
-TEST(threads, twenty_thousand_short_lived_ones_leave_no_memory_behind)
+TEST(threads, twenty_thousand_short_lived_threads_leave_no_memory_behind)
 {
     pass_on(20'000);
 }
 
 /// `./x soak` runs this test.
-TEST(threads, DISABLED_a_hundred_thousand_short_lived_ones_leave_no_memory_behind)
+TEST(threads, DISABLED_a_hundred_thousand_short_lived_threads_leave_no_memory_behind)
 {
     pass_on(100'000);
 }
@@ -178,7 +178,7 @@ struct rearmed {
     }
 };
 
-TEST(threads, five_thousand_that_allocate_while_they_exit_leave_no_memory_behind)
+TEST(threads, five_thousand_threads_that_allocate_while_they_exit_leave_no_memory_behind)
 {
     ASSERT_EQ(::pthread_key_create(&rearmed::key, rearmed::destroy), 0);
     std::size_t early = 0;
@@ -261,7 +261,7 @@ void* work_in_little_room(void*)
     return nullptr;
 }
 
-TEST(threads, with_the_smallest_stack_can_allocate)
+TEST(threads, a_thread_with_the_smallest_stack_can_allocate)
 {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);

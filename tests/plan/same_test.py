@@ -67,7 +67,7 @@ class Same(Case):
 
     def test_alignment(self):
         # Before version 2.38, the C library rounds the alignment up instead of failing.
-        self.google_test("alignment", "*that_is_invalid_makes_aligned_alloc_fail")
+        self.google_test("alignment", "*aligned_alloc_fails_for_an_invalid_alignment")
 
     def test_fork(self):
         # The C library's malloc hangs in this test.

@@ -45,7 +45,7 @@ protected:
 };
 TYPED_TEST_SUITE(short_threads, growing_kinds, kind_names);
 
-TYPED_TEST(short_threads, one_after_the_other_reuse_the_same_memory)
+TYPED_TEST(short_threads, successive_threads_reuse_the_same_memory)
 {
     std::vector<void*> left_behind = this->take(100);
     std::size_t calls = 0;

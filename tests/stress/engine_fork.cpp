@@ -150,8 +150,8 @@ void while_a_fork_waits(Meanwhile meanwhile, Child in_child)
     require(child == "fine", "the child goes on");
 }
 
-// Threads that call the engine during a fork are guests: they do not wait for the locks that the
-// forking thread holds, but use a slow path. Their frees of spans take effect after the fork.
+// Threads that call the engine during a fork do not wait for the locks that the forking thread
+// holds, but use a slow path. The spans that these threads free become free after the fork.
 TEST(engine_fork, loses_no_change_that_other_threads_make_during_the_fork)
 {
     if (const char* const why = why_threads_wait_for_forks())

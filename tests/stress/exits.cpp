@@ -142,7 +142,7 @@ public:
     std::atomic<bool> ends_threads = false;
 };
 
-TYPED_TEST(ending_threads, from_inside_the_source_leave_no_lock_held)
+TYPED_TEST(ending_threads, a_thread_that_exits_inside_the_source_leaves_no_lock_held)
 {
     using abrupt_pool = typename TypeParam::template pool<small_steps, ref<abrupt_source>>;
     abrupt_source source;

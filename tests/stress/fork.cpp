@@ -191,7 +191,7 @@ TYPED_TEST(fork_of_a_pool, lets_the_child_use_many_pools_that_threads_were_using
     }
 }
 
-TYPED_TEST(fork_of_a_pool, in_a_forked_child_lets_the_grandchild_use_the_pool)
+TYPED_TEST(fork_of_a_pool, the_child_of_a_forked_child_can_use_the_pool)
 {
     using small_pool = typename TypeParam::template pool<small_steps, ref<mapped_source>>;
     mapped_source pages;

@@ -57,7 +57,7 @@ template <class Kind>
 class shared_failures : public ::testing::Test {};
 TYPED_TEST_SUITE(shared_failures, growing_kinds, kind_names);
 
-TYPED_TEST(shared_failures, of_the_source_leak_no_block_of_a_pool)
+TYPED_TEST(shared_failures, a_pool_leaks_no_block_when_its_source_fails)
 {
     using pool = typename TypeParam::template pool<small_steps, ref<unreliable_source>>;
     unreliable_source heap;
@@ -65,7 +65,7 @@ TYPED_TEST(shared_failures, of_the_source_leak_no_block_of_a_pool)
     trade_until_refused(*of, heap, {.may_fail = true});
 }
 
-TYPED_TEST(shared_failures, of_the_source_leak_no_block_of_a_multipool)
+TYPED_TEST(shared_failures, a_multipool_leaks_no_block_when_its_source_fails)
 {
     using multipool = typename TypeParam::template multipool<ref<unreliable_source>>;
     unreliable_source heap;
@@ -146,7 +146,7 @@ private:
     std::size_t serial_ = 0;
 };
 
-TYPED_TEST(shared_failures, of_any_single_call_of_the_source_leak_nothing)
+TYPED_TEST(shared_failures, a_failure_of_any_single_source_call_leaks_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for_each_refusal([](failing_source& heap) {
@@ -157,7 +157,7 @@ TYPED_TEST(shared_failures, of_any_single_call_of_the_source_leak_nothing)
     });
 }
 
-TYPED_TEST(shared_failures, of_all_calls_after_a_certain_one_leak_nothing)
+TYPED_TEST(shared_failures, a_failure_of_all_source_calls_after_a_certain_call_leaks_nothing)
 {
     using pool = typename TypeParam::template pool<small_steps>;
     for (std::size_t n = 1; n <= 40; ++n) {
@@ -183,7 +183,7 @@ TYPED_TEST(shared_failures, throw_the_exception_of_the_source_whichever_call_fai
     }
 }
 
-TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_the_pool_slow_but_usable)
+TYPED_TEST(shared_failures, a_pool_without_memory_for_arrays_and_caches_is_slow_but_usable)
 {
     using pool = typename TypeParam::template pool<pool_options{}, ref<chunks_only>>;
     chunks_only heap;
@@ -196,7 +196,7 @@ TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_leave_the_pool_slo
     EXPECT_EQ(heap.bytes(), 0U);
 }
 
-TYPED_TEST(shared_failures, of_requests_for_arrays_and_caches_do_not_cause_additional_chunks)
+TYPED_TEST(shared_failures, a_pool_without_memory_for_arrays_and_caches_requests_no_more_chunks)
 {
     using pool = typename TypeParam::template pool<pool_options{.grow = growth::fixed(1 << 16)},
                                                    ref<chunks_only>>;

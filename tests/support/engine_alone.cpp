@@ -1,5 +1,5 @@
-// Makes ThreadSanitizer ignore the decoy caches of the malloc engine, which threads share. The
-// lists of a decoy look both empty to malloc and full to free, so every call takes the slow path.
+// Makes ThreadSanitizer ignore the trap caches of the malloc engine, which threads share. The lists
+// of a trap cache look empty to malloc and full to free, so every call takes the slow path.
 // Many threads write to the `room` of the same lists, and no thread uses the written values.
 
 extern "C" const char* __tsan_default_suppressions(); // NOLINT: ThreadSanitizer defines this name

@@ -81,7 +81,7 @@ class NocompileRunner(TreeTest):
         self.assertEqual(self.check('// error: too (small|big)\nstatic_assert(false, "too big");\n'),
                          (0, ""))
 
-    def test_finds_a_file_that_compiles(self):
+    def test_a_file_that_compiles_without_the_expected_error_makes_the_runner_fail(self):
         status, text = self.check("// error: too big\n")
         self.assertEqual(status, 1)
         self.assertIn("no.cpp: it compiles", text)

@@ -71,7 +71,7 @@ TEST(arena_rewind, crosses_large_chunks_in_between)
     EXPECT_EQ(a.stats().bytes_live, 20u);
 }
 
-TEST(arena_rewind, to_a_mark_of_the_empty_arena_frees_all_blocks)
+TEST(arena_rewind, a_rewind_to_a_mark_of_the_empty_arena_frees_all_blocks)
 {
     counting_source heap;
     counted_arena a(heap);
@@ -86,7 +86,7 @@ TEST(arena_rewind, to_a_mark_of_the_empty_arena_frees_all_blocks)
     EXPECT_EQ(heap.calls(), calls);
 }
 
-TEST(arena_rewind, makes_the_initial_buffer_available_again)
+TEST(arena_rewind, a_rewind_makes_the_initial_buffer_available_again)
 {
     std::byte memory[64];
     counting_source heap;

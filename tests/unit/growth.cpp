@@ -41,7 +41,7 @@ TEST(growth, doubles_from_4_kib_to_1_mib_by_default)
               (list{4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576, 1048576}));
 }
 
-TEST(growth, none_is_one_step)
+TEST(growth, growth_none_requests_one_chunk)
 {
     EXPECT_EQ(steps<growth::none(1000)>(5), (list{1000, 0}));
     EXPECT_TRUE(growth::none(1000).is_single());
@@ -50,7 +50,7 @@ TEST(growth, none_is_one_step)
     EXPECT_FALSE(growth::fixed(1000).is_single());
 }
 
-TEST(growth, fixed_repeats_one_step)
+TEST(growth, growth_fixed_repeats_the_same_chunk_size)
 {
     EXPECT_EQ(steps<growth::fixed(1000)>(4), (list{1000, 1000, 1000, 1000}));
 }
@@ -110,7 +110,7 @@ TEST(growth, accepts_absurdly_large_numbers)
     EXPECT_EQ((steps<growth{.first = 100, .limit = 7}>(1)), (list{0}));
 }
 
-TEST(growth, by_a_custom_rule_sees_the_last_step_and_the_request_and_is_clamped)
+TEST(growth, a_custom_growth_rule_gets_the_last_step_and_the_request_and_its_result_is_clamped)
 {
     growth_function const custom = [](std::size_t last, std::size_t asked) noexcept {
         return last == 0 ? asked * 10 : last + 1;

@@ -159,7 +159,7 @@ TYPED_TEST(shared_handles, become_a_box_only_if_there_is_no_other_handle)
     EXPECT_EQ(this->people.dead(), 1U);
 }
 
-TYPED_TEST(shared_handles, that_are_weak_find_the_object_until_it_is_destroyed)
+TYPED_TEST(shared_handles, weak_handles_find_the_object_until_it_is_destroyed)
 {
     typename TestFixture::watcher nothing;
     EXPECT_TRUE(nothing.expired());
@@ -194,7 +194,7 @@ TYPED_TEST(shared_handles, that_are_weak_find_the_object_until_it_is_destroyed)
     EXPECT_EQ(this->slots(), 1U);
 }
 
-TYPED_TEST(shared_handles, that_are_weak_keep_the_slot_in_use)
+TYPED_TEST(shared_handles, weak_handles_keep_the_slot_in_use)
 {
     {
         typename TestFixture::watcher watching = this->make();
@@ -224,7 +224,7 @@ TYPED_TEST(shared_handles, destroy_a_whole_linked_chain_with_its_first_object)
 }
 
 /// Objects that own each other in a cycle live until the pool destroys them.
-TYPED_TEST(shared_handles, in_rings_are_destroyed_by_clear_and_release)
+TYPED_TEST(shared_handles, handles_in_rings_are_destroyed_by_clear_and_release)
 {
     for (int round = 0; round < 3; ++round) {
         std::vector<typename TestFixture::strong> all;
@@ -245,7 +245,7 @@ TYPED_TEST(shared_handles, in_rings_are_destroyed_by_clear_and_release)
     }
 }
 
-TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_it)
+TYPED_TEST(shared_handles, weak_handles_survive_a_clear_and_find_no_object_afterwards)
 {
     std::vector<typename TestFixture::watcher> watchers;
     for (int i = 0; i < 10; ++i) {
@@ -275,7 +275,7 @@ TYPED_TEST(shared_handles, that_are_weak_survive_a_clear_and_find_nothing_after_
 
 /// During `clear`, a destructor may copy and drop handles. Its weak handles find only objects that
 /// are not yet destroyed.
-TYPED_TEST(shared_handles, that_are_weak_find_only_living_objects_in_destructors_during_a_clear)
+TYPED_TEST(shared_handles, weak_handles_find_only_living_objects_in_destructors_during_a_clear)
 {
     static std::size_t found, missed;
     found = missed = 0;
@@ -307,7 +307,7 @@ TYPED_TEST(shared_handles, that_are_weak_find_only_living_objects_in_destructors
     EXPECT_EQ(this->slots(), 0U);
 }
 
-TYPED_TEST(shared_handles, that_are_weak_cannot_revive_their_object_in_its_destructor)
+TYPED_TEST(shared_handles, weak_handles_cannot_revive_their_object_in_its_destructor)
 {
     static bool expired;
     expired = false;

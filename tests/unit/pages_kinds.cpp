@@ -93,7 +93,7 @@ TEST(pages_of_a_numa_node, are_bound_to_no_node_after_a_chunk_in_a_range_is_free
     EXPECT_EQ(source.try_take({page_bytes}).data, c.data);
 }
 
-TEST(pages_of_a_numa_node, that_is_missing_come_from_other_nodes_if_preferred_and_fail_if_bound)
+TEST(pages_of_a_numa_node, a_missing_numa_node_is_replaced_if_preferred_and_fails_if_bound)
 {
     pages<on_no_node> preferring;
     chunk const c = preferring.try_take({mib});

@@ -330,7 +330,7 @@ TEST(pool, can_have_another_allocator_as_its_source)
     EXPECT_EQ(below.stats().blocks_live, 0U);
 }
 
-TEST(pool, that_is_lock_free_owns_exactly_the_bytes_of_its_blocks)
+TEST(pool, a_lock_free_pool_owns_exactly_the_bytes_of_its_blocks)
 {
     pool<default_heap,
          pool_options{.block = 64, .grow = growth::none(1 << 14), .threads = sync::lock_free}>

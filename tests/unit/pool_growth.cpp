@@ -57,7 +57,7 @@ TYPED_TEST_SUITE(pool_growth, kinds, kind_names);
 
 using list = std::vector<std::size_t>;
 
-TYPED_TEST(pool_growth, by_none_stops_after_one_chunk)
+TYPED_TEST(pool_growth, a_pool_with_growth_none_fails_after_one_chunk)
 {
     typename TestFixture::template grown<growth::none(10000)> pool(48, 0, this->heap);
     std::size_t const count = this->exhaust(pool);

@@ -87,7 +87,7 @@ TYPED_TEST(pool_order, allocates_the_last_few_freed_blocks_first)
     EXPECT_EQ(take(pool, 20), blocks);
 }
 
-TEST(pool_order, of_lifo_allocates_the_last_freed_block_first)
+TEST(pool_order, a_lifo_pool_allocates_the_last_freed_block_first)
 {
     pool<default_heap, pool_options{.order = reuse::lifo}> pool(48);
     std::vector<void*> blocks = shuffled(take(pool, 20000));

@@ -67,7 +67,7 @@ TEST(size_class, is_aligned_to_the_largest_power_of_two_that_divides_its_size)
     }
 }
 
-TEST(size_class, of_a_layout_is_aligned_for_it)
+TEST(size_class, the_size_class_of_a_layout_satisfies_its_size_and_alignment)
 {
     for (std::size_t align = 1; align <= 4096; align *= 2)
         for (std::size_t bytes = 0; bytes <= 5000; ++bytes) {

@@ -230,7 +230,7 @@ class Cargo:
         return cases
 
     def skipped(self):
-        """Returns the tests that wrote why they could not run, with the reasons. Until now they counted as passed."""
+        """Returns the tests that wrote why they could not run, with the reasons. The runner has counted them as passed."""
         if not self.skips.exists():
             return []
         return [Case(*line.split("\t", 1)[:1], "skipped", line.split("\t", 1)[-1])

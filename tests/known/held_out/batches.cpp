@@ -1,4 +1,4 @@
-// advises: convert AS4
+// expected advice: convert AS4
 //
 // A pipeline of three threads. The first reads lines of a log into batches of records, the second
 // adds fields to each record, and the third adds the records up and drops the batch. An

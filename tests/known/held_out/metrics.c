@@ -1,4 +1,4 @@
-// advises: fix in describe
+// expected advice: fix in describe
 //
 // A table of metrics, each with its newest samples. Metrics that nobody requested are dropped with
 // all that they own, except for the description, which leaks. So the memory only grows. Another

@@ -1,4 +1,4 @@
-// advises: pool AS7
+// expected advice: pool AS7
 //
 // The order books of an exchange. Orders rest in a queue at each price, and are filled, replaced
 // and cancelled in random order, so the blocks of all books are allocated and freed one by one.

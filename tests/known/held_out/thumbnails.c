@@ -1,4 +1,4 @@
-// advises: leave
+// expected advice: leave
 //
 // Makes small images of large ones. Each image needs some buffers, one row at a time, and a list of
 // colours, but blurring and comparing takes nearly all of the time.

@@ -1,4 +1,4 @@
-// advises: switch
+// expected advice: switch
 //
 // The articles of a wiki. Each edit makes a text that is a little longer, the last revisions of an
 // article are kept, and one revision in eight is kept for ever. The blocks have thousands of sizes.

@@ -1,4 +1,4 @@
-// advises: switch
+// expected advice: switch
 //
 // Edits several documents in turn. A document is a table of pieces, and each of its edits can be
 // undone and done again. Pieces and edits are allocated and freed one by one, until the program

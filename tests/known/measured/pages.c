@@ -1,4 +1,4 @@
-// advises: convert AS4 or AS3 in render_page
+// expected advice: convert AS4 or AS3 in render_page
 //
 // Renders tables as HTML. The text of each cell, row and page is built piece by piece in a string
 // that grows by realloc, and all strings of a page are freed when the page is complete.

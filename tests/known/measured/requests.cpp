@@ -1,4 +1,4 @@
-// advises: convert AS4 in handle
+// expected advice: convert AS4 in handle
 //
 // Answers the requests of a web service. Parses each request into its headers, its query and a tree
 // of its body, computes a total from them, and drops all of it.

@@ -1,4 +1,4 @@
-// advises: convert AS4 in find_route
+// expected advice: convert AS4 in find_route
 //
 // Finds shortest routes through a city on a grid with walls. Each search makes a node for each
 // crossing that it reaches, and drops all of them when the route is known.

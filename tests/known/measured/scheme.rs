@@ -1,4 +1,4 @@
-// advises: convert AS4 in run
+// expected advice: convert AS4 in run
 //
 // Runs small Lisp scripts, each in a separate interpreter. Every call of a function makes an
 // environment, and lists are made of pairs. Both are dropped when nothing refers to them.

@@ -19,8 +19,8 @@ pub mod row;
 pub mod statistics;
 pub mod trial;
 
-/// How much work a run does: a full run, a short run, or a smoke run, which only checks that every
-/// case works.
+/// The amount of work in a run. It is a full run, a short run, or a smoke run, which only checks
+/// that every case works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Full,
@@ -29,7 +29,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the number of objects or elements: `wanted`, or a small number in a smoke run.
+    /// Returns the number of objects or elements, which is `wanted`, or a small number in a smoke
+    /// run.
     pub fn count(self, wanted: usize) -> usize {
         if self == Effort::Smoke {
             wanted.min(128)
@@ -40,8 +41,8 @@ impl Effort {
 }
 
 /// A function that does a number of passes. It adds the ns of these passes to each figure. The
-/// function owns the contender: when the function is dropped, every object and the allocator are
-/// dropped too.
+/// function owns the allocator under test. When the function is dropped, every object and the
+/// allocator are dropped too.
 pub type Body = Box<dyn FnMut(u64, &mut [f64])>;
 
 /// The reason why a contender cannot run a case. Results have it in the field `why`.
@@ -57,8 +58,8 @@ pub struct Entrant {
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub case: String,
-    /// The variant: `faithful` (as published), `corrected` (without the mistakes of the published
-    /// benchmark), or empty if there is only one.
+    /// The variant, which is `faithful` (as published), `corrected` (without the mistakes of the
+    /// published benchmark), or empty if there is only one.
     pub variant: &'static str,
     pub metric: &'static str,
     pub threads: usize,
@@ -107,7 +108,7 @@ impl Experiment {
         self
     }
 
-    /// Sets the figures of a case with several threads: wall time and CPU time. Also makes a batch
+    /// Sets the wall time and the CPU time of a case with several threads. Also makes a batch
     /// long compared with the start of threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self = self.metrics(&["ns_per_op", "cpu_ns_per_op"]);
