@@ -60,7 +60,7 @@ pub struct Command {
     /// Also looks for debug information in this directory.
     #[arg(long, value_name = "DIRECTORY")]
     debug_dir: Vec<PathBuf>,
-    /// Writes one JSON object a second instead of text.
+    /// Writes one JSON object a second instead of text, with the first 20 functions and 100 threads.
     #[arg(long)]
     json: bool,
     /// The program and its arguments. On a screen, the program has no input, and its output is
@@ -88,13 +88,11 @@ impl Command {
             out: if is_screen { Out::Nowhere } else { Out::Stderr },
         };
         let options = Options {
-            subject: String::new(),
             is_attached: self.pid.is_some(),
             interval: self.interval.max(Duration::from_millis(50)),
             sort: self.sort,
             filter: self.filter,
             format,
-            trace: PathBuf::new(),
             keeps: Arc::new(self.output.is_some().into()),
             debug_folders: self.debug_dir,
         };

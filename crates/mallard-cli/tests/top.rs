@@ -147,6 +147,84 @@ fn the_view_goes_on_when_the_event_log_is_full() {
 
 #[test]
 #[ignore = "needs the recorder; ./x test has it"]
+fn memory_and_threads_of_ended_processes_are_not_counted() {
+    let folder = Folder::new();
+    let source = r#"
+        #include <pthread.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static void* volatile kept;
+        static void* work(void* bytes) { kept = malloc((size_t)bytes); return NULL; }
+        int main(void) {
+            for (int i = 0; i < 5; ++i) {
+                if (fork() == 0) {
+                    kept = memset(malloc(4 << 20), 1, 4 << 20);
+                    usleep(20000);
+                    _exit(0);
+                }
+                wait(NULL);
+                pthread_t thread;
+                pthread_create(&thread, NULL, work, (void*)100);
+                pthread_join(thread, NULL);
+            }
+            kept = malloc(1000);
+            return 0;
+        }"#;
+    let program = folder.compile("children", source, &["-pthread"]);
+    let words = ["top", "--json", "--interval", "10ms", "--follow", "fork", "--", &program];
+    let ran = folder.mallard(&words);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let values: Vec<Value> =
+        ran.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let live = |value: &Value| value["live_bytes"].as_u64().unwrap();
+    assert!(values.iter().any(|value| live(value) > 4 << 20), "{}", ran.out());
+    let last = values.last().unwrap();
+    assert!(live(last) < 1 << 20, "{last}");
+    assert!(last["thread_count"].as_u64() <= Some(1), "{last}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn an_exec_replaces_the_memory_of_the_process() {
+    let folder = Folder::new();
+    let source = r#"
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(int argc, char** argv) {
+            void* volatile kept = NULL;
+            for (int i = 0; i < (argc > 1 ? 1 : 2000); ++i)
+                kept = malloc(1000);
+            return argc > 1 || kept == NULL ? 0 : execl(argv[0], argv[0], "again", NULL);
+        }"#;
+    let program = folder.compile("again", source, &[]);
+    let ran = folder.mallard(&["top", "--json", "--follow", "exec", "--", &program]);
+    assert_eq!(ran.status(), 0, "{}", ran.errors());
+    let out = ran.out();
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert!(last["live_bytes"].as_u64() < Some(200_000), "{last}");
+    assert!(last["functions"][0]["name"].as_str().unwrap().starts_with("main  again.c:"), "{last}");
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn a_pipe_that_nobody_reads_does_not_stop_the_program() {
+    let folder = Folder::new();
+    let program = growing(&folder);
+    let log = folder.path("slow.stream");
+    let options = ["top", "--json", "--interval", "1ms", "-o", "slow", "--", &program];
+    let mut top = Command::start(&folder, MALLARD, &options);
+    top.line_with("keep_orders");
+    // The pipe has room for 64 KiB, and a line has 1 KiB.
+    let events = 40 << 10;
+    until("the program goes on", || std::fs::metadata(&log).ok().filter(|of| of.len() > events));
+    drop(top.child.stdin.take());
+    until("mallard ends", || top.child.try_wait().unwrap());
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
 fn top_detaches_when_its_pipe_is_closed() {
     if let Some(why) = obstacle() {
         return skip(why);
@@ -187,6 +265,35 @@ fn keys_change_the_screen_save_the_recording_and_quit() {
     assert_eq!(status, Some(128 + 15), "{out}");
     assert!(out.contains("ended by signal 15"), "{out}");
     assert_eq!((files(&folder, "stream"), files(&folder, "mallard")), (0, 1));
+}
+
+#[test]
+#[ignore = "needs the recorder; ./x test has it"]
+fn q_twice_kills_a_program_that_ignores_sigterm() {
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        return skip("the program `script` is not installed");
+    }
+    let folder = Folder::new();
+    let source = r#"
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static void* volatile kept;
+        int main(void) {
+            signal(SIGTERM, SIG_IGN);
+            for (;; usleep(1000))
+                kept = malloc(10);
+        }"#;
+    let program = folder.compile("stubborn", source, &[]);
+    let words = format!("stty rows 24 cols 80; {MALLARD} top --interval 50ms {program}");
+    let mut top = Command::start(&folder, "script", &["-qec", &words, "/dev/null"]);
+    top.screen_with("stubborn.c");
+    top.press("q");
+    top.screen_with("kills");
+    top.press("q");
+    let (status, out, _) = top.finish();
+    assert_eq!(status, Some(128 + 9), "{out}");
+    assert!(out.contains("\u{1b}[?1049l"), "the terminal is restored: {out}");
 }
 
 #[test]

@@ -10,10 +10,12 @@ use mallard_measure::process::launch::Ended;
 use mallard_measure::process::proc::{self, Process};
 use mallard_trace::format::{is_family, loss, op, Record, RECORD_BYTES};
 use mallard_trace::stream::Writer;
+use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the ring is read and the system is sampled.
@@ -98,13 +100,18 @@ pub trait Observer {
     /// Receives the CPU time of a thread, in nanoseconds.
     fn cpu(&mut self, thread: u32, cpu_ns: u64);
 
+    /// Learns that a process has ended at the time `t`, in ticks. All its records have been received.
+    fn ended(&mut self, process: u32, t: u64);
+
     /// Shows what was received. All events before the time `t`, in ticks, have been received. Called some
-    /// 100 times a second, because the ring fills up otherwise.
-    fn show(&mut self, t: u64, log: Log);
+    /// 100 times a second. Must return soon, because the program waits when the ring is full. Returns a
+    /// signal if the recording should end: the signal is sent to a program that was started, and a process
+    /// that was already running continues.
+    fn show(&mut self, t: u64, log: Log) -> Option<Signal>;
 }
 
 /// What a session has written to the event log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Log {
     /// The size of the event log in bytes.
     pub bytes: u64,
@@ -144,6 +151,8 @@ pub struct Session {
     reached_max_bytes: bool,
     /// While there is an observer, the program is recorded even if nothing can be written.
     observer: Option<Box<dyn Observer>>,
+    /// Whether the observer has ended the recording of processes that outlive the program.
+    is_given_up: bool,
 }
 
 impl Session {
@@ -178,6 +187,7 @@ impl Session {
             write_error: None,
             reached_max_bytes: false,
             observer: None,
+            is_given_up: false,
         }
     }
 
@@ -207,6 +217,8 @@ impl Session {
                     false => self.recorded.forked(),
                 };
                 self.ended = Some(self.running.reap()?);
+                // The observer must be dropped before a signal may end this process.
+                self.running.ends_by_signals().store(self.observer.is_none(), Ordering::Relaxed);
             }
             if self.ended.is_some() && self.running.leaves_segments() {
                 self.ring.find_segments();
@@ -223,6 +235,9 @@ impl Session {
     /// Returns whether no process records any more, and all events are read.
     fn is_over(&mut self) -> bool {
         let has_ended = self.ended.is_some() && self.ring.owners().is_empty();
+        if self.ended.is_some() && self.is_given_up {
+            return true;
+        }
         if !has_ended || self.ring.is_mapped_elsewhere() {
             return false;
         }
@@ -338,7 +353,14 @@ impl Session {
         if let Err(error) = written {
             self.fail(error);
         }
-        over.keys().for_each(|&process| self.recorded.end(process, t));
+        for (&process, &end) in &over {
+            self.recorded.end(process, t);
+            if let (Some(observer), Some((number, _))) =
+                (&mut self.observer, self.samplers.get(&process))
+            {
+                observer.ended(*number, end);
+            }
+        }
         self.samplers.retain(|process, _| !over.contains_key(process));
         let samplers = &self.samplers;
         self.threads.retain(|_, owner| samplers.contains_key(&owner.system_process));
@@ -348,14 +370,17 @@ impl Session {
 
     fn show(&mut self, t: u64) {
         let Some(observer) = &mut self.observer else { return };
-        observer.show(
-            t,
-            Log {
-                bytes: self.file.stream_position().unwrap_or(0),
-                is_closed: self.reached_max_bytes || self.writer.is_none(),
-                lost: self.ring.lost_full() + self.ring.lost_nested(),
-            },
-        );
+        let log = Log {
+            bytes: self.file.stream_position().unwrap_or(0),
+            is_closed: self.reached_max_bytes || self.writer.is_none(),
+            lost: self.ring.lost_full() + self.ring.lost_nested(),
+        };
+        if let Some(signal) = observer.show(t, log) {
+            match self.ended {
+                Some(_) => self.is_given_up = true,
+                None => self.running.end(signal),
+            }
+        }
     }
 
     /// Returns the ids of the processes that have ended since the last pass, and the earliest time
@@ -422,6 +447,8 @@ impl Session {
 
     fn finish(mut self, ended: Ended) -> Outcome {
         let wall = self.start.begin.elapsed();
+        drop(self.observer.take());
+        self.running.ends_by_signals().store(true, Ordering::Relaxed);
         let size = self.file.stream_position().ok();
         if let Some(writer) = self.writer.take() {
             if let Err(error) = self.write_end(writer) {

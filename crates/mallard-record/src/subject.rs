@@ -3,7 +3,12 @@
 
 use crate::attach::{Attached, Outcome};
 use mallard_measure::process::launch::{Ended, Running};
+use mallard_measure::process::orphans::descendants;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A process that is recorded.
@@ -46,6 +51,28 @@ impl Subject {
         match self {
             Subject::Started(running) => running.interrupted_by,
             Subject::Attached(attached) => attached.interrupted_by(),
+        }
+    }
+
+    /// Returns a flag. While it is set, SIGINT and similar signals end this process.
+    pub fn ends_by_signals(&self) -> Arc<AtomicBool> {
+        match self {
+            Subject::Started(running) => running.ends_by_signals(),
+            Subject::Attached(attached) => attached.ends_by_signals(),
+        }
+    }
+
+    /// Ends the recording: sends a signal to a program that was started and is not reaped yet, and to
+    /// the processes that the program has started. Detaches from a process that was already running.
+    pub fn end(&self, signal: Signal) {
+        match self {
+            Subject::Attached(attached) => attached.end(),
+            Subject::Started(running) => {
+                let program = Pid::from_raw(running.process() as i32);
+                for process in descendants(program).into_iter().chain([program]) {
+                    let _ = kill(process, signal); // fails if the process has ended
+                }
+            }
         }
     }
 

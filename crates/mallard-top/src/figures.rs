@@ -5,9 +5,8 @@ use mallard_trace::live::{Live, Sums};
 use mallard_trace::names::{is_standard, is_system_library, is_wrapper, short};
 use mallard_trace::trace::FrameInfo;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
-use std::time::Duration;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// The figures of a function, of a thread, or of the whole program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -32,6 +31,35 @@ impl Row {
         self.growth += per_second(now.live_bytes, before.live_bytes);
         self.bytes_per_second += per_second(now.bytes, before.bytes);
         self.blocks_per_second += per_second(now.blocks, before.blocks);
+    }
+}
+
+/// What the list is ordered by, the largest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sort {
+    /// Bytes in use
+    #[default]
+    Use,
+    /// Growth of the bytes in use
+    Growth,
+    /// Bytes allocated per second
+    Bytes,
+    /// Blocks allocated per second
+    Blocks,
+}
+
+impl Sort {
+    /// All orders.
+    pub const ALL: [Sort; 4] = [Sort::Use, Sort::Growth, Sort::Bytes, Sort::Blocks];
+
+    /// Returns the figure by which a row is ordered.
+    pub fn key(self, row: &Row) -> f64 {
+        match self {
+            Sort::Use => row.live_bytes as f64,
+            Sort::Growth => row.growth,
+            Sort::Bytes => row.bytes_per_second,
+            Sort::Blocks => row.blocks_per_second,
+        }
     }
 }
 
@@ -77,16 +105,127 @@ pub struct Figures {
     pub lost: u64,
     /// The functions that have blocks or have allocated, in no order.
     pub functions: Vec<Function>,
-    /// The threads that have allocated.
+    /// The number of running threads that have allocated.
+    pub thread_count: u64,
+    /// These threads.
     pub threads: Vec<Thread>,
 }
 
-/// A call stack in words.
-#[derive(Clone)]
+/// The functions that have at least one of the largest figures have their call stack in `Function::stack`.
+const STACKS: usize = 50;
+
+/// A function and the place of a call in it, such as `parse  parser.cpp:120`.
+#[derive(Clone, Copy)]
 struct Named {
-    function: Rc<str>,
-    shown: Rc<str>,
-    stack: Rc<[String]>,
+    /// The index of the function in `Names::functions`.
+    function: usize,
+    /// The index in `Names::shown`.
+    shown: usize,
+}
+
+/// The names by which call stacks are grouped. Each frame is named once.
+#[derive(Default)]
+struct Names {
+    functions: HashMap<String, Named>,
+    shown: Vec<String>,
+    /// For each frame, the innermost function that the user wrote, and the innermost function that is no
+    /// allocation wrapper.
+    frames: HashMap<u32, [Option<Named>; 2]>,
+    /// For each call stack whose frames are named, its name.
+    stacks: HashMap<u32, Named>,
+}
+
+impl Names {
+    /// Returns the name of a call stack, which is its innermost function that the user wrote: not an
+    /// allocation wrapper, and not of a standard or system library. If there is none, returns the innermost
+    /// function that is no wrapper.
+    fn of_stack(&mut self, live: &Live, node: u32) -> Named {
+        if let Some(&named) = self.stacks.get(&node) {
+            return named;
+        }
+        let mut fallback = None;
+        for frame in live.frames(node) {
+            let Some([own, no_wrapper]) = self.of_frame(live, frame) else {
+                return self.add("(names are being looked up)", "");
+            };
+            fallback = fallback.or(no_wrapper);
+            if let Some(own) = own {
+                self.stacks.insert(node, own);
+                return own;
+            }
+        }
+        let named = fallback.unwrap_or_else(|| self.add("(no call stack)", ""));
+        self.stacks.insert(node, named);
+        named
+    }
+
+    fn of_frame(&mut self, live: &Live, frame: u32) -> Option<[Option<Named>; 2]> {
+        if let Some(&known) = self.frames.get(&frame) {
+            return Some(known);
+        }
+        let functions = live.functions(frame)?;
+        let mut named = |is_wanted: fn(&&FrameInfo) -> bool| {
+            let of = functions.iter().find(is_wanted)?;
+            Some(self.add(&short(of.function), &of.place()))
+        };
+        let both = [named(is_own), named(|frame| !is_wrapper(frame.function))];
+        self.frames.insert(frame, both);
+        Some(both)
+    }
+
+    fn add(&mut self, function: &str, place: &str) -> Named {
+        let known = self.functions.get(function);
+        if let Some(&known) = known.filter(|_| place.is_empty()) {
+            return known;
+        }
+        let function_index = known.map_or(self.functions.len(), |known| known.function);
+        let named = Named { function: function_index, shown: self.shown.len() };
+        self.shown.push(format!("{function}  {place}").trim_end().to_string());
+        self.functions.entry(function.to_string()).or_insert(named);
+        named
+    }
+}
+
+fn is_own(frame: &&FrameInfo) -> bool {
+    !is_wrapper(frame.function) && !is_standard(frame.function) && !is_system_library(frame.module)
+}
+
+/// What the system reports about the recorded processes.
+#[derive(Default)]
+pub struct System {
+    /// The memory and CPU time of each running process.
+    pub processes: BTreeMap<u32, Memory>,
+    /// The CPU time of ended processes, in nanoseconds.
+    pub ended_cpu_ns: u64,
+    /// The CPU of each thread.
+    pub threads: BTreeMap<u32, Cpu>,
+}
+
+/// The CPU time of a thread.
+#[derive(Clone, Copy)]
+pub struct Cpu {
+    /// When the CPU time was read, and the CPU time in nanoseconds.
+    read: (Instant, u64),
+    /// The share of the time between the last two readings for which the thread used a CPU. `None`
+    /// after the first reading.
+    share: Option<f64>,
+}
+
+impl System {
+    /// Adds the CPU time of a thread, which was read at the time `now`.
+    pub fn add(&mut self, thread: u32, cpu_ns: u64, now: Instant) {
+        let before = self.threads.get(&thread).map(|cpu| cpu.read);
+        let since = |(then, ns): (Instant, u64)| {
+            share(cpu_ns, ns, now.duration_since(then).as_secs_f64().max(1e-3))
+        };
+        self.threads.insert(thread, Cpu { read: (now, cpu_ns), share: before.map(since) });
+    }
+
+    /// Removes a process that has ended.
+    pub fn end(&mut self, process: u32) {
+        let ended = self.processes.remove(&process);
+        self.ended_cpu_ns += ended.map_or(0, |memory| memory.user_ns + memory.system_ns);
+    }
 }
 
 /// Computes figures, each for the time since the last ones.
@@ -94,20 +233,19 @@ struct Named {
 pub struct Meter {
     seconds: f64,
     whole: Sums,
-    stacks: HashMap<u32, Sums>,
-    threads: BTreeMap<u32, (Sums, Option<u64>)>,
+    stacks: Vec<Sums>,
+    threads: BTreeMap<u32, Sums>,
     cpu_ns: Option<u64>,
-    /// The call stacks whose names are known, by node.
-    named: HashMap<u32, Named>,
+    names: Names,
 }
 
-/// What the system reports about the recorded processes.
+/// The figures of a function while they are summed up, and its call stack that holds or allocates most.
 #[derive(Default)]
-pub struct System {
-    /// The memory and CPU time of each process.
-    pub processes: BTreeMap<u32, Memory>,
-    /// The CPU time of each thread, in nanoseconds.
-    pub threads: BTreeMap<u32, u64>,
+struct Summed {
+    row: Row,
+    weight: u64,
+    shown: usize,
+    node: u32,
 }
 
 impl Meter {
@@ -117,8 +255,10 @@ impl Meter {
         let mut whole = Row::default();
         whole.add(&live.whole(), &self.whole, seconds);
         let of_processes = || system.processes.values();
-        let cpu_ns = of_processes().map(|memory| memory.user_ns + memory.system_ns).sum();
+        let running_ns: u64 = of_processes().map(|memory| memory.user_ns + memory.system_ns).sum();
+        let cpu_ns = system.ended_cpu_ns + running_ns;
         let has_memory = !system.processes.is_empty();
+        let threads = self.threads(live, system, seconds);
         let figures = Figures {
             seconds: time.as_secs_f64(),
             whole,
@@ -127,76 +267,71 @@ impl Meter {
             unknown_frees: live.unknown_frees(),
             lost,
             functions: self.functions(live, seconds),
-            threads: self.threads(live, system, seconds),
+            thread_count: threads.len() as u64,
+            threads,
         };
         self.seconds = time.as_secs_f64();
         self.whole = live.whole();
-        self.cpu_ns = has_memory.then_some(cpu_ns);
+        self.cpu_ns = (cpu_ns > 0).then_some(cpu_ns);
         figures
     }
 
     fn functions(&mut self, live: &Live, seconds: f64) -> Vec<Function> {
-        let mut functions: HashMap<Rc<str>, (Row, u64, Named)> = HashMap::new();
-        let mut stacks = HashMap::new();
+        let mut functions: HashMap<usize, Summed> = HashMap::new();
         for (node, &sums) in live.stacks() {
-            let before = self.stacks.get(&node).copied().unwrap_or_default();
-            stacks.insert(node, sums);
+            if self.stacks.len() <= node as usize {
+                self.stacks.resize(node as usize + 1, Sums::default());
+            }
+            let before = std::mem::replace(&mut self.stacks[node as usize], sums);
             if sums.live_blocks == 0 && sums == before {
                 continue; // nothing in use, and nothing allocated in the interval
             }
-            let named = match self.named.get(&node) {
-                Some(named) => named.clone(),
-                None => self.name(live, node),
-            };
+            let named = self.names.of_stack(live, node);
             let weight = sums.live_bytes + (sums.bytes - before.bytes);
-            let (row, heaviest, largest) = functions
-                .entry(named.function.clone())
-                .or_insert_with(|| (Row::default(), 0, named.clone()));
-            row.add(&sums, &before, seconds);
-            if weight > *heaviest {
-                (*heaviest, *largest) = (weight, named);
+            let summed = functions.entry(named.function).or_default();
+            summed.row.add(&sums, &before, seconds);
+            if weight >= summed.weight {
+                (summed.weight, summed.shown, summed.node) = (weight, named.shown, node);
             }
         }
-        self.stacks = stacks;
-        let function = |(row, _, named): (Row, u64, Named)| Function {
-            name: named.shown.to_string(),
+        let mut functions: Vec<Summed> = functions.into_values().collect();
+        let mut with_stack = HashSet::new();
+        for sort in Sort::ALL {
+            functions.sort_by(|a, b| sort.key(&b.row).total_cmp(&sort.key(&a.row)));
+            with_stack.extend(functions.iter().take(STACKS).map(|summed| summed.node));
+        }
+        let function = |Summed { row, shown, node, .. }: Summed| Function {
+            name: self.names.shown[shown].clone(),
             row,
-            stack: named.stack.to_vec(),
+            stack: if with_stack.contains(&node) { stack(live, node) } else { Vec::new() },
         };
-        functions.into_values().map(function).collect()
-    }
-
-    fn name(&mut self, live: &Live, node: u32) -> Named {
-        let Some(stack) = live.functions(node) else {
-            let waiting: Rc<str> = "(names are being looked up)".into();
-            return Named { function: waiting.clone(), shown: waiting, stack: Rc::default() };
-        };
-        let shown = |of: &FrameInfo| format!("{}  {}", short(of.function), of.place());
-        let own = own_function(&stack);
-        let function = own.map_or("(no call stack)".to_string(), |of| short(of.function));
-        let named = Named {
-            shown: own.map_or(function.clone(), shown).trim_end().into(),
-            function: function.into(),
-            stack: stack.iter().map(shown).collect(),
-        };
-        self.named.insert(node, named.clone());
-        named
+        functions.into_iter().map(function).collect()
     }
 
     fn threads(&mut self, live: &Live, system: &System, seconds: f64) -> Vec<Thread> {
-        let mut threads = Vec::new();
+        let (mut threads, mut all) = (Vec::new(), BTreeMap::new());
         for (number, thread) in live.threads() {
-            let cpu_ns = system.threads.get(&number).copied();
-            let before = self.threads.insert(number, (thread.sums, cpu_ns));
-            let (sums, cpu_before) = before.unwrap_or_default();
+            all.insert(number, thread.sums);
+            let before = self.threads.get(&number).copied().unwrap_or_default();
             let mut row = Row::default();
-            row.add(&thread.sums, &sums, seconds);
-            let cpu = cpu_ns.zip(cpu_before).map(|(now, before)| share(now, before, seconds));
-            let name = format!("{} ({})", thread.name, thread.system_id);
-            threads.push(Thread { name, row, cpu });
+            row.add(&thread.sums, &before, seconds);
+            let cpu = system.threads.get(&number).and_then(|cpu| cpu.share);
+            threads.push(Thread {
+                name: format!("{} ({})", thread.name, thread.system_id),
+                row,
+                cpu,
+            });
         }
+        self.threads = all;
         threads
     }
+}
+
+/// Returns the functions of a call stack, the innermost first.
+fn stack(live: &Live, node: u32) -> Vec<String> {
+    let infos = live.frames(node).filter_map(|frame| live.functions(frame)).flatten();
+    let shown = |of: FrameInfo| format!("{}  {}", short(of.function), of.place());
+    infos.map(|of| shown(of).trim_end().to_string()).collect()
 }
 
 /// Returns the share of an interval for which a CPU was used.
@@ -204,42 +339,42 @@ fn share(now_ns: u64, before_ns: u64, seconds: f64) -> f64 {
     now_ns.saturating_sub(before_ns) as f64 / 1e9 / seconds
 }
 
-/// Returns the innermost function that the user wrote: not an allocation wrapper, and not of a
-/// standard or system library. If there is none, returns the innermost function that is no wrapper.
-fn own_function<'a>(stack: &'a [FrameInfo<'a>]) -> Option<&'a FrameInfo<'a>> {
-    let is_own = |frame: &&FrameInfo| {
-        !is_wrapper(frame.function)
-            && !is_standard(frame.function)
-            && !is_system_library(frame.module)
-    };
-    let is_no_wrapper = |frame: &&FrameInfo| !is_wrapper(frame.function);
-    stack.iter().find(is_own).or_else(|| stack.iter().find(is_no_wrapper)).or(stack.first())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame<'a>(function: &'a str, module: &'a str) -> FrameInfo<'a> {
-        FrameInfo { function, file: "", line: None, module, is_inlined: false }
+    #[test]
+    fn a_function_is_the_users_if_it_is_neither_a_wrapper_nor_in_a_library() {
+        let frame = |function, module| FrameInfo {
+            function,
+            file: "",
+            line: None,
+            module,
+            is_inlined: false,
+        };
+        assert!(is_own(&&frame("parse", "/bin/app")));
+        assert!(!is_own(&&frame("operator new(unsigned long)", "/bin/app")));
+        assert!(!is_own(&&frame("std::vector<int>::push_back(int)", "/bin/app")));
+        assert!(!is_own(&&frame("strdup", "/lib/libc.so.6")));
     }
 
     #[test]
-    fn a_stack_is_named_by_the_innermost_function_that_the_user_wrote() {
-        let name = |stack: &[FrameInfo]| own_function(stack).map(|of| of.function.to_string());
-        let (wrapper, standard) =
-            ("operator new(unsigned long)", "std::vector<int>::push_back(int)");
-        let stack = [
-            frame(wrapper, "/lib/libstdc++.so.6"),
-            frame(standard, "/bin/app"),
-            frame("strdup", "/lib/libc.so.6"),
-            frame("parse", "/bin/app"),
-            frame("main", "/bin/app"),
-        ];
-        assert_eq!(name(&stack).as_deref(), Some("parse"));
-        assert_eq!(name(&stack[..2]).as_deref(), Some(standard));
-        assert_eq!(name(&stack[..1]).as_deref(), Some(wrapper));
-        assert_eq!(name(&[]), None);
+    fn a_thread_has_the_share_between_its_last_two_readings() {
+        let mut system = System::default();
+        let begin = Instant::now();
+        system.add(1, 0, begin);
+        assert_eq!(system.threads[&1].share, None);
+        system.add(1, 1_000_000_000, begin + Duration::from_secs(4));
+        assert_eq!(system.threads[&1].share, Some(0.25));
+    }
+
+    #[test]
+    fn an_ended_process_has_cpu_time_but_no_memory() {
+        let mut system = System::default();
+        let memory = Memory { rss: 4096, user_ns: 5, system_ns: 6, ..Memory::default() };
+        system.processes.insert(3, memory);
+        system.end(3);
+        assert_eq!((system.processes.len(), system.ended_cpu_ns), (0, 11));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Writes a line for each interval, for a file, a pipe, or a terminal that cannot show a screen.
 
-use crate::figures::Figures;
+use crate::figures::{Figures, Function};
 use crate::screen::{change, short};
-use crate::view::View;
+use crate::view::{Listed, View};
 use mallard_measure::output::units::{bytes, time};
 
 /// How the figures are shown.
@@ -16,8 +16,9 @@ pub enum Format {
     Json,
 }
 
-/// The number of functions in a JSON object.
+/// The maximum numbers of functions and of threads in a JSON object.
 const FUNCTIONS: usize = 20;
+const THREADS: usize = 100;
 
 /// Returns a line of text with the figures of the whole program and the first function of the list.
 pub fn text(figures: &Figures, view: &View) -> String {
@@ -40,22 +41,27 @@ pub fn text(figures: &Figures, view: &View) -> String {
     )
 }
 
-/// Returns a line of JSON with the figures of the whole program, the first functions of the list, and
-/// all threads.
+/// Returns a line of JSON with the figures of the whole program, and the first functions and threads of the
+/// lists.
 pub fn json(figures: &Figures, view: &View) -> String {
-    let names: Vec<&str> = view.listed(figures).iter().map(|(name, ..)| *name).collect();
-    let place = |name: &str| names.iter().position(|of| *of == name);
-    let mut functions = figures.functions.clone();
-    functions.retain(|function| place(&function.name).is_some_and(|place| place < FUNCTIONS));
-    functions.sort_by_key(|function| place(&function.name));
-    let figures = Figures { functions, ..figures.clone() };
+    let listed = view.listed(figures).into_iter().take(FUNCTIONS);
+    let function = |(name, row, _, stack): Listed| Function {
+        name: name.to_string(),
+        row: *row,
+        stack: stack.to_vec(),
+    };
+    let functions = listed.map(function).collect();
+    let mut threads = figures.threads.clone();
+    threads.sort_by(|a, b| view.sort.key(&b.row).total_cmp(&view.sort.key(&a.row)));
+    threads.truncate(THREADS);
+    let figures = Figures { functions, threads, ..*figures };
     format!("{}\n", serde_json::to_string(&figures).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Function, Row};
+    use crate::figures::Row;
 
     fn figures() -> Figures {
         let row = |live_bytes| Row { live_bytes, growth: 1024.0, ..Row::default() };

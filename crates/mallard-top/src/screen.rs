@@ -1,9 +1,10 @@
 //! Draws the view in a terminal, and reads keys.
 
-use crate::figures::{Figures, Row};
-use crate::view::{Listed, Sort, View};
+use crate::figures::{Figures, Row, Sort};
+use crate::view::{Listed, View};
 use mallard_measure::output::units::{bytes, plural, time};
 use mallard_measure::output::width::shortened;
+use nix::unistd::{getpgrp, tcgetpgrp};
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::crossterm::terminal;
 use ratatui::style::{Color, Modifier, Style};
@@ -11,6 +12,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use ratatui::{DefaultTerminal, Frame};
 use std::io::{self, IsTerminal};
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 /// The number of lines above the list, without notes, and below it.
@@ -22,11 +24,12 @@ const FIGURES: usize = 50;
 const NAME_MIN: usize = 12;
 
 /// Returns whether stdout is a terminal that can show a screen. A terminal whose size is unknown has 0
-/// columns.
+/// columns. The system stops a process in the background that changes the mode of its terminal.
 pub fn can_draw() -> bool {
     let is_dumb = std::env::var("TERM").is_ok_and(|name| name.is_empty() || name == "dumb");
     let has_size = || terminal::window_size().is_ok_and(|size| size.columns > 0 && size.rows > 0);
-    io::stdout().is_terminal() && !is_dumb && has_size()
+    let is_in_foreground = || tcgetpgrp(io::stdout()).is_ok_and(|group| group == getpgrp());
+    io::stdout().is_terminal() && !is_dumb && is_in_foreground() && has_size()
 }
 
 /// What is drawn.
@@ -45,13 +48,14 @@ pub struct Scene<'a> {
 
 /// A terminal in which only this view writes. Dropping it restores the terminal.
 pub struct Screen {
-    terminal: DefaultTerminal,
+    /// Never dropped, because `Terminal::drop` panics if neither the terminal nor stderr can be written.
+    terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 impl Screen {
     /// Switches the terminal to a separate screen, on which keys are not echoed.
     pub fn open() -> io::Result<Screen> {
-        ratatui::try_init().map(|terminal| Screen { terminal })
+        ratatui::try_init().map(|terminal| Screen { terminal: ManuallyDrop::new(terminal) })
     }
 
     /// Draws a scene. Returns the number of rows of the list that fit.
@@ -77,8 +81,15 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        let _ = self.terminal.show_cursor(); // fails if the terminal is closed
+        restore();
     }
+}
+
+/// Restores the terminal, which a thread that waits for the terminal cannot do. Without a terminal, nothing is
+/// to be restored.
+pub fn restore() {
+    let _ = ratatui::try_restore();
 }
 
 fn rows_that_fit(height: usize, notes: usize) -> usize {
@@ -127,7 +138,7 @@ fn head(scene: &Scene) -> Vec<Line<'static>> {
             format!(
                 " in {} blocks a second; {}{cpus}",
                 short(whole.blocks_per_second),
-                plural(scene.figures.threads.len() as u64, "thread")
+                plural(scene.figures.thread_count, "thread")
             )
             .into(),
         ]),
@@ -272,6 +283,7 @@ mod tests {
             cpus: Some(1.98),
             unknown_frees: 12,
             lost: 0,
+            thread_count: 2,
             functions: vec![
                 function(
                     "tokenize  lexer.cpp:88",

@@ -1,16 +1,15 @@
-//! Observes a recording, and shows its figures.
+//! Observes a recording, and computes its figures.
 
-use crate::figures::{Figures, Meter, System};
-use crate::lines::{self, Format};
-use crate::screen::{Scene, Screen};
-use crate::view::{Request, Sort, View};
+use crate::figures::{Figures, Meter, Sort, System};
+use crate::lines::Format;
+use crate::shown::{Page, Shown, Wishes};
+use crate::view::View;
 use mallard_measure::output::units::{bytes, count};
 use mallard_record::ring::Owner;
 use mallard_record::session::{Log, Observer};
 use mallard_record::system::Memory;
 use mallard_trace::live::{Live, Named};
-use nix::sys::signal::{raise, Signal};
-use std::io::{self, Write};
+use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -21,11 +20,12 @@ use std::time::{Duration, Instant};
 /// each time.
 const LOOKING_MAX: f64 = 0.1;
 
+/// At the end, lines wait at most this time for names.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
 /// The options of a live view.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program and its process id.
-    pub subject: String,
     /// Whether the process was already running when the recording began.
     pub is_attached: bool,
     /// How often the figures change.
@@ -36,8 +36,6 @@ pub struct Options {
     pub filter: String,
     /// How the figures are shown.
     pub format: Format,
-    /// The name of the trace if the recording is saved.
-    pub trace: PathBuf,
     /// Whether the recording is saved. The key `s` changes this.
     pub keeps: Arc<AtomicBool>,
     /// Directories with debug information.
@@ -51,52 +49,54 @@ struct Names {
     next: Instant,
 }
 
-/// A live view of a recording.
+/// A live view of a recording. Dropping the view shows the last figures, and restores the terminal.
 pub struct Top {
     options: Options,
+    subject: String,
+    trace: PathBuf,
     live: Live,
     system: System,
     meter: Meter,
-    figures: Figures,
-    view: View,
     names: Names,
-    /// `None` without a screen.
-    screen: Option<Screen>,
-    /// The number of rows of the list that fit on the screen.
-    page: usize,
+    shown: Shown,
+    wishes: Arc<Wishes>,
+    /// How many requests to quit were passed on to the session.
+    quits: u32,
+    log: Log,
     begin: Instant,
+    /// When the next figures are due.
     next: Instant,
-    has_colours: bool,
-    /// Whether stdout or the terminal can still be written.
-    is_seen: bool,
 }
 
 impl Top {
-    /// Makes a view. With [`Format::Screen`], switches the terminal to a separate screen until the view is
-    /// dropped. If the terminal cannot be switched, the view writes lines.
-    pub fn open(mut options: Options) -> Top {
-        let screen = (options.format == Format::Screen).then(|| Screen::open().ok()).flatten();
-        if screen.is_none() && options.format == Format::Screen {
-            options.format = Format::Lines;
-        }
-        let now = Instant::now();
+    /// Makes a view before the recording begins.
+    pub fn open(options: Options) -> Top {
+        let wishes = Arc::new(Wishes { keeps: options.keeps.clone(), ..Wishes::default() });
         let view = View { sort: options.sort, filter: options.filter.clone(), ..View::default() };
-        let next = now + options.interval;
+        let now = Instant::now();
         Top {
-            options,
+            shown: Shown::start(options.format, view, wishes.clone()),
+            subject: String::new(),
+            trace: PathBuf::new(),
             live: Live::default(),
             system: System::default(),
             meter: Meter::default(),
-            figures: Figures::default(),
-            view,
             names: Names { thread: None, begin: now, next: now },
-            screen,
-            page: 1,
+            wishes,
+            quits: 0,
+            log: Log::default(),
             begin: now,
-            next,
-            has_colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-            is_seen: true,
+            next: now,
+            options,
         }
+    }
+
+    /// Begins the view of a process. `trace` is the name of the trace if the recording is saved.
+    pub fn begin(mut self, name: &str, process: u32, trace: PathBuf) -> Top {
+        self.subject = format!("{name} (process {process})");
+        self.trace = trace;
+        self.begin = Instant::now();
+        self
     }
 
     /// Starts to look up names, or adds the names that were found.
@@ -109,9 +109,12 @@ impl Top {
                 self.live.name(named);
             }
         }
-        if self.names.thread.is_some() || now < self.names.next {
-            return;
+        if self.names.thread.is_none() && now >= self.names.next {
+            self.begin_to_look_up(now);
         }
+    }
+
+    fn begin_to_look_up(&mut self, now: Instant) {
         if let Some(unnamed) = self.live.unnamed() {
             let folders = self.options.debug_folders.clone();
             self.names.begin = now;
@@ -121,92 +124,50 @@ impl Top {
         }
     }
 
-    /// Handles the keys, and returns whether the screen has to be drawn again.
-    fn handle_keys(&mut self) -> io::Result<bool> {
-        let Some(screen) = &self.screen else { return Ok(false) };
-        let (keys, is_resized) = screen.keys()?;
-        let is_changed = is_resized || !keys.is_empty();
-        for key in keys {
-            let figures = self.view.paused.clone();
-            let figures = figures.as_ref().unwrap_or(&self.figures);
-            match self.view.key(key, figures, self.page) {
-                Some(Request::Quit) => end(),
-                Some(Request::Keep) => {
-                    self.options.keeps.fetch_xor(true, Ordering::Relaxed);
-                }
-                None => {}
-            }
-        }
-        Ok(is_changed)
-    }
-
-    fn draw(&mut self, log: Log) -> io::Result<()> {
-        let notes = self.notes(log);
-        let figures = self.view.paused.as_ref().unwrap_or(&self.figures);
-        let scene = Scene {
-            subject: &self.options.subject,
-            figures,
-            view: &self.view,
-            notes: &notes,
-            has_colours: self.has_colours,
-        };
-        if let Some(screen) = &mut self.screen {
-            self.page = screen.draw(&scene)?;
-        }
-        Ok(())
+    fn page(&mut self) -> Page {
+        let time = self.begin.elapsed();
+        let figures = self.meter.read(&self.live, &self.system, time, self.log.lost);
+        Page { subject: self.subject.clone(), notes: self.notes(&figures), figures }
     }
 
     /// Returns sentences about what the figures lack, and about saving.
-    fn notes(&self, log: Log) -> Vec<String> {
+    fn notes(&self, figures: &Figures) -> Vec<String> {
         let mut notes = Vec::new();
-        let Figures { unknown_frees, lost, .. } = self.figures;
         if self.options.is_attached {
-            let freed = count(unknown_frees);
+            let freed = count(figures.unknown_frees);
             notes.push(format!(
                 "Blocks from before the recording are not counted; {freed} of them were freed."
             ));
         }
-        if lost > 0 {
-            let lost = count(lost);
+        if figures.lost > 0 {
+            let lost = count(figures.lost);
             notes.push(format!("{lost} events are missing, because the ring buffer was full."));
         }
-        let (size, trace) = (bytes(log.bytes), self.options.trace.display());
-        match (self.options.keeps.load(Ordering::Relaxed), log.is_closed) {
+        let (size, trace) = (bytes(self.log.bytes), self.trace.display());
+        match (self.options.keeps.load(Ordering::Relaxed), self.log.is_closed) {
             (true, false) => notes.push(format!("At the end, the events ({size}) become {trace}.")),
             (true, true) => {
-                notes.push(format!("At the end, the first {size} of events become {trace}."))
+                notes.push(format!("At the end, the first {size} of events become {trace}."));
             }
             (false, true) => {
-                notes.push(format!("The event log is full; s saves its first {size}."))
+                notes.push(format!("The event log is full; s saves its first {size}."));
             }
             (false, false) => {}
+        }
+        if self.quits > 0 {
+            notes
+                .push("Waiting for the end; q again kills a program that was started.".to_string());
         }
         notes
     }
 
-    fn write_line(&mut self) -> io::Result<()> {
-        let line = match self.options.format {
-            Format::Screen => return Ok(()),
-            Format::Lines => lines::text(&self.figures, &self.view),
-            Format::Json => lines::json(&self.figures, &self.view),
-        };
-        let mut out = io::stdout().lock();
-        out.write_all(line.as_bytes()).and_then(|()| out.flush())
-    }
-
-    fn try_show(&mut self, log: Log) -> io::Result<()> {
-        let now = Instant::now();
-        let is_due = now >= self.next;
-        if is_due {
-            self.next = now + self.options.interval;
-            let time = self.begin.elapsed();
-            self.figures = self.meter.read(&self.live, &self.system, time, log.lost);
-            self.write_line()?;
-        }
-        if self.handle_keys()? || is_due {
-            self.draw(log)?;
-        }
-        Ok(())
+    /// Returns the signal with which the recording should end. `None` if it should go on.
+    fn wanted_end(&mut self) -> Option<Signal> {
+        let is_closed = self.wishes.is_closed.load(Ordering::Relaxed) && self.options.is_attached;
+        let quits = self.wishes.quits.load(Ordering::Relaxed).max(u32::from(is_closed));
+        let is_new = quits > self.quits;
+        self.quits = quits;
+        is_new.then(|| if quits > 1 { Signal::SIGKILL } else { Signal::SIGTERM })
     }
 }
 
@@ -220,24 +181,44 @@ impl Observer for Top {
     }
 
     fn cpu(&mut self, thread: u32, cpu_ns: u64) {
-        self.system.threads.insert(thread, cpu_ns);
+        self.system.add(thread, cpu_ns, Instant::now());
     }
 
-    fn show(&mut self, t: u64, log: Log) {
+    fn ended(&mut self, process: u32, t: u64) {
+        self.live.end(process, t);
+        self.system.end(process);
+    }
+
+    fn show(&mut self, t: u64, log: Log) -> Option<Signal> {
         self.live.advance(t);
         self.look_up();
-        if self.is_seen && self.try_show(log).is_err() {
-            // The terminal or the pipe is closed. A program that this command has started runs on.
-            self.is_seen = false;
-            if self.options.is_attached {
-                end();
-            }
+        self.log = log;
+        let end = self.wanted_end();
+        let now = Instant::now();
+        if now >= self.next || end.is_some() {
+            self.next = now.checked_add(self.options.interval).unwrap_or(now);
+            let page = self.page();
+            self.shown.show(page);
         }
+        end
     }
 }
 
-/// Ends the recording, as SIGTERM from outside does: this command ends the program that it has started,
-/// or detaches from the process.
-fn end() {
-    let _ = raise(Signal::SIGTERM); // cannot fail for a valid signal
+impl Drop for Top {
+    fn drop(&mut self) {
+        self.live.advance(u64::MAX);
+        // A short program has ended before its names were looked up.
+        let begin = Instant::now();
+        while self.options.format != Format::Screen && begin.elapsed() < LAST_LOOK {
+            self.names.next = begin;
+            self.look_up();
+            if self.names.thread.is_none() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let has_begun = !self.subject.is_empty();
+        let page = has_begun.then(|| self.page());
+        self.shown.finish(page);
+    }
 }

@@ -1,33 +1,7 @@
 //! What the user has chosen to see, and how a key changes that.
 
-use crate::figures::{Figures, Row};
+use crate::figures::{Figures, Row, Sort};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-/// What the list is ordered by, the largest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Sort {
-    /// Bytes in use
-    #[default]
-    Use,
-    /// Growth of the bytes in use
-    Growth,
-    /// Bytes allocated per second
-    Bytes,
-    /// Blocks allocated per second
-    Blocks,
-}
-
-impl Sort {
-    /// Returns the figure by which a row is ordered.
-    pub fn key(self, row: &Row) -> f64 {
-        match self {
-            Sort::Use => row.live_bytes as f64,
-            Sort::Growth => row.growth,
-            Sort::Bytes => row.bytes_per_second,
-            Sort::Blocks => row.blocks_per_second,
-        }
-    }
-}
 
 /// What a key asks of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! keeps the blocks in use and a few sums for each call stack, but no events. So it needs 40 to 80
 //! bytes of memory for each block in use.
 
-use crate::format::{self, Kind, Record, RECORD_BYTES};
+use crate::format::{self, op, Kind, Record, RECORD_BYTES};
 use crate::hash::NumberMap;
 use crate::merge::{Merge, Timed};
 use crate::modules::{Frame, Module, Modules};
@@ -17,8 +17,12 @@ use crate::trace::FrameInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The maximum number of events that are held back until they can be sorted. Each uses 40 bytes.
-const HELD_MAX: usize = 1 << 20;
+/// The maximum number of events that are held back until they can be sorted. Each uses 40 bytes. After a
+/// pause, the ring has up to 8.4 million records, and all records of one thread are read before those of
+/// the next thread.
+const HELD_MAX: usize = 1 << 23;
+/// The memory for more held events than these is freed when they are sorted.
+const HELD_KEPT: usize = 1 << 16;
 /// The maximum number of nodes in the call stack tree. Each uses 19 to 24 bytes.
 const NODES_MAX: usize = 1 << 22;
 
@@ -57,7 +61,7 @@ impl Sums {
     }
 }
 
-/// A thread that has allocated.
+/// A running thread that has allocated.
 #[derive(Debug, Clone, Default)]
 pub struct LiveThread {
     /// The thread id in the system.
@@ -67,8 +71,13 @@ pub struct LiveThread {
     /// What the thread has allocated.
     pub sums: Sums,
     process: u32,
+}
+
+/// What is needed to read the records of a thread.
+#[derive(Default)]
+struct Source {
+    process: u32,
     stack: ThreadStack,
-    realloc: Option<(u64, Option<Block>)>,
 }
 
 /// A block in use.
@@ -87,6 +96,7 @@ struct Call {
     what: u64,
     node: u32,
     thread: u32,
+    process: u32,
 }
 
 impl Timed for Call {
@@ -101,7 +111,10 @@ pub struct Live {
     tree: Tree,
     modules: Modules,
     merge: Merge<Call>,
+    sources: NumberMap<u32, Source>,
     threads: NumberMap<u32, LiveThread>,
+    /// The block of each realloc that has begun, and the block's address, by thread.
+    reallocs: NumberMap<u32, (u64, Option<Block>)>,
     /// The blocks in use of each process, by address.
     blocks: NumberMap<u32, NumberMap<u64, Block>>,
     /// The sums of each call stack, by the node of the tree.
@@ -120,7 +133,9 @@ impl Default for Live {
             tree: Tree::new(NODES_MAX),
             modules: Modules::default(),
             merge: Merge::new(HELD_MAX),
+            sources: NumberMap::default(),
             threads: NumberMap::default(),
+            reallocs: NumberMap::default(),
             blocks: NumberMap::default(),
             sums: Vec::new(),
             whole: Sums::default(),
@@ -149,7 +164,14 @@ impl Live {
     pub fn advance(&mut self, t: u64) {
         let mut merge = std::mem::replace(&mut self.merge, Merge::new(HELD_MAX));
         merge.before(t, |call| self.count(call));
+        merge.shrink(HELD_KEPT);
         self.merge = merge;
+    }
+
+    /// Removes the blocks of a process that has ended at the time `t`.
+    pub fn end(&mut self, process: u32, t: u64) {
+        let what = format::pack(0, 0, op::PROCESS_END, 0);
+        self.hold(Call { t, addr: 0, what, node: ROOT, thread: 0, process });
     }
 
     fn event(&mut self, thread: u32, event: &Event) {
@@ -168,26 +190,37 @@ impl Live {
                 let is_fork = begins == Some("fork");
                 self.modules.process(record.stack, parent.filter(|_| is_fork));
                 if let Some(parent) = parent.filter(|_| begins == Some("exec")) {
-                    self.end_process(parent);
+                    self.end(parent, record.t);
                 }
             }
-            ProcessEnd => self.end_process(record.stack),
+            ProcessEnd => self.end(record.stack, record.t),
             ThreadStart => {
-                let started = self.threads.entry(record.stack).or_default();
-                started.process = record.dur;
-                started.system_id = record.addr;
-                started.name = name_of_kernel(event.text_bytes());
+                self.sources.entry(record.stack).or_default().process = record.dur;
+                let started = LiveThread {
+                    system_id: record.addr,
+                    name: name_of_kernel(event.text_bytes()),
+                    sums: Sums::default(),
+                    process: record.dur,
+                };
+                self.threads.insert(record.stack, started);
+            }
+            ThreadEnd => {
+                let source = self.sources.entry(record.stack).or_default();
+                source.stack = ThreadStack::default();
+                let (process, what) = (source.process, format::pack(0, 0, op::THREAD_END, 0));
+                let thread = record.stack;
+                self.hold(Call { t: record.t, addr: 0, what, node: ROOT, thread, process });
             }
             // Blocks of traced allocators lie within blocks of malloc.
             TracedAllocation | TracedFree | TracedReset | Name => {}
-            ThreadEnd | Memory | Cpu | Checkpoint | RegionBegin | RegionEnd | RegionName
-            | Thread | Lost | End | Unknown => {}
+            Memory | Cpu | Checkpoint | RegionBegin | RegionEnd | RegionName | Thread | Lost
+            | End | Unknown => {}
         }
     }
 
     fn call(&mut self, number: u32, event: &Event) {
         let record = &event.record;
-        let thread = self.threads.entry(number).or_default();
+        let thread = self.sources.entry(number).or_default();
         let mut node = ROOT;
         if record.stack != 0 {
             node = thread.stack.keep(record.kept()).0;
@@ -197,8 +230,14 @@ impl Live {
                 thread.stack.push(node);
             }
         }
+        let process = thread.process;
         let Record { t, addr, what, .. } = *record;
-        if self.merge.push(Call { t, addr, what, node, thread: number }) {
+        self.hold(Call { t, addr, what, node, thread: number, process });
+    }
+
+    #[inline]
+    fn hold(&mut self, call: Call) {
+        if self.merge.push(call) {
             let mut merge = std::mem::replace(&mut self.merge, Merge::new(HELD_MAX));
             merge.half(|call| self.count(call));
             self.merge = merge;
@@ -208,12 +247,10 @@ impl Live {
     /// Counts an event. Events are counted in time order.
     fn count(&mut self, call: Call) {
         use Kind::*;
-        let Some(thread) = self.threads.get_mut(&call.thread) else { return };
-        let blocks = self.blocks.entry(thread.process).or_default();
         let size = call.what & format::SIZE_MAX;
         let kind = Kind::of((call.what >> format::OP_SHIFT & 63) as u8);
         let mut remove = || {
-            let old = blocks.remove(&call.addr);
+            let old = self.blocks.get_mut(&call.process).and_then(|of| of.remove(&call.addr));
             self.unknown_frees += u64::from(old.is_none() && call.addr != 0);
             old
         };
@@ -222,25 +259,34 @@ impl Live {
             Allocation => {} // failed
             Free => {
                 let old = remove();
-                self.end(old);
+                self.remove(old);
             }
-            ReallocFrom => thread.realloc = Some((call.addr, remove())),
-            ReallocTo => match thread.realloc.take().unwrap_or_default() {
+            ReallocFrom => {
+                let old = remove();
+                self.reallocs.insert(call.thread, (call.addr, old));
+            }
+            ReallocTo => match self.reallocs.remove(&call.thread).unwrap_or_default() {
                 // The system had no memory, so the block is unchanged.
                 (from, Some(block)) if call.addr == 0 && size > 0 => {
-                    blocks.insert(from, block);
+                    self.blocks.entry(call.process).or_default().insert(from, block);
                 }
                 (_, old) => {
-                    self.end(old);
+                    self.remove(old);
                     if call.addr != 0 {
                         self.begin(call, size, call.node);
                     }
                 }
             },
-            // `call` makes no events of these kinds, except of the first, whose effect is unknown.
+            ProcessEnd => {
+                self.threads.retain(|_, thread| thread.process != call.process);
+                let blocks = self.blocks.remove(&call.process).unwrap_or_default();
+                blocks.into_values().for_each(|block| self.remove(Some(block)));
+            }
+            ThreadEnd => drop(self.threads.remove(&call.thread)),
+            // No event of these kinds is held, except of the first, whose effect is unknown.
             UnknownCall | TracedAllocation | TracedFree | TracedReset | Module | Process
-            | ProcessEnd | ThreadStart | ThreadEnd | Memory | Cpu | Checkpoint | RegionBegin
-            | RegionEnd | RegionName | Thread | Name | Lost | End | Unknown => {}
+            | ThreadStart | Memory | Cpu | Checkpoint | RegionBegin | RegionEnd | RegionName
+            | Thread | Name | Lost | End | Unknown => {}
         }
     }
 
@@ -250,27 +296,22 @@ impl Live {
         }
         self.sums[node as usize].begin(size);
         self.whole.begin(size);
-        let Some(thread) = self.threads.get_mut(&call.thread) else { return };
-        thread.sums.begin(size);
-        let blocks = self.blocks.entry(thread.process).or_default();
+        if let Some(thread) = self.threads.get_mut(&call.thread) {
+            thread.sums.begin(size);
+        }
+        let blocks = self.blocks.entry(call.process).or_default();
         // If a block is already there, its free was lost.
         let lost = blocks.insert(call.addr, Block { size, node, thread: call.thread });
-        self.end(lost);
+        self.remove(lost);
     }
 
-    fn end(&mut self, block: Option<Block>) {
+    fn remove(&mut self, block: Option<Block>) {
         let Some(Block { size, node, thread }) = block else { return };
         self.sums[node as usize].end(size);
         self.whole.end(size);
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.sums.end(size);
         }
-    }
-
-    /// Removes the blocks of a process that has ended.
-    fn end_process(&mut self, process: u32) {
-        let blocks = self.blocks.remove(&process).unwrap_or_default();
-        blocks.into_values().for_each(|block| self.end(Some(block)));
     }
 
     /// Returns the sums of the whole program.
@@ -289,31 +330,38 @@ impl Live {
         (0..).zip(&self.sums).filter(|(_, sums)| sums.blocks > 0)
     }
 
-    /// Returns all threads that have allocated, by their number.
+    /// Returns the running threads that have allocated, by their number.
     pub fn threads(&self) -> BTreeMap<u32, &LiveThread> {
         let all = self.threads.iter().filter(|(_, thread)| thread.sums.blocks > 0);
         all.map(|(&number, thread)| (number, thread)).collect()
     }
 
-    /// Returns the functions of a call stack, the innermost first. `None` if the names are not
-    /// looked up yet. The result is empty for an unknown call stack.
-    pub fn functions(&self, mut node: u32) -> Option<Vec<FrameInfo<'_>>> {
-        let mut functions = Vec::new();
-        while node != ROOT {
+    /// Returns the frames of a call stack, the innermost first.
+    pub fn frames(&self, mut node: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::from_fn(move || {
             let (parent, frame, _) = self.tree.node(node);
-            let (of_frame, module) = self.functions.get(frame as usize)?;
-            for (number, function) in of_frame.iter().enumerate().rev() {
-                functions.push(FrameInfo {
-                    function: &function.name,
-                    file: function.file.as_deref().unwrap_or_default(),
-                    line: function.line,
-                    module,
-                    is_inlined: number > 0,
-                });
-            }
-            node = parent;
+            (node != ROOT).then(|| {
+                node = parent;
+                frame
+            })
+        })
+    }
+
+    /// Returns the functions of a frame: the function that contains the frame, and the functions that were
+    /// inlined there, the innermost first. `None` if the names are not looked up yet.
+    pub fn functions(&self, frame: u32) -> Option<Vec<FrameInfo<'_>>> {
+        let (functions, module) = self.functions.get(frame as usize)?;
+        let mut infos = Vec::new();
+        for (number, function) in functions.iter().enumerate().rev() {
+            infos.push(FrameInfo {
+                function: &function.name,
+                file: function.file.as_deref().unwrap_or_default(),
+                line: function.line,
+                module,
+                is_inlined: number > 0,
+            });
         }
-        Some(functions)
+        Some(infos)
     }
 
     /// Returns the frames whose functions are unknown, so that another thread can look them up.
@@ -365,7 +413,6 @@ impl Unnamed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::op;
 
     /// Makes the bytes of records, each of which is followed by return addresses.
     fn bytes(records: &[(Record, &[u64])]) -> Vec<u8> {
@@ -377,6 +424,11 @@ mod tests {
             bytes.resize(bytes.len().next_multiple_of(RECORD_BYTES), 0);
         }
         bytes
+    }
+
+    /// Makes the record that a thread of process 1 starts.
+    fn start(thread: u32) -> [u8; RECORD_BYTES] {
+        Record { stack: thread, dur: 1, ..Record::new(op::THREAD_START, 0, 7, 0) }.to_bytes()
     }
 
     fn malloc(t: u64, addr: u64, size: u64) -> Record {
@@ -392,6 +444,7 @@ mod tests {
     fn blocks_in_use_are_counted_for_each_call_stack() {
         let mut live = Live::default();
         let free = Record::new(op::FREE, 3, 0x100, 0);
+        live.read(1, &start(1));
         live.read(1, &bytes(&[(malloc(1, 0x100, 10), &[7, 8]), (malloc(2, 0x200, 20), &[7, 9])]));
         live.read(1, &bytes(&[(free, &[7, 5])]));
         live.advance(10);
@@ -437,7 +490,25 @@ mod tests {
         live.read(1, &bytes(&[(Record::new(op::FREE, 2, 0x900, 0), &[])]));
         live.advance(10);
         assert_eq!((sums(&live), live.unknown_frees()), ([10, 1, 10, 1], 1));
-        live.read(1, &Record::new(op::PROCESS_END, 3, 0, 0).to_bytes());
+        live.end(0, 11);
+        live.read(1, &bytes(&[(malloc(10, 0x200, 5), &[7])]));
+        live.advance(12);
+        assert_eq!(sums(&live), [0, 0, 15, 2]);
+    }
+
+    #[test]
+    fn an_ended_thread_is_not_listed_and_its_blocks_stay_in_use() {
+        let mut live = Live::default();
+        live.read(1, &start(1));
+        live.read(1, &bytes(&[(malloc(1, 0x100, 10), &[7])]));
+        live.read(1, &Record { stack: 1, ..Record::new(op::THREAD_END, 2, 0, 0) }.to_bytes());
+        live.advance(2);
+        assert_eq!(live.threads().len(), 1);
+        live.advance(3);
+        assert_eq!((live.threads().len(), sums(&live)), (0, [10, 1, 10, 1]));
+        let of_1 = |record| Record { dur: 0, ..record };
+        live.read(1, &bytes(&[(of_1(Record::new(op::FREE, 4, 0x100, 0)), &[])]));
+        live.advance(5);
         assert_eq!(sums(&live), [0, 0, 10, 1]);
     }
 
@@ -460,9 +531,10 @@ mod tests {
         let unnamed = live.unnamed().unwrap();
         assert!(live.unnamed().is_none());
         let (node, _) = live.stacks().next().unwrap();
-        assert_eq!(live.functions(node), None);
+        let frame = live.frames(node).next().unwrap();
+        assert_eq!(live.functions(frame), None);
         live.name(unnamed.look_up(&[]));
-        assert_eq!(live.functions(node).unwrap()[0].function, "0x7");
+        assert_eq!(live.functions(frame).unwrap()[0].function, "0x7");
         assert!(live.unnamed().is_none());
     }
 }

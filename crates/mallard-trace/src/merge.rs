@@ -41,6 +41,13 @@ impl<T: Timed> Merge<T> {
         self.pass(count, each);
     }
 
+    /// Frees the memory for more than `kept` events that are no longer held.
+    pub fn shrink(&mut self, kept: usize) {
+        if self.held.capacity() > kept {
+            self.held.shrink_to(kept);
+        }
+    }
+
     /// Removes the earlier half of the events, and calls `each` with them in time order.
     pub fn half(&mut self, each: impl FnMut(T)) {
         self.sort();

@@ -107,7 +107,8 @@ impl Command {
     /// Returns this recording with a live view. The event log has at most `max_size` bytes, and no
     /// call stacks of frees, which the view does not show.
     pub fn with_top(self, top: mallard_top::Options, max_size: u64) -> Command {
-        Command { top: Some(top), max_size, no_free_stacks: true, quiet: false, ..self }
+        let debug_dir = top.debug_folders.clone();
+        Command { top: Some(top), max_size, no_free_stacks: true, quiet: false, debug_dir, ..self }
     }
 
     /// Runs the program, and returns its exit status.
@@ -135,6 +136,9 @@ impl Command {
             return Err(too_narrow(limit));
         }
         let Begun { ring, names, file, header, writer, start } = self.begin(limit, &path)?;
+        // The terminal is changed before the program runs, because the program waits while this command is
+        // stopped.
+        let top = self.top.clone().map(Top::open);
         let running = Running::start(
             &path,
             &self.program[0],
@@ -155,7 +159,7 @@ impl Command {
         let subject = Subject::Started(running);
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let session = self.observed(session, &names, &name);
+        let session = observed(session, top, &names, &name);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
         let served = serving.map(Serving::finish);
         self.finish(&path, names, header, outcome, served, findings, ends_by_signals)
@@ -171,6 +175,7 @@ impl Command {
         let Begun { ring, names, file, header, writer, start } =
             self.begin(limit, Path::new(&target.name))?;
         let interrupt = Interrupt::take().map_err(|e| no_ring(&e))?;
+        let top = self.top.clone().map(Top::open);
         let loaded = attach::load(&target, &recorder, ring.file(), &interrupt.came)
             .inspect_err(|_| names.remove_stream())?;
         if self.prints_begin || (!self.quiet && !self.json && self.top.is_none()) {
@@ -186,7 +191,7 @@ impl Command {
             RecordedTime::new(process, &path, self.follow.contains(&Follow::Fork), header.clock_hz);
         let subject = Subject::Attached(Box::new(attached));
         let session = Session::new(ring, subject, file, writer, self.limits(), start, recorded);
-        let session = self.observed(session, &names, &target.name);
+        let session = observed(session, top, &names, &target.name);
         let outcome = session.run().map_err(|e| lost_program(&names, &e))?;
         self.finish(&path, names, header, outcome, None, Vec::new(), ends_by_signals)
     }
@@ -212,15 +217,6 @@ impl Command {
             .map_err(|e| names.unwritable(&e))?;
         let start = Start { clock, ns: start_ns, begin: Instant::now() };
         Ok(Begun { ring, names, file, header, writer, start })
-    }
-
-    /// Opens the live view, if there is one. If the terminal cannot show a screen, the view is a line of
-    /// text for each interval.
-    fn observed(&self, session: Session, names: &names::Names, name: &str) -> Session {
-        let Some(top) = &self.top else { return session };
-        let subject = format!("{name} (process {})", session.process());
-        let options = mallard_top::Options { subject, trace: names.trace.clone(), ..top.clone() };
-        session.with_observer(Top::open(options))
     }
 
     fn limits(&self) -> Limits {
@@ -295,6 +291,15 @@ impl Command {
             clock_ticks: ticks::of_reading(ticks::best()),
             recording: self.window.as_ref().is_none_or(|window| window.start.is_zero()),
         }
+    }
+}
+
+/// Lets a live view observe a session, if there is one.
+fn observed(session: Session, top: Option<Top>, names: &names::Names, name: &str) -> Session {
+    let process = session.process();
+    match top {
+        Some(top) => session.with_observer(top.begin(name, process, names.trace.clone())),
+        None => session,
     }
 }
 

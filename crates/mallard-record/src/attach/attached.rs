@@ -140,6 +140,11 @@ impl Attached {
         self.interrupt.signal()
     }
 
+    /// Ends the recording soon, as a signal does.
+    pub fn end(&self) {
+        self.interrupt.came.store(true, Ordering::Relaxed);
+    }
+
     /// Waits until the recording has ended, but at most `limit`, and returns whether it has. The ring must
     /// be read meanwhile, because threads may wait for room in it.
     pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
