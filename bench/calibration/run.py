@@ -97,7 +97,7 @@ def installed(mallard, wanted):
 
 
 class Failed(Exception):
-    """Raised when a program has no figures. The message contains the reason."""
+    """Raised when a program cannot be measured. The message contains the reason."""
 
 
 class Program:
@@ -335,7 +335,7 @@ def main():
 
 
 def measure(line, mallard, folder, allocators, effort, origin, as_json):
-    """Measures one program and prints its results. Returns 1 if the program has no figures."""
+    """Measures one program and prints its results. Returns 1 if the program cannot be measured."""
     begin = time.monotonic()
     try:
         if "why" in line:

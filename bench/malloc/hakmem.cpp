@@ -2,8 +2,8 @@
 // Mallard grew. They have hakmem's names. The report does not specify how much of each block was
 // written, so larger blocks have a case for each possible meaning.
 //
-// The report counts a malloc and a free as two operations. Here, as in all suites, an operation is
-// a malloc and its free.
+// The report counts a malloc and a free as two operations. In all suites, an operation is a
+// malloc and its free.
 #include <bench/malloc/parts.hpp>
 
 namespace mallard::bench {

@@ -94,7 +94,7 @@ void slice_heap::flush_span_caches() noexcept
 
 namespace {
 
-/// Commits slices. For this, raises the commit limit of `r`, or opens `r` as the next reservation.
+/// Commits slices by raising the commit limit of `r`, or opens `r` as the next reservation.
 os::growth make_memory(reservation& r, std::size_t slices, std::size_t& committed) noexcept
 {
     bool const is_new = &r == reservations + reservations_used.load(std::memory_order_relaxed);

@@ -58,8 +58,8 @@ constexpr bool is_by_walk(answer a) noexcept
     return a - by_range < first_rule - by_range;
 }
 
-/// A call of a plan's region (a function of the program) that has not returned yet. While the call
-/// is active, the region's rule serves all requests of its thread, and no stack is walked. In a
+/// A call of a plan's region (a function of the program) that is still running. While the call is
+/// active, the region's rule serves all requests of its thread, and no stack is walked. In a
 /// control run, in which malloc serves all requests, `rule` is `to_malloc` unless blocks are
 /// counted.
 struct region_call {
@@ -68,9 +68,9 @@ struct region_call {
     unsigned not_found = 0;  ///< how often no such call was found on a stack
     answer rule = missing;
 
-    /// Returns whether the call has not returned yet. A later call of another function from the
-    /// same place, through a function pointer, looks like this call. So the region's rule serves
-    /// the requests of that other function, too.
+    /// Returns whether the call is still running. If the same place later calls another function
+    /// through a function pointer, this function cannot distinguish the two calls. The region's
+    /// rule then also serves the requests of the other function.
     bool is_active(os::call_site here) const noexcept
     {
         return slot != 0 && here.sp < slot && os::is_in_place(slot, pc);

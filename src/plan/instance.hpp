@@ -78,9 +78,9 @@ struct ending {
     std::uint64_t begin; ///< when the sequence began; 0 if the last call allocated
     std::uint64_t last;  ///< when the last free of the sequence began
     std::uint64_t row;   ///< number of frees in the sequence
-    counter ticks;       ///< duration of all sequences that freed the last block
-    counter frees;       ///< number of frees in these sequences
-    counter sequences;   ///< number of these sequences
+    counter ticks;       ///< total duration of the sequences that ended with no live block
+    counter frees;       ///< number of frees in those sequences
+    counter sequences;   ///< number of those sequences
 };
 
 /// The longest pause within a sequence of frees, in ticks. If ticks are from the time stamp

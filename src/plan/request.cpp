@@ -35,7 +35,8 @@ void* allocate_by_rule(std::size_t rule, std::size_t bytes, unsigned align_log2)
 /// thread, unless a signal handler that has interrupted such a comparison calls this function.
 answer decide(request const& r, os::call_site here) noexcept
 {
-    // Skip callers that the table does not contain, because they may call before the plan is read.
+    // If the table lacks the caller, the plan may not have been read yet. `begin_thread` must not
+    // be called before the plan is read.
     if (own_rules == nullptr && r.known != missing)
         begin_thread();
     thread_rules* const t = ready();

@@ -127,8 +127,8 @@ def shown(advice):
 
 
 def row_of(followed, advice, has_figures):
-    """Returns the entry of the matrix for the change that the advised form of a program makes: the strategy and the
-    function of `followed`. If several places have the strategy, returns the place with the largest saving. Returns
+    """Returns the entry of the matrix for the change in the variant of a program that follows the advice. `followed`
+    contains the strategy and the function of the change. If several places have the strategy, returns the place with the largest saving. Returns
     None if no entry for the change has the wanted figures."""
     (action, strategy), = followed.pairs
     is_here = (lambda row: not row.get("region")) if action == "pool" else (lambda row: True) # a pool is for a site

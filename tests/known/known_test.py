@@ -49,7 +49,7 @@ def say(text):
 
 
 def check_same(folder, name):
-    """Fails unless the two forms of a program print the same text."""
+    """Fails unless a program and the variant that follows the advice print the same text."""
     forms = [str(Path(folder) / f"known-{form}") for form in (name, f"{name}_advised")]
     printed = [subprocess.run([form, "2"], check=True, capture_output=True, text=True).stdout for form in forms]
     if printed[0] != printed[1] or not printed[0]:

@@ -64,7 +64,7 @@ def build_rust_library():
 
 
 def build_program(source, libraries):
-    """Builds a form of a program, and returns its path."""
+    """Compiles one variant of a program, and returns the path of the executable file."""
     program = build / source.stem
     if source.suffix == ".cpp":
         run("g++", "-std=c++20", "-O2", "-g", "-Iinclude", f'-DKNOWN_DOCUMENTS="{root}/docs"', source, "-o",
@@ -105,7 +105,7 @@ def interval(values):
 
 
 def forms_of(source):
-    """Yields (form, source) of each form of a program."""
+    """Yields (name of the variant, source file) for each variant of a program."""
     yield "plain", source
     for form in ("advised", "second"):
         changed = source.with_stem(f"{source.stem}_{form}")
@@ -121,7 +121,7 @@ def same_output(programs):
 
 
 def rows_of(source, options, mallocs, seed):
-    """Measures all forms of a program, and returns their rows."""
+    """Measures all variants of a program, and returns the rows of the table."""
     built = {form: build_program(path, options.libraries) for form, path in forms_of(source)}
     same_output(list(built.values()))
     cases = [("plain", ""), ("plain", "again")]

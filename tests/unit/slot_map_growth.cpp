@@ -184,7 +184,7 @@ template <class Map>
 bool makes_do_with_less()
 {
     limit(RLIMIT_AS, (mapped_pages() * page_bytes) + 128 * mib);
-    Map map; // a full range would have 4 GiB
+    Map map; // the values of all 2^20 keys would need 4 GiB of addresses
     std::size_t count = 0;
     while (count < 100'000 && map.try_emplace())
         ++count;

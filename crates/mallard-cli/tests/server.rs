@@ -117,7 +117,7 @@ fn advice_on_a_server_runs_it_with_its_load() {
     let advice: Value = serde_json::from_str(&ran.out()).unwrap();
     assert!(!advice["notes"].to_string().contains("ended by signal"), "{advice}");
     assert_eq!(advice["run"]["cpu_by"], "runs", "{advice}");
-    // The recording contains the load of the server.
+    // The trace contains the command of `--load`, so the option is not repeated here.
     fs::remove_file(folder.path("ready")).unwrap();
     let ran = folder.mallard(&["advise", "--json", "--budget", "40s", "served"]);
     assert_eq!(ran.status(), 0, "{}", ran.errors());

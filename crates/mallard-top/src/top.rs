@@ -167,7 +167,7 @@ impl Top {
         let quits = self.wishes.quits.load(Ordering::Relaxed).max(u32::from(is_closed));
         let is_new = quits > self.quits;
         self.quits = quits;
-        is_new.then(|| if quits > 1 { Signal::SIGKILL } else { Signal::SIGTERM })
+        is_new.then_some(if quits > 1 { Signal::SIGKILL } else { Signal::SIGTERM })
     }
 }
 

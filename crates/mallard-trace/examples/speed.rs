@@ -99,7 +99,7 @@ fn make_stream(path: &PathBuf, events: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The largest resident size of this process so far, in MiB.
+/// Returns the largest resident size of this process so far, in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -107,7 +107,7 @@ fn peak_mib() -> u64 {
     kib.unwrap_or_default() / 1024
 }
 
-/// The CPU time of this process so far, in seconds.
+/// Returns the CPU time of this process so far, in seconds.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks =

@@ -189,7 +189,7 @@ private:
         return fail_allocation<Throws>();
     }
 
-    // In each quota, left + in use == most.
+    // In each quota, the unused amount plus the amount in use equals `most()`.
     quota<shared> bytes_;
     quota<shared> blocks_;
     std::conditional_t<shared, std::atomic<const char*>, const char*> failure_ = "";

@@ -68,15 +68,19 @@ enum mallard_trace_op {
 
     /* Records about modules, processes and threads. In some, a text of `size` characters follows in
      * the next records. */
-    mallard_trace_module = 48,       /**< code is mapped at `addr` in process number `stack` */
+    mallard_trace_module = 48,       /**< code is mapped at `addr` in the process whose number
+                                          is `stack` */
     mallard_trace_process = 49,      /**< a process starts; its number in the trace is `stack`, its
                                           process ID is `addr` */
-    mallard_trace_process_end = 50,  /**< process number `stack` exited with wait status `addr` */
-    mallard_trace_thread_start = 51, /**< a thread starts in process number `dur`; its number in the
-                                          trace is `stack`, its thread ID is `addr` */
-    mallard_trace_thread_end = 52,   /**< thread number `stack` exits */
-    mallard_trace_memory = 53,       /**< figures of the memory of process number `stack` (text) */
-    mallard_trace_cpu = 54,          /**< thread number `stack` has used `addr` ns of CPU time */
+    mallard_trace_process_end = 50,  /**< a process ended; its number is `stack`, its wait status
+                                          is `addr` */
+    mallard_trace_thread_start = 51, /**< a thread starts in the process whose number is `dur`; the
+                                          thread's number is `stack`, its thread ID is `addr` */
+    mallard_trace_thread_end = 52,   /**< the thread whose number is `stack` exits */
+    mallard_trace_memory = 53,       /**< figures of the memory of the process whose number is
+                                          `stack` (text) */
+    mallard_trace_cpu = 54,          /**< the thread whose number is `stack` has used `addr` ns of
+                                          CPU time */
     mallard_trace_checkpoint = 55,   /**< all events published before `t` are before this record;
                                           `addr` is `t` in nanoseconds since the header's start */
 

@@ -96,7 +96,7 @@ impl<'a, 'b> Preparation<'a, 'b> {
     }
 }
 
-/// Makes the entry of the plan that has the index `number` in the replay session.
+/// Makes the entry for a plan whose index in the replay session is `number`.
 pub fn entry_of(number: usize, proposal: Proposal, account: Option<Account>) -> Entry {
     let name = proposal.name.clone();
     Entry { number, name, kind: Kind::Strategy, proposal: Some(proposal), account }

@@ -1,5 +1,5 @@
 //! Starts a process, reads its output, and waits for its end or kills the process. `Stop` lists the
-//! reasons why a run has no figures.
+//! reasons why a run was not measured.
 
 use super::orphans;
 use crate::error::status::MALLARD_FAILED;
@@ -120,7 +120,7 @@ pub enum End {
     Interrupted,
 }
 
-/// The reason why a run has no figures.
+/// The reason why a run was not measured.
 pub enum Stop {
     /// The user interrupted mallard.
     Interrupted,

@@ -343,8 +343,8 @@ fn examine_elf(elf: &ElfFile64) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a library defines the operator new of the C++ standard library. A program with a
-/// static copy of the library also uses this operator.
+/// Returns whether a library is a C++ standard library, which defines operator new. If a program
+/// loads no such library, an operator new in the program may be from a static copy of the library.
 fn is_library_of_cpp(name: &str) -> bool {
     name.starts_with("libstdc++.") || name.starts_with("libc++.")
 }

@@ -1,4 +1,5 @@
-//! A process that has loaded the recorder, until the recorder sleeps again.
+//! Controls the recording of a running process that has loaded the recorder, until the recorder
+//! becomes inactive again.
 
 use crate::attach::load::Loaded;
 use crate::attach::refusals::Target;
@@ -22,15 +23,16 @@ const DETACH: &[u8] = b"d";
 
 /// How often the recorder looks for modules that were loaded without a call that it sees.
 const LOOK: Duration = Duration::from_millis(100);
-/// The recorder has to answer in this time.
+/// The maximum time until the recorder answers.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// A process that ends closes its socket before the system reports the end.
+/// The maximum time from the moment when a process that ends closes its socket until the system
+/// reports the end of the process.
 const LAST: Duration = Duration::from_secs(1);
 
 /// How a recording of a running process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The entries are as before, and the process runs on.
+    /// The original entries are restored, and the process continues.
     Detached,
     /// The process has ended.
     Ended,
@@ -42,15 +44,15 @@ pub enum Outcome {
 
 /// Signals that ask this command to end. The first one ends the recording.
 pub struct Interrupt {
-    /// The number of a signal that came, or 0.
+    /// The number of the signal that arrived last, or 0.
     signal: Arc<AtomicUsize>,
-    /// Whether one came.
+    /// Whether a signal arrived.
     pub came: Arc<AtomicBool>,
     has_ended: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// Takes the signals.
+    /// Installs handlers for these signals.
     pub fn take() -> io::Result<Interrupt> {
         let (signal, came, has_ended) = <(Arc<AtomicUsize>, Arc<AtomicBool>, Arc<_>)>::default();
         for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
@@ -61,7 +63,7 @@ impl Interrupt {
         Ok(Interrupt { signal, came, has_ended })
     }
 
-    /// The signal that came.
+    /// Returns the signal that arrived. `None` if no signal arrived.
     pub fn signal(&self) -> Option<i32> {
         Some(self.signal.load(Ordering::Relaxed) as i32).filter(|&signal| signal != 0)
     }
@@ -72,7 +74,7 @@ pub struct Attached {
     process: u32,
     is_in_own_pids: bool,
     executable: PathBuf,
-    /// Becomes readable when the process ends.
+    /// A descriptor that becomes readable when the process ends.
     end: Option<OwnedFd>,
     socket: OwnedFd,
     interrupt: Interrupt,
@@ -84,7 +86,7 @@ pub struct Attached {
     asked: Option<Instant>,
     /// How the recording ended.
     pub outcome: Outcome,
-    /// For how long the process had run when the recording began, in seconds.
+    /// The time for which the process had run when the recording began, in seconds.
     pub age: f64,
     /// The longest time for which a thread was stopped.
     pub longest_stop: Duration,
@@ -93,7 +95,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// A process that has just loaded the recorder. The recording ends after a time, if one is given.
+    /// Begins to control a process that has just loaded the recorder. The recording ends after
+    /// `time`, if a time is given.
     pub fn new(
         target: &Target,
         loaded: Loaded,
@@ -120,22 +123,23 @@ impl Attached {
         }
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Whether the ids of threads in the ring are those that this command knows.
+    /// Returns whether the thread ids in the ring are from the PID namespace of this command.
     pub fn has_known_threads(&self) -> bool {
         self.is_in_own_pids
     }
 
-    /// Set when the recording has ended. From then on, SIGINT and similar signals end this process.
+    /// Returns a flag that is set when the recording has ended. While the flag is set, SIGINT and
+    /// similar signals end this process.
     pub fn ends_by_signals(&self) -> Arc<AtomicBool> {
         self.interrupt.has_ended.clone()
     }
 
-    /// The signal that ended the recording. `None` if none did.
+    /// Returns the signal that ended the recording. `None` if no signal arrived.
     pub fn interrupted_by(&self) -> Option<i32> {
         self.interrupt.signal()
     }
@@ -145,8 +149,9 @@ impl Attached {
         self.interrupt.came.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the recording has ended, but at most `limit`, and returns whether it has. The ring must
-    /// be read meanwhile, because threads may wait for room in it.
+    /// Waits until the recording has ended, but at most `limit`. Returns whether the recording has
+    /// ended. The caller must read the ring between calls, because threads may wait for room in the
+    /// ring.
     pub fn wait(&mut self, limit: Duration) -> io::Result<bool> {
         self.last = figures(self.process).unwrap_or(self.last);
         let is_due = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -174,13 +179,14 @@ impl Attached {
         Ok(true)
     }
 
-    /// Sends a message. If the socket is closed or full, `wait` finds that out.
+    /// Sends a message. Ignores errors, because `wait` detects a closed socket.
     fn tell(&self, message: &[u8]) {
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
         let _ = send(self.socket.as_raw_fd(), message, flags);
     }
 
-    /// Waits for an event. Returns whether the process has ended, and whether the socket can be read.
+    /// Waits for an event. Returns whether the process has ended, and whether the socket can be
+    /// read.
     fn poll(&self, limit: Duration) -> [bool; 2] {
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let mut events = vec![PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
@@ -190,7 +196,7 @@ impl Attached {
         [events.get(1).is_some_and(is_ready), is_ready(&events[0])]
     }
 
-    /// Why the socket was closed without a message.
+    /// Finds out why the socket was closed without a message.
     fn closed(&self) -> Outcome {
         let begin = Instant::now();
         while begin.elapsed() < LAST {
@@ -201,7 +207,7 @@ impl Attached {
             if is_over || proc::threads(self.process).is_empty() {
                 return Outcome::Ended;
             }
-            // A process that ends has no executable any more.
+            // If the process is ending, its executable can no longer be read.
             let now = std::fs::read_link(proc::executable(self.process));
             if now.is_ok_and(|now| now != self.executable) {
                 return Outcome::Executed;
@@ -211,7 +217,7 @@ impl Attached {
         Outcome::Executed // the same program again, or the program has closed the socket
     }
 
-    /// The figures of the process since the recording began.
+    /// Ends the recording, and returns the figures of the process since the recording began.
     pub fn reap(&self) -> Ended {
         self.interrupt.has_ended.store(true, Ordering::Relaxed);
         let (first, last) = (self.first, self.last);
@@ -226,7 +232,7 @@ impl Attached {
     }
 }
 
-/// The figures of a process since it began. `None` if the process has ended.
+/// Returns the figures of a process since it began. `None` if the process has ended.
 fn figures(process: u32) -> Option<Ended> {
     let stat = Stat::of(process).filter(|stat| !stat.is_zombie())?;
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();

@@ -1,22 +1,22 @@
-//! The code that runs in the process: it loads the recorder and calls `mallard_record_attach`.
+//! The injected code, which loads the recorder in the process and calls `mallard_record_attach`.
 //!
-//! The code has one entry for each function that it stands for, in the order of
+//! The code has one entry point for each function that it replaces, in the order of
 //! `modules::TRIGGERS`, and one for a thread that waits in a system call. The first thread that
-//! comes loads the recorder, on a separate stack; all others continue immediately. The data that
-//! the code uses is one page after its beginning: `request`.
+//! enters the code loads the recorder, on a separate stack. All other threads continue immediately.
+//! The data of the code begin one page after the beginning of the code (see `request`).
 #![allow(unsafe_code)] // has assembler, and reads it as bytes
 
 use crate::attach::request::{self, PAGE};
 use std::arch::global_asm;
 
-/// Where a stopped thread enters that makes the operations of a table, whose address is in rbx. The code
-/// uses no stack, and ends with a trap.
+/// The offset at which a stopped thread enters the code to execute the operations of a table, whose
+/// address is in rbx. The code uses no stack, and ends with a trap.
 pub const OPERATIONS: u64 = 0;
-/// Where the entry of a function is.
+/// Returns the offset of the entry point of a function.
 pub fn entry(function: usize) -> u64 {
     32 * (function as u64 + 1)
 }
-/// Where a thread that waits in a system call enters.
+/// The offset at which a thread that waited in a system call enters the code.
 pub const WAIT: u64 = 32 * 5;
 
 global_asm!(
@@ -193,7 +193,7 @@ mallard_attach_end:
     options(att_syntax)
 );
 
-/// The code, which runs at any address.
+/// Returns the bytes of the code, which can run at any address.
 pub fn bytes() -> &'static [u8] {
     unsafe extern "C" {
         static mallard_attach_begin: u8;

@@ -25,15 +25,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// For how long the process may call no trigger until a waiting thread loads the recorder.
+/// If no thread calls a trigger for this time, a waiting thread has to load the recorder.
 const UNTIL_WAITING: Duration = Duration::from_millis(200);
-/// For how long a safe point is looked for.
+/// The maximum time of the search for a safe point.
 const UNTIL_FAILURE: Duration = Duration::from_secs(10);
-/// For how long the library may be loading.
+/// The maximum time to load the library.
 const UNTIL_LOADED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What `mallard_record_attach` returns: `attach_status` of `src/record/attach_request.hpp`.
+/// Values that `mallard_record_attach` returns (`attach_status` in
+/// `src/record/attach_request.hpp`).
 const BUSY: u64 = 2;
 const PRELOADED: u64 = 3;
 const NOT_LOADED: u64 = u64::MAX;
@@ -48,7 +49,7 @@ pub struct Loaded {
     pub ticks: u64,
 }
 
-/// The memory of a process, its modules, and what the code calls.
+/// The memory and the modules of a process, and the functions that the injected code calls.
 struct View<'a> {
     target: &'a Target,
     memory: Memory,
@@ -57,7 +58,7 @@ struct View<'a> {
     waiting: Waiting,
 }
 
-/// What is known before a thread is stopped, so that the stop is short.
+/// The data that are computed before a thread is stopped, so that the stop is short.
 struct Plan {
     /// The memory that an earlier recording has mapped.
     scratch: Option<u64>,
@@ -66,7 +67,7 @@ struct Plan {
     read_only: Vec<Range<u64>>,
 }
 
-/// What the stopped thread has changed.
+/// The changes that the stopped thread has made in the process.
 struct Changed {
     scratch: u64,
     entries: Vec<Entry>,
@@ -77,9 +78,9 @@ struct Changed {
     library: Option<i32>,
 }
 
-/// Loads the recorder into a process, which then records into the file of a ring. Gives up when `stop` is
-/// set. All calls of ptrace come from one thread, as the system demands; when the thread ends, no thread of the
-/// process is traced any more.
+/// Loads the recorder into a process, which then records into the file of a ring. Gives up when
+/// `stop` is set. One thread makes all calls of ptrace, because the system requires that. When that
+/// thread ends, the system stops tracing the process.
 pub fn load(
     target: &Target,
     recorder: &Path,
@@ -118,7 +119,7 @@ fn load_here(
     Ok(Loaded { socket, longest_stop: stops, ticks })
 }
 
-/// The error for a system call that failed in the process.
+/// Makes the error for a system call that failed in the process.
 fn failed(target: &Target, what: &str, error: &io::Error) -> Failure {
     let process = target.process;
     if error.raw_os_error() == Some(libc::ESRCH) || proc::threads(process).is_empty() {
@@ -130,7 +131,7 @@ fn failed(target: &Target, what: &str, error: &io::Error) -> Failure {
     )
 }
 
-/// The error for a process that has ended while the recorder was being loaded.
+/// Makes the error for a process that has ended while the recorder was being loaded.
 fn ended(process: u32) -> Failure {
     Failure::new(
         format!("process {process} ended before the recording began"),
@@ -172,8 +173,9 @@ impl View<'_> {
         Ok(View { target, memory, modules, functions, waiting })
     }
 
-    /// Stops a thread of the process for a moment. Threads that wait come first, because they stop
-    /// immediately. Adds the time to `longest` if the thread was stopped for longer.
+    /// Stops a thread of the process while `action` runs. Tries waiting threads first, because a
+    /// waiting thread stops immediately. Sets `longest` to the duration of the stop if that is
+    /// longer.
     fn with_thread<T>(
         &self,
         longest: &mut Duration,
@@ -211,7 +213,7 @@ impl View<'_> {
         }
     }
 
-    /// Reads all that can be read while the process runs.
+    /// Reads all data that can be read while the process runs.
     fn plan(&self, recorder: &Path) -> Result<Plan, Failure> {
         let fails = |error: io::Error| failed(self.target, "be read", &error);
         let (entries, read_only) =
@@ -224,7 +226,7 @@ impl View<'_> {
     }
 
     /// Maps memory in the process, makes a pair of sockets, and changes the entries. No thread
-    /// loads the recorder yet: all continue with the real functions.
+    /// loads the recorder yet, because the code still calls the real functions.
     fn change(&self, tracee: &mut Tracee, plan: Plan) -> Result<Changed, Failure> {
         if self.target.has_filter {
             self.check_filters(tracee)?;
@@ -278,8 +280,8 @@ impl View<'_> {
         })
     }
 
-    /// Gives the process the ring and the library's path. From then on, a thread loads the recorder.
-    /// Returns the socket of this command.
+    /// Sends the ring and the library's path to the process. From then on, a thread may load the
+    /// recorder. Returns the socket of this command.
     fn prepare(&self, changed: &Changed, recorder: &Path, ring: &File) -> Result<OwnedFd, Failure> {
         let &Changed { scratch, sockets: [peer, socket], library, .. } = changed;
         let fails = |what: &'static str| move |error: io::Error| failed(self.target, what, &error);
@@ -287,7 +289,7 @@ impl View<'_> {
         send(&own, ring).map_err(fails("receive the ring"))?;
         let mut path = recorder.as_os_str().as_bytes().to_vec();
         if let Some(file) = library {
-            // Only the process has this file.
+            // The file is open only in the process, so it is opened by its path in /proc.
             let to = proc::file_of(self.target.process, file);
             std::fs::read(recorder)
                 .and_then(|bytes| File::options().write(true).open(to)?.write_all(&bytes))
@@ -304,8 +306,9 @@ impl View<'_> {
         Ok(own)
     }
 
-    /// Makes the entries as before, and closes the descriptors of the process. No thread loads the recorder
-    /// any more. If no thread can be stopped, all calls still reach the real functions.
+    /// Restores the entries, and closes the descriptors of the process. No thread loads the
+    /// recorder any more. If no thread can be stopped, the entries stay changed, but the code calls
+    /// the real functions.
     fn undo(&self, changed: &Changed, longest: &mut Duration) {
         let state = changed.scratch + (PAGE + request::STATE) as u64;
         let close = Entry { at: state, before: request::WAITING, now: request::CLOSED };
@@ -340,7 +343,8 @@ impl View<'_> {
         let _ = self.memory.write(state, &request::DONE.to_ne_bytes());
     }
 
-    /// Refuses a process whose filters forbid a system call that is needed: they may end the process.
+    /// Rejects a process whose filters forbid a needed system call, because a filter may kill the
+    /// process.
     fn check_filters(&self, tracee: &Tracee) -> Result<(), Failure> {
         let process = self.target.process;
         let filters = tracee.filters().map_err(|error| {
@@ -358,7 +362,8 @@ impl View<'_> {
         }
     }
 
-    /// The memory that an earlier recording has mapped. `None` if there was none.
+    /// Returns the memory that an earlier recording has mapped. `None` if there was no such
+    /// recording.
     fn earlier_scratch(&self) -> Option<u64> {
         let recorder = self.modules.iter().rev().find(|module| is_recorder(&module.name))?;
         let at = recorder.symbols(&self.memory).ok()?.address("mallard_record_scratch")?;
@@ -379,8 +384,8 @@ impl View<'_> {
         Ok(scratch)
     }
 
-    /// The operations that change entries. Each is stored by one instruction of the process, so that other
-    /// threads see no half of it, and only if it has the expected value.
+    /// Returns the operations that change entries. The process changes each entry by one atomic
+    /// instruction, and only if the entry has the expected value.
     fn stores(
         &self,
         entries: impl Iterator<Item = Entry>,
@@ -410,14 +415,14 @@ impl View<'_> {
         operations
     }
 
-    /// The stopped thread makes operations.
+    /// Makes the stopped thread execute operations.
     fn make(&self, tracee: &mut Tracee, scratch: u64, operations: &[Operation]) -> io::Result<()> {
         let table = scratch + request::TABLE as u64;
         self.memory.write(table, &request::table(operations))?;
         tracee.make(scratch, table)
     }
 
-    /// The result of an operation that was a system call.
+    /// Returns the result of an operation that was a system call.
     fn result(&self, scratch: u64, operation: usize) -> io::Result<u64> {
         let at = request::TABLE + operation * OPERATION_BYTES + OPERATION_RESULT;
         checked(self.memory.word(scratch + at as u64)? as i64)
@@ -470,7 +475,7 @@ impl View<'_> {
             let may_load = self.waiting.may_load(process, &tracee, &self.memory);
             if may_load {
                 let registers = &mut tracee.registers;
-                // Afterwards the thread makes its system call again.
+                // The thread has to restart its system call afterwards.
                 let again = [registers.rip - SYSTEM_CALL.len() as u64, registers.orig_rax];
                 let to = changed.scratch + (PAGE + request::AGAIN_RIP) as u64;
                 let again: Vec<u8> = again.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -508,7 +513,7 @@ impl View<'_> {
         .with_status(CANNOT_RECORD)
     }
 
-    /// The error for a library that was not loaded, or did not start.
+    /// Makes the error for a recorder that was not loaded, or did not start.
     fn not_loaded(&self, changed: &Changed, status: u64, recorder: &Path) -> Failure {
         let process = self.target.process;
         let (why, help) = match status {
@@ -537,7 +542,7 @@ impl View<'_> {
     }
 }
 
-/// The error for a command that was interrupted while it waited for a safe point.
+/// Makes the error for a command that was interrupted while it waited for a safe point.
 fn interrupted() -> Failure {
     refused(
         "interrupted before the recording began".to_string(),
@@ -545,7 +550,7 @@ fn interrupted() -> Failure {
     )
 }
 
-/// Takes a descriptor of another process.
+/// Duplicates a descriptor of another process into this process.
 fn take(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
     let process = nix::unistd::Pid::from_raw(process as i32);
     let of = mallard_measure::process::launch::end_descriptor(process)
@@ -559,7 +564,7 @@ fn take(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Sends the file of the ring.
+/// Sends the file of the ring through a socket.
 fn send(socket: &OwnedFd, ring: &File) -> io::Result<()> {
     let rights = [ring.as_raw_fd()];
     let rights = [ControlMessage::ScmRights(&rights)];

@@ -1,21 +1,22 @@
-//! Lets a process that runs already load the recorder, and detaches the recorder again.
+//! Makes a running process load the recorder, and detaches the recorder after the recording.
 //!
-//! [`check`] rejects processes that cannot be recorded, [`load`] lets the process load the recorder, and
-//! [`Attached::wait`] waits until the recording has ended.
+//! [`check`] rejects processes that cannot be recorded, [`load`] lets the process load the
+//! recorder, and [`Attached::wait`] waits until the recording has ended.
 //!
-//! The process loads the recorder itself, in a thread that is at a safe point, because dlopen takes locks
-//! and allocates. `load` brings code into the process: `code` is the code, `request` its data. One thread
-//! is stopped for that, by ptrace, for about a millisecond (`tracee`). It maps memory, makes a pair of
-//! sockets, and changes some entries of the process's modules, so that the next call of malloc, free, calloc
-//! or realloc by a module other than the C library runs the code (`modules`). No lock of malloc or of the
-//! loader is held there, because the program could call dlopen as well. In a process that does not call
-//! these functions, a thread that waits in a system call runs the code (`waiting`).
+//! The process loads the recorder itself, in a thread that is at a safe point, because dlopen locks
+//! mutexes and allocates. `load` injects code (`code`) and its data (`request`) into the process.
+//! To do this, `load` stops one thread by ptrace for about a millisecond (`tracee`). The thread
+//! maps memory, makes a pair of sockets, and changes some entries of the process's modules. The
+//! next call of malloc, free, calloc or realloc by a module other than the C library then runs the
+//! code (`modules`). Such a call is a safe point, because its caller holds no lock of malloc or of
+//! the loader. In a process that does not call these functions, a thread that waits in a system
+//! call runs the code (`waiting`).
 //!
-//! No code of the program is changed, and no thread waits for this command. So the process runs on if this
-//! command is killed.
+//! No code of the program is changed, and no thread waits for this command. So the process runs on
+//! if this command is killed.
 //!
-//! `refusals` tells why a process cannot be recorded, `seccomp` whether its filter of system calls permits it,
-//! and `attached` ends the recording.
+//! `refusals` finds out why a process cannot be recorded, `seccomp` finds out whether the process's
+//! system call filter permits the necessary calls, and `attached` ends the recording.
 
 mod attached;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
-//! The modules of another process, in the order of the dynamic linker: their symbols, and their entries
-//! for functions of malloc's family. All is read from the memory of the process, so that it does not matter
-//! where the files are.
+//! The modules of another process, in the order of the dynamic linker: their symbols, and the
+//! relocation entries for functions of malloc's family. All these data are read from the memory of
+//! the process, so the files of the modules are not needed.
 
 use crate::attach::code;
 use crate::attach::request::{Entry, ENTRIES_MAX};
@@ -50,7 +50,7 @@ impl Memory {
         self.0.write_all_at(bytes, at)
     }
 
-    /// Reads a text that ends with 0. Its end need not be readable.
+    /// Reads a text that ends with 0. The memory after the text need not be readable.
     pub fn text(&self, at: u64) -> Vec<u8> {
         let mut text = Vec::new();
         while text.len() < NAME_BYTES_MAX {
@@ -74,14 +74,14 @@ struct Segment {
 /// A loaded module.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// The path from the dynamic linker. Empty for the program itself.
+    /// The path that the dynamic linker has recorded. Empty for the program itself.
     pub name: String,
     bias: u64,
     segments: Vec<Segment>,
     dynamic: BTreeMap<u64, u64>,
 }
 
-/// Reads the modules. `None` if the dynamic linker is still loading the program.
+/// Reads the list of modules. `None` if the dynamic linker is still loading the program.
 pub fn modules(process: u32, memory: &Memory) -> io::Result<Option<Vec<Module>>> {
     let auxiliary: BTreeMap<u64, u64> = proc::auxiliary(process).into_iter().collect();
     let (Some(&headers), Some(&count)) = (auxiliary.get(&AT_PHDR), auxiliary.get(&AT_PHNUM)) else {
@@ -115,8 +115,9 @@ pub fn modules(process: u32, memory: &Memory) -> io::Result<Option<Vec<Module>>>
 }
 
 impl Module {
-    /// The module with this bias, whose dynamic section is at `dynamic`. Its file begins at the first page
-    /// below with the mark of an ELF file: the bias, as nearly all linkers write it.
+    /// Reads the module with this bias, whose dynamic section is at `dynamic`. The file begins at
+    /// the bias, or if the bias is 0, at the page of the dynamic section. `None` if no ELF header
+    /// is there.
     fn at(memory: &Memory, name: String, bias: u64, dynamic: u64) -> io::Result<Option<Module>> {
         let begin = if bias == 0 { dynamic & PAGE_MASK } else { bias };
         let head = memory.bytes(begin, 64)?;
@@ -171,33 +172,34 @@ impl Module {
         self.dynamic.get(&u64::from(tag)).copied()
     }
 
-    /// An address in the dynamic section, to which the dynamic linker has added the bias.
+    /// Returns an address from the dynamic section. Adds the bias if the dynamic linker has not
+    /// added it.
     fn address(&self, tag: u32) -> Option<u64> {
         self.value(tag).map(|value| if value < self.bias { value + self.bias } else { value })
     }
 
-    /// Whether the module has this address.
+    /// Returns whether an address is in the module.
     pub fn contains(&self, address: u64) -> bool {
         self.loaded().any(|range| range.contains(&address))
     }
 
-    /// The ranges of memory into which the file is mapped.
+    /// Returns the ranges of memory into which the file is mapped.
     pub fn loaded(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.segments.iter().filter(|s| s.kind == elf::PT_LOAD).map(|s| s.range.clone())
     }
 
-    /// The pages that the dynamic linker has made read-only.
+    /// Returns the pages that the dynamic linker makes read-only after relocation.
     fn relro(&self) -> Option<Range<u64>> {
         let of = self.segments.iter().find(|segment| segment.kind == elf::PT_GNU_RELRO)?;
         Some(of.range.start & PAGE_MASK..of.range.end & PAGE_MASK)
     }
 
-    /// The last word of the module's path.
+    /// Returns the file name in the module's path.
     pub fn file_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
     }
 
-    /// How many dynamic symbols the module has.
+    /// Returns the number of dynamic symbols of the module.
     fn symbol_count(&self, memory: &Memory) -> io::Result<u64> {
         let half = |at: u64| memory.word(at).map(|word| word & 0xffff_ffff);
         if let Some(hash) = self.address(elf::DT_HASH) {
@@ -219,7 +221,7 @@ impl Module {
         Ok(last + 1)
     }
 
-    /// The dynamic symbols and their names.
+    /// Reads the dynamic symbols and their names.
     pub fn symbols(&self, memory: &Memory) -> io::Result<Symbols> {
         let (Some(symbols), Some(strings)) =
             (self.address(elf::DT_SYMTAB), self.address(elf::DT_STRTAB))
@@ -240,8 +242,8 @@ impl Module {
         })
     }
 
-    /// The entries of the module that have the address of a trigger, or are not bound yet. `real` are the
-    /// addresses of the triggers.
+    /// Returns the entries of the module that contain the address of a trigger, or are not bound
+    /// yet. `real` contains the addresses of the triggers.
     fn entries(&self, memory: &Memory, real: &[u64; 4]) -> io::Result<Vec<Entry>> {
         let symbols = self.symbols(memory)?;
         let mut entries = Vec::new();
@@ -293,7 +295,8 @@ impl Symbols {
         text.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
-    /// The address of a symbol that the module defines, in its newest version.
+    /// Returns the address of a symbol that the module defines, in the newest version of the
+    /// symbol.
     pub fn address(&self, name: &str) -> Option<u64> {
         let is_hidden =
             |index: usize| self.versions.get(2 * index + 1).is_some_and(|v| v & 0x80 != 0);
@@ -309,7 +312,8 @@ impl Symbols {
 /// The functions of a process that the code calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
-    /// The triggers: the first definitions, which are those that calls of the program reach.
+    /// The addresses of the triggers. If several modules define a trigger, the program's calls
+    /// reach the first definition.
     pub real: [u64; 4],
     pub dlopen: u64,
     pub dlsym: u64,
@@ -317,15 +321,15 @@ pub struct Functions {
     pub errno: u64,
     /// The flags for dlopen.
     pub flags: u64,
-    /// Whether malloc is that of the C library.
+    /// Whether the process uses the malloc of the C library.
     pub is_malloc_of_libc: bool,
 }
 
 const RTLD_NOW: u64 = 2;
-/// What the internal dlopen of glibc before 2.34 wants.
+/// A flag that the internal dlopen of glibc before 2.34 requires.
 const RTLD_INTERNAL: u64 = 0x8000_0000;
 
-/// Finds the functions. `None` if the process lacks one of them.
+/// Finds the functions that the code calls. `None` if the process lacks a required function.
 pub fn functions(modules: &[Module], memory: &Memory) -> io::Result<Option<Functions>> {
     let mut real = [0; 4];
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
@@ -376,19 +380,20 @@ pub fn functions(modules: &[Module], memory: &Memory) -> io::Result<Option<Funct
     }))
 }
 
-/// Whether the module is the C library.
+/// Returns whether the module is the C library.
 pub fn is_libc(module: &Module) -> bool {
     module.file_name().starts_with("libc.so") || module.file_name().starts_with("libc-2.")
 }
 
-/// Whether a module is the recorder, which may have been loaded from a descriptor.
+/// Returns whether a module is the recorder, which may have been loaded from a descriptor.
 pub fn is_recorder(name: &str) -> bool {
     name.ends_with("libmallard-record.so") || name.starts_with("/proc/self/fd/")
 }
 
-/// Entries to change so that the next call of a trigger runs the code: those of modules other than the C
-/// library, and not too many. Their new values are offsets in the code. Also returns the ranges of memory
-/// that must be made writable for that.
+/// Returns up to `ENTRIES_MAX` entries that must be changed so that the next call of a trigger runs
+/// the code. Entries of the C library, the dynamic linker and the recorder are left out. The new
+/// values are offsets in the code. Also returns the ranges of memory that must be made writable to
+/// change them.
 pub fn entries(
     modules: &[Module],
     memory: &Memory,

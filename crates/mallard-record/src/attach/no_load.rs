@@ -1,4 +1,4 @@
-//! Takes the place of `load` on processors for which there is no code to load the recorder.
+//! Replaces `load` on processors for which the injected code does not exist.
 
 use crate::attach::refusals::{refused, Target};
 use mallard_measure::error::Failure;
@@ -18,7 +18,7 @@ pub struct Loaded {
     pub ticks: u64,
 }
 
-/// Refuses all processes.
+/// Rejects all processes.
 pub fn load(_: &Target, _: &Path, _: &File, _: &AtomicBool) -> Result<Loaded, Failure> {
     let what = "a running process can be recorded on x86-64 only".to_string();
     Err(refused(what, "record it from its start: mallard record -- PROG ARGS"))

@@ -1,4 +1,4 @@
-//! Tells why a process cannot be recorded, before anything is changed in it.
+//! Finds out why a process cannot be recorded, before anything is changed in it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // `load` uses the rest
 
 use mallard_measure::error::status::{CANNOT_RECORD, NOT_FOUND};
@@ -11,39 +11,39 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The bit of the flags in /proc/PID/stat for threads of the kernel.
+/// The flag in /proc/PID/stat that marks threads of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The field of the flags.
+/// The index of the field in /proc/PID/stat that contains the flags.
 const FLAGS: usize = 9;
 
 const NOT_CHANGED: &str = "the process runs on, and nothing was changed in it";
 
-/// A process that can be recorded, as far as one can tell from outside.
+/// A process that passed all checks before the recorder is loaded.
 pub struct Target {
-    /// Its id in the PID namespace of this command.
+    /// The id of the process in the PID namespace of this command.
     pub process: u32,
-    /// Its id in the innermost PID namespace that it is in.
+    /// The id of the process in its innermost PID namespace.
     pub pid_there: u32,
     /// Whether the process is in the PID namespace of this command.
     pub is_in_own_pids: bool,
-    /// Its name, such as redis-server: its file may have another one.
+    /// The name of the process, such as redis-server. It may differ from the name of its file.
     pub name: String,
-    /// The file that it executes.
+    /// The path of the file that the process executes.
     pub path: PathBuf,
     /// Whether the process finds the files of this command by their paths, and may read them.
     pub sees_files: bool,
-    /// Whether it has a filter of system calls.
+    /// Whether the process has a system call filter (seccomp).
     pub has_filter: bool,
-    /// For how long it has run, in seconds.
+    /// The time for which the process has run, in seconds.
     pub age: f64,
 }
 
-/// The error for a process that cannot be recorded. `help` is what to type.
+/// Makes the error for a process that cannot be recorded. `help` tells the user what to type.
 pub fn refused(what: String, help: impl Into<String>) -> Failure {
     Failure::new(what, NOT_CHANGED, help).with_status(CANNOT_RECORD)
 }
 
-/// Checks a process. `recorder` is the library that it has to load.
+/// Checks whether a process can be recorded. `recorder` is the library that the process must load.
 pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
     let stat = Stat::of(process).ok_or_else(|| no_process(process))?;
     let name = String::from_utf8_lossy(&stat.name).into_owned();
@@ -118,7 +118,7 @@ pub fn check(process: u32, recorder: &Path) -> Result<Target, Failure> {
     })
 }
 
-/// The error for a process whose filter of system calls does not permit what is needed.
+/// Makes the error for a process whose system call filter forbids a necessary call.
 pub fn filtered(process: u32, what: &str) -> Failure {
     refused(
         format!("process {process} has a system call filter (seccomp) that {what}"),
@@ -135,7 +135,7 @@ fn no_process(process: u32) -> Failure {
     .with_status(NOT_FOUND)
 }
 
-/// The error for a process that this command has no permission to examine or trace.
+/// Makes the error for a process that this command has no permission to examine or trace.
 pub fn not_permitted(process: u32, shown: &str, error: &std::io::Error) -> Failure {
     let as_root = format!("sudo mallard record --pid {process}");
     let (why, help) = match proc::trace_restriction() {
@@ -161,7 +161,7 @@ pub fn not_permitted(process: u32, shown: &str, error: &std::io::Error) -> Failu
     refused(format!("cannot trace {shown}: {why} ({error})"), help)
 }
 
-/// Refuses programs that are not for this machine.
+/// Rejects programs that are not for x86-64.
 fn check_program(process: u32, shown: &str) -> Result<(), Failure> {
     let mut head = [0; 20];
     let read =
@@ -178,7 +178,7 @@ fn check_program(process: u32, shown: &str) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses programs without glibc, and those that are recorded already.
+/// Rejects processes that do not use glibc, and processes that are already recorded.
 fn check_modules(process: u32, shown: &str) -> Result<(), Failure> {
     let mappings = proc::mappings(process);
     let has = |part: &str| {
@@ -211,7 +211,7 @@ fn is_in_own(process: u32, kind: &str) -> bool {
     of(Process::Id(process)) == of(Process::This)
 }
 
-/// Whether the process finds a file by its path, and may read it.
+/// Returns whether the process finds a file by its path and has permission to read the file.
 fn sees_files(process: u32, user: Option<u32>, file: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|of| (of.dev(), of.ino()));
     let same_root = identity(&proc::root(process)) == identity(Path::new("/"));
@@ -225,7 +225,7 @@ fn sees_files(process: u32, user: Option<u32>, file: &Path) -> bool {
     is_in_own(process, "mnt") && same_root && (is_same_user || file.ancestors().all(is_readable))
 }
 
-/// For how long a process has run, in seconds.
+/// Returns the time for which a process has run, in seconds.
 fn age(stat: &Stat) -> f64 {
     use nix::time::{clock_gettime, ClockId};
     let ticks =

@@ -1,12 +1,13 @@
-//! The memory that the code in the process uses: a page of code, a page of data, a stack, and room for
-//! the vector registers.
+//! The memory that the injected code in the process uses: a page of code, a page of data, a stack,
+//! and room for the vector registers.
 
 use std::ops::Range;
 
-/// The bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: usize = 4096;
 
-/// Where each field is in the page of data. All have 8 bytes but `REAL`, which has one for each function.
+/// The offset of each field in the page of data. A field has 8 bytes, except `REAL`, which has 8
+/// bytes for each function.
 pub const STATE: usize = 0;
 pub const PID: usize = 8;
 pub const REAL: usize = 16;
@@ -28,59 +29,61 @@ pub const ERROR: usize = 192;
 pub const TICKS: usize = 200;
 /// Two descriptors of four bytes, which the system writes.
 pub const SOCKETS: usize = 208;
-/// The fields of the request that are known last.
+/// The offsets of those fields of the request that are written last.
 const SOCKET: usize = REQUEST_BYTES + 4;
 const LIBRARY: usize = REQUEST_BYTES + 28;
 const PEER: usize = REQUEST_BYTES + 32;
 /// The text that `NAME` points to.
 pub const NAME_TEXT: usize = 256;
-/// The name of the library's copy.
+/// The name of the memory file with a copy of the library.
 pub const COPY_NAME: usize = 288;
 /// The text that `PATH` points to: at most 1,024 bytes.
 pub const PATH_TEXT: usize = 320;
-/// The request of `src/record/attach_request.hpp`.
+/// The struct that `src/record/attach_request.hpp` defines.
 pub const REQUEST_BYTES: usize = 1408;
 
-/// `STATE` while no thread has come, and after one has loaded the library. The code writes 1 between.
+/// The values of `STATE` before a thread loads the library, and after a thread has loaded the
+/// library. While a thread is loading the library, the value is 1.
 pub const WAITING: u64 = 0;
 pub const DONE: u64 = 2;
-/// `STATE` while no thread may load the library.
+/// The value of `STATE` while no thread may load the library.
 pub const CLOSED: u64 = 3;
 
-/// Where the stack begins, which holds the table of operations until a thread needs the stack.
+/// The offset of the stack. The memory of the stack holds the table of operations until a thread
+/// needs the stack.
 pub const TABLE: usize = 2 * PAGE;
 const STACK_BYTES: usize = 256 << 10;
 const VECTOR_BYTES: usize = 64 << 10;
-/// All bytes that are mapped.
+/// The number of bytes that are mapped.
 pub const BYTES: usize = 2 * PAGE + STACK_BYTES + VECTOR_BYTES;
 
 /// The version of `src/record/attach_request.hpp`.
 const VERSION: u32 = 1;
-/// How many entries a request can have.
+/// The maximum number of entries in a request.
 pub const ENTRIES_MAX: usize = 64;
 
-/// An entry of a module that is changed until the library is loaded.
+/// An entry in a module's relocation table that is changed until the library is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where the entry is.
+    /// The address of the entry.
     pub at: u64,
-    /// What the entry had.
+    /// The original value of the entry.
     pub before: u64,
-    /// What it has now.
+    /// The new value of the entry.
     pub now: u64,
 }
 
-/// What the code is called with.
+/// The arguments of the injected code.
 pub struct Data<'a> {
-    /// Where the memory is mapped.
+    /// The address of the mapped memory.
     pub scratch: u64,
-    /// The id of the process, as the process knows it.
+    /// The id of the process in the PID namespace of the process.
     pub pid_there: u32,
-    /// The id of the process, as this command knows it.
+    /// The id of the process in the PID namespace of this command.
     pub pid: u32,
-    /// The id of this command, as the process knows it, or 0.
+    /// The id of this command, or 0 if the process is in another PID namespace.
     pub command: u32,
-    /// The functions that the code stands for.
+    /// The addresses of the functions that the code replaces.
     pub real: &'a [u64],
     pub dlopen: u64,
     pub dlsym: u64,
@@ -90,19 +93,20 @@ pub struct Data<'a> {
     pub entries: &'a [Entry],
 }
 
-/// What is known after the operations of the stopped thread.
+/// The values that are known only after the stopped thread has executed its operations.
 pub struct Late<'a> {
-    /// The library's file, as the process knows it.
+    /// The path by which the process finds the library.
     pub path: &'a [u8],
-    /// The socket of the process, and that of this command, which the recorder closes.
+    /// The descriptors, in the process, of the process's socket and of this command's socket. The
+    /// recorder closes the latter.
     pub socket: i32,
     pub peer: i32,
-    /// The descriptor of the library's file, or -1.
+    /// The descriptor of the memory file with the library, or -1 if there is no such file.
     pub library: i32,
 }
 
 impl Late<'_> {
-    /// The fields as offsets in the page of data, and their bytes.
+    /// Returns the offset in the page of data, and the bytes, of each field.
     pub fn fields(&self) -> [(usize, Vec<u8>); 4] {
         [
             (PATH_TEXT, self.path.to_vec()), // the page is zero after it
@@ -113,22 +117,22 @@ impl Late<'_> {
     }
 }
 
-/// An operation that a stopped thread makes.
+/// An operation that a stopped thread executes.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     /// A system call with its arguments.
     Call(nix::libc::c_long, [u64; 4]),
-    /// Stores `now` in an entry that has `before`.
+    /// Stores `now` in an entry if the value of the entry is `before`.
     Store(Entry),
 }
 
-/// The bytes of an operation in the table, and where its result is in them.
+/// The size of an operation in the table, and the offset of the result in these bytes.
 pub const OPERATION_BYTES: usize = 64;
 pub const OPERATION_RESULT: usize = 56;
 const END: u64 = u64::MAX;
 const STORE: u64 = u64::MAX - 1;
 
-/// The table of operations.
+/// Returns the bytes of a table with these operations.
 pub fn table(operations: &[Operation]) -> Vec<u8> {
     let words = |operation: &Operation| match *operation {
         Operation::Call(number, [rdi, rsi, rdx, r10]) => {
@@ -141,7 +145,7 @@ pub fn table(operations: &[Operation]) -> Vec<u8> {
 }
 
 impl Data<'_> {
-    /// The page of data.
+    /// Returns the bytes of the page of data.
     pub fn page(&self) -> Vec<u8> {
         let mut page = vec![0; PAGE];
         let data = self.scratch + PAGE as u64;
@@ -185,7 +189,7 @@ impl Data<'_> {
     }
 }
 
-/// The range of the path's text, which ends with 0.
+/// The range of the page of data that may contain the path, without the 0 that ends the path.
 pub const PATH_ROOM: Range<usize> = PATH_TEXT..REQUEST_BYTES - 1;
 
 const _: () = assert!(REQUEST_BYTES + 40 + 24 * ENTRIES_MAX <= PAGE);

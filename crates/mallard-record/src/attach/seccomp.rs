@@ -1,11 +1,11 @@
-//! Tells whether a system call filter (seccomp) permits what loading the recorder needs.
+//! Finds out whether a system call filter (seccomp) permits the calls that load the recorder.
 //!
-//! A filter is a program for a small machine (classic BPF), which gets a system call and returns what
-//! happens to it. The kernel gives the filters of a stopped thread to root.
+//! A filter is a program for a small machine (classic BPF), which receives a system
+//! call and returns the action of the kernel. Only root may read the filters of a stopped thread.
 
 use nix::libc;
 
-/// What an instruction loads, compares or returns.
+/// An instruction of a filter, as in the kernel's struct `sock_filter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
@@ -15,15 +15,15 @@ pub struct Instruction {
     pub k: u32,
 }
 
-/// The number of x86-64 for a filter.
+/// The number by which a filter identifies the architecture x86-64.
 const ARCHITECTURE: u32 = 0xc000_003e;
 const ALLOW: u32 = 0x7fff_0000;
 const LOG: u32 = 0x7ffc_0000;
 const ERRNO: u32 = 0x0005_0000;
 const ACTION: u32 = 0xffff_0000;
-/// What a filter does that cannot be run.
+/// The action if a filter is invalid, which is to kill the process.
 const KILL: u32 = 0;
-/// How many instructions a filter may run: more than any filter has.
+/// The maximum number of instructions that a filter may execute, which no valid filter exceeds.
 const STEPS_MAX: usize = 1 << 16;
 
 /// A system call that the process makes while it loads the recorder, and while it is recorded.
@@ -31,7 +31,7 @@ struct Needed {
     name: &'static str,
     number: libc::c_long,
     arguments: [u64; 6],
-    /// Whether the process continues without the call if it fails.
+    /// Whether the process continues if the call fails.
     may_fail: bool,
 }
 
@@ -75,7 +75,8 @@ const NEEDED: [Needed; 29] = [
     needs("nanosleep", libc::SYS_clock_nanosleep, [0, 0, 4096, 4096, 0, 0]),
 ];
 
-/// The first system call that one of the filters does not permit. `None` if they permit all.
+/// Returns the first needed system call that one of the filters forbids. `None` if the filters
+/// permit all needed calls.
 pub fn forbidden(filters: &[Vec<Instruction>]) -> Option<&'static str> {
     let is_permitted = |call: &Needed| {
         filters.iter().all(|filter| {
@@ -86,7 +87,8 @@ pub fn forbidden(filters: &[Vec<Instruction>]) -> Option<&'static str> {
     NEEDED.iter().find(|call| !is_permitted(call)).map(|call| call.name)
 }
 
-/// A word of what the filter sees: number, architecture, address of the instruction, arguments.
+/// Returns a word of the input of a filter: number of the call, architecture, address of the
+/// instruction, arguments.
 fn word(at: u32, number: u32, arguments: &[u64; 6]) -> Option<u32> {
     match at {
         0 => Some(number),
@@ -100,7 +102,7 @@ fn word(at: u32, number: u32, arguments: &[u64; 6]) -> Option<u32> {
     }
 }
 
-/// Runs a filter, and returns what happens to a system call.
+/// Runs a filter, and returns its action for a system call.
 fn run(filter: &[Instruction], number: u32, arguments: &[u64; 6]) -> u32 {
     let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
     let mut at = 0;
@@ -181,7 +183,7 @@ mod tests {
         // The C library goes on without some calls, unless they end the process.
         assert_eq!(forbidden(&[forbids(libc::SYS_clone3, ERRNO | 38)]), None);
         assert_eq!(forbidden(&[forbids(libc::SYS_clone3, KILL)]), Some("clone3"));
-        // A filter may look at arguments: this one forbids memory that can be executed.
+        // A filter may examine arguments. This filter forbids executable memory.
         let rights = vec![
             load(0),
             jump_if_equal(libc::SYS_mprotect as u32, 0, 3),

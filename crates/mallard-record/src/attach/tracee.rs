@@ -13,38 +13,39 @@ const GET_SIGNAL_MASK: u32 = 0x420a;
 const SET_SIGNAL_MASK: u32 = 0x420b;
 const GET_SECCOMP_FILTER: u32 = 0x420c;
 
-/// How often a thread that must stop is looked at.
+/// The pause between two checks whether a thread has stopped.
 const PAUSE: Duration = Duration::from_micros(50);
-/// A thread that the kernel does not stop for so long is left alone.
+/// The maximum time to wait until a thread stops.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Signals that a fault of the thread raises. They cannot wait.
+/// Signals that an invalid instruction or memory access raises. The kernel cannot delay these
+/// signals, so they are not blocked.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
-/// What a system call returns that a signal or a stop has interrupted, and that the kernel would make
-/// again: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+/// The results of system calls that a signal or a stop has interrupted, and that the kernel
+/// restarts: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
 const RESTARTED: [i64; 4] = [-512, -513, -514, -516];
 
-/// Why a thread did not stop.
+/// The reason why a thread did not stop.
 #[derive(Debug)]
 pub enum NotStopped {
     /// The thread or its process has ended.
     Ended,
     /// The thread does not stop now, because it waits for a device, or was stopped by a signal.
     Busy,
-    /// The system refuses.
+    /// The system does not permit this command to stop the thread.
     Refused(io::Error),
 }
 
-/// A scope in which this thread runs before all threads that share the processors, if the system permits
-/// that: a stopped thread waits for this one.
+/// A scope in which this thread has real-time priority, if the system permits that. The priority
+/// shortens the time for which the stopped thread waits for this thread.
 pub struct Urgent {
     policy: c_int,
     parameters: libc::sched_param,
 }
 
 impl Urgent {
-    /// Begins the scope.
+    /// Begins the scope, and gives the calling thread real-time priority.
     pub fn begin() -> Urgent {
         // SAFETY: the pointers are valid, and 0 is the calling thread.
         unsafe {
@@ -74,7 +75,7 @@ pub struct Tracee {
     /// The registers with which the thread continues.
     pub registers: user_regs_struct,
     mask: u64,
-    /// Where the process has the instruction `syscall`.
+    /// The address of an instruction `syscall` in the process.
     system_call_at: u64,
     stopped: Instant,
 }
@@ -103,13 +104,14 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Whether the thread was in a system call that the stop has interrupted.
+    /// Returns whether the stop has interrupted a system call of the thread.
     pub fn is_in_system_call(&self) -> bool {
         self.registers.orig_rax as i64 >= 0 && RESTARTED.contains(&(self.registers.rax as i64))
     }
 
-    /// Some calls return EINTR to the program after a stop, such as epoll_wait. The thread makes the call
-    /// again instead, unless a signal waits that the program may want to see.
+    /// Makes the kernel restart a system call that would return EINTR to the program because of the
+    /// stop, such as epoll_wait. Does nothing if a signal is pending, because the program may
+    /// expect that the signal interrupts the call.
     fn repair_interruption(&mut self) {
         let call = self.registers.orig_rax as i64;
         let is_interrupted = call >= 0 && self.registers.rax as i64 == -i64::from(libc::EINTR);
@@ -118,7 +120,7 @@ impl Tracee {
         }
     }
 
-    /// Whether a signal waits for the thread.
+    /// Returns whether an unblocked signal is pending for the thread.
     fn has_signal(&self) -> bool {
         let bits = |name| {
             let text = proc::status_of_thread(self.process, self.thread, name);
@@ -127,7 +129,7 @@ impl Tracee {
         (bits("SigPnd:") | bits("ShdPnd:")) & !self.mask != 0
     }
 
-    /// The thread makes a system call, and this function returns its result.
+    /// Makes the thread execute a system call, and returns the result of the call.
     pub fn system_call(&mut self, number: c_long, arguments: [u64; 6]) -> io::Result<u64> {
         let [rdi, rsi, rdx, r10, r8, r9] = arguments;
         let registers = user_regs_struct {
@@ -146,7 +148,7 @@ impl Tracee {
         checked(result)
     }
 
-    /// The thread makes the operations of a table, with the code at `code_at`.
+    /// Makes the thread execute the operations of a table, with the code at `code_at`.
     pub fn make(&mut self, code_at: u64, table: u64) -> io::Result<()> {
         let registers = user_regs_struct {
             orig_rax: u64::MAX,
@@ -157,7 +159,7 @@ impl Tracee {
         self.go(libc::PTRACE_CONT, registers).map(drop)
     }
 
-    /// The thread continues until it traps, and this function returns its registers.
+    /// Lets the thread run until it traps, and returns the registers of the thread.
     fn go(&mut self, how: u32, registers: user_regs_struct) -> io::Result<user_regs_struct> {
         self.write(&registers)?;
         request(how, self.thread, 0, 0)?;
@@ -177,7 +179,7 @@ impl Tracee {
         request(libc::PTRACE_SETREGS, self.thread, 0, registers as *const _ as usize).map(drop)
     }
 
-    /// The filters of system calls that the thread has. Only root may read them.
+    /// Returns the system call filters of the thread. Only root may read these filters.
     pub fn filters(&self) -> io::Result<Vec<Vec<Instruction>>> {
         let mut filters = Vec::new();
         loop {
@@ -193,7 +195,7 @@ impl Tracee {
         }
     }
 
-    /// For how long the thread has been stopped.
+    /// Returns the time for which the thread has been stopped.
     pub fn stopped_for(&self) -> Duration {
         self.stopped.elapsed()
     }
@@ -201,14 +203,14 @@ impl Tracee {
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        // The thread may have ended meanwhile.
+        // Ignore errors, because the thread may have ended meanwhile.
         let _ = self.write(&self.registers);
         let _ = request(SET_SIGNAL_MASK, self.thread, 8, &raw const self.mask as usize);
         let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
     }
 }
 
-/// The result of a system call.
+/// Converts the return value of a system call into a result or an error.
 pub fn checked(result: i64) -> io::Result<u64> {
     match result {
         -4095..=-1 => Err(io::Error::from_raw_os_error(-result as i32)),
@@ -216,7 +218,8 @@ pub fn checked(result: i64) -> io::Result<u64> {
     }
 }
 
-/// Waits until a thread stops because of PTRACE_INTERRUPT. A signal that comes first is delivered.
+/// Waits until a thread stops because of PTRACE_INTERRUPT. Delivers signals that arrive before the
+/// stop.
 fn wait_for_stop(thread: u32) -> Result<(), NotStopped> {
     let end = |error: io::Error| match error.raw_os_error() {
         Some(libc::ECHILD | libc::ESRCH) => NotStopped::Ended,
@@ -232,7 +235,7 @@ fn wait_for_stop(thread: u32) -> Result<(), NotStopped> {
         match (status >> 16, signal) {
             (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => return Ok(()),
             (libc::PTRACE_EVENT_STOP, _) => {
-                // A signal has stopped the process. It stays stopped.
+                // A signal has stopped the process. Do not continue the process.
                 let _ = request(libc::PTRACE_DETACH, thread, 0, 0);
                 return Err(NotStopped::Busy);
             }
@@ -242,7 +245,8 @@ fn wait_for_stop(thread: u32) -> Result<(), NotStopped> {
     Err(NotStopped::Busy)
 }
 
-/// The signal with which a thread stops. `None` if it does not stop in this time.
+/// Waits until a thread stops, and returns the signal that stopped the thread. `None` if the thread
+/// does not stop within `limit`.
 fn wait(thread: u32, limit: Duration) -> io::Result<Option<i32>> {
     match status(thread, limit)? {
         Some(status) if libc::WIFSTOPPED(status) => Ok(Some(libc::WSTOPSIG(status))),
@@ -251,7 +255,8 @@ fn wait(thread: u32, limit: Duration) -> io::Result<Option<i32>> {
     }
 }
 
-/// The next status of a thread as `waitpid` returns it. `None` if there is none in this time.
+/// Waits for the next status of a thread, and returns the status of `waitpid`. `None` if the status
+/// does not change within `limit`.
 fn status(thread: u32, limit: Duration) -> io::Result<Option<c_int>> {
     let begin = Instant::now();
     loop {
@@ -270,7 +275,8 @@ fn status(thread: u32, limit: Duration) -> io::Result<Option<c_int>> {
 
 fn request(what: u32, thread: u32, address: usize, data: usize) -> io::Result<c_long> {
     let (address, data) = (address as *mut c_void, data as *mut c_void);
-    // SAFETY: all callers pass pointers to values that live during the call and have the right size.
+    // SAFETY: all callers pass pointers to values that live during the call and have the right
+    // size.
     match unsafe { libc::ptrace(what, thread as libc::pid_t, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         result => Ok(result),

@@ -118,8 +118,9 @@ mod tests {
             clocks.wait(1, 10 * position, 2, position);
         }
         clocks.wait(0, 99, 1, 25);
-        // Thread 1 stores a limited number of past positions. It has discarded the position of
-        // thread 2 that it waited for before its own position 25.
+        // Thread 1 stores only its last 8 waits for thread 2, which were at its positions 120 to
+        // 190. So thread 0 does not learn that thread 1, at its position 20, waited until thread 2
+        // had reached position 2.
         assert!(!clocks.knows(0, 2, 2));
     }
 }
