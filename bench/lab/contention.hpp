@@ -1,6 +1,6 @@
 // Benchmark IV of J. Lakos (ACCU 2017): threads that allocate at the same time, each from a
-// separate allocator. Lakos did not measure the further cases, such as threads that share an allocator,
-// that free each other's blocks, or that write to blocks in the same cache line.
+// separate allocator. Lakos did not measure the further cases, such as threads that share an
+// allocator, that free each other's blocks, or that write to blocks in the same cache line.
 #pragma once
 
 #include <bench/lab/play.hpp>

@@ -60,8 +60,8 @@ private:
     double ns_ = 0;
 };
 
-/// Measures the corrected variant, in which one process accesses the same lists before and after the
-/// shuffle.
+/// Measures the corrected variant, in which one process accesses the same lists before and after
+/// the shuffle.
 ///
 /// For each measurement, writes the degradation, the ns of an access, and cache
 /// misses if they are counted. Then writes, for the whole run, the ns to build, shuffle and
