@@ -191,7 +191,7 @@ impl Session {
         }
     }
 
-    /// Returns this session with an observer. If the event log is full, the session continues for
+    /// Returns the session with an observer. If the event log is full, the session continues for
     /// the observer, and writes no further events.
     pub fn with_observer(self, observer: impl Observer + 'static) -> Session {
         Session { observer: Some(Box::new(observer)), ..self }
